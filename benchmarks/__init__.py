@@ -1,0 +1,1 @@
+"""Benchmarks: every speed and strength that we claim, printed beside its peer."""

@@ -1,0 +1,38 @@
+"""Understudy: a bot keeps playing while a learner improves it in the background.
+
+Importing this costs milliseconds: every name is loaded when it is first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from understudy.core.config import Config as Config
+    from understudy.core.errors import UnderstudyError as UnderstudyError
+    from understudy.core.spaces import Discrete as Discrete
+    from understudy.core.spaces import MultiBinary as MultiBinary
+    from understudy.core.spaces import MultiDiscrete as MultiDiscrete
+    from understudy.live.bot import Understudy as Understudy
+    from understudy.policy.mlp import Mlp as Mlp
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Config": "understudy.core.config",
+    "Discrete": "understudy.core.spaces",
+    "Mlp": "understudy.policy.mlp",
+    "MultiBinary": "understudy.core.spaces",
+    "MultiDiscrete": "understudy.core.spaces",
+    "Understudy": "understudy.live.bot",
+    "UnderstudyError": "understudy.core.errors",
+}
+
+__all__ = [*_HOMES, "__version__"]  # noqa: PLE0604
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'understudy' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOMES[name]), name)

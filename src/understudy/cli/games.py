@@ -1,0 +1,39 @@
+"""`understudy games`: what can be played."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+import typer
+
+from understudy.games import catalog
+from understudy.telemetry.text import say
+
+
+def games(
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """List the built-in games with their options.
+
+    Example: understudy games
+    """
+    listed = catalog.describe()
+    if json:
+        table = [
+            {
+                "name": game.name,
+                "version": game.version,
+                "summary": game.summary,
+                "options": {name: list(choices) for name, choices in game.options.items()},
+                "bots": list(catalog.bots(game.name)),
+            }
+            for game in listed
+        ]
+        say(msgspec.json.encode(table).decode())
+        return
+    for game in listed:
+        say(f"{game.name} (rules version {game.version})\n  {game.summary}")
+        for name, choices in game.options.items():
+            say(f"  --{name}: {', '.join(choices)}, adaptive")
+        say(f"  scripted: {', '.join(catalog.bots(game.name))}")

@@ -1,0 +1,173 @@
+"""`understudy models`: the versions of a run, and which of them plays."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+
+from understudy.core.errors import RunFolderError
+from understudy.registry.run_folder import RunFolder
+from understudy.telemetry.text import duration, say, stamp
+
+app = typer.Typer(no_args_is_help=True, help="The versions of a run, and which of them plays.")
+
+_Run = Annotated[Path | None, typer.Option("--run", help="The run folder [default: the latest].")]
+_Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+_Version = Annotated[int, typer.Argument(help="The number of a version.")]
+
+
+@app.command("list")
+def list_(run: _Run = None, json: _Json = False) -> None:
+    """List the versions that are kept, newest last.
+
+    Example: understudy models list --run runs/swarm-1
+    """
+    folder = _folder(run)
+    roles = _roles(folder)
+    rows = [folder.versions.manifest(number) for number in folder.versions.numbers()]
+    if json:
+        table = [
+            {
+                "version": row.number,
+                "parent": row.parent,
+                "created_at": row.created_at,
+                "matches": row.counters.get("matches", 0),
+                "loss": row.metrics.get("loss"),
+                "roles": roles.get(row.number, []),
+            }
+            for row in rows
+        ]
+        say(msgspec.json.encode(table).decode())
+        return
+    if not rows:
+        say("No version yet: the learner commits the first one after the first batch of matches.")
+        return
+    say(f"{'version':>8} {'parent':>7} {'matches':>8} {'loss':>9}  {'made':<19}  role")
+    for row in rows:
+        say(
+            f"{row.number:>8} {row.parent or '-':>7} {row.counters.get('matches', 0):>8}"
+            f" {row.metrics.get('loss', float('nan')):>9.4f}  {stamp(row.created_at):<19}"
+            f"  {', '.join(roles.get(row.number, []))}"
+        )
+
+
+@app.command()
+def show(version: _Version, run: _Run = None, json: _Json = False) -> None:
+    """Show one version: where it comes from, what it learned from, how the last batch went.
+
+    Example: understudy models show 12 --run runs/swarm-1
+    """
+    folder = _folder(run)
+    manifest = folder.versions.existing(version)
+    if json:
+        say(msgspec.json.encode(manifest).decode())
+        return
+    age = duration(max(0.0, folder.clock.time() - manifest.created_at))
+    say(f"Version    {version} of {folder.root}, made {stamp(manifest.created_at)} ({age} ago)")
+    say(f"Parent     {manifest.parent or 'none'}")
+    say(f"Role       {', '.join(_roles(folder).get(version, ['none']))}")
+    say(f"Network    {manifest.spec.network}")
+    say(f"Learned    {len(manifest.ingested)} matches since its parent; in all {manifest.counters}")
+    say(f"Last batch {', '.join(f'{k} {v:.4g}' for k, v in manifest.metrics.items())}")
+    say(f"Files      {', '.join(f'{k} ({v.bytes} bytes)' for k, v in manifest.files.items())}")
+
+
+@app.command()
+def rollback(
+    version: Annotated[
+        int | None, typer.Argument(help="Where to go back to [default: the champion's parent].")
+    ] = None,
+    run: _Run = None,
+    json: _Json = False,
+) -> None:
+    """Go back to an earlier version and pin it: no rule moves it until `models release`.
+
+    Bots pick it up at once, and the learner goes on from it. Nothing is learned from twice.
+
+    Example: understudy models rollback 12 --run runs/swarm-1
+    """
+    folder = _folder(run)
+    champion = folder.pointers.read("champion")
+    if version is None:
+        parent = folder.versions.manifest(champion.version).parent if champion else None
+        if parent is None:
+            raise RunFolderError(f"{folder.root}: there is no earlier version to go back to")
+        version = parent
+    folder.versions.existing(version)
+    folder.versions.verify(version)
+    folder.pointers.pin("champion", version, by="rollback")
+    again = f"understudy models release --run {folder.root}"
+    text = f"Version {version} plays now and is pinned. To let newer ones play again: {again}"
+    _moved(text, version, pinned=True, json=json)
+
+
+@app.command()
+def release(run: _Run = None, json: _Json = False) -> None:
+    """Unpin the champion: the next version that is promoted plays again.
+
+    Example: understudy models release --run runs/swarm-1
+    """
+    folder = _folder(run)
+    folder.pointers.release("champion")
+    champion = folder.pointers.read("champion")
+    if champion is None:
+        raise RunFolderError(f"{folder.root}: no version plays yet")
+    text = f"Version {champion.version} plays until the next one is promoted."
+    _moved(text, champion.version, pinned=False, json=json)
+
+
+@app.command()
+def export(
+    version: _Version,
+    out: Annotated[Path, typer.Option(help="The file to write (.npz).")],
+    run: _Run = None,
+    json: _Json = False,
+) -> None:
+    """Write the weights of a version to one file that NumPy can read.
+
+    Example: understudy models export 12 --out champion.npz --run runs/swarm-1
+    """
+    from understudy.core import files
+    from understudy.registry.versions import WEIGHTS
+
+    folder = _folder(run)
+    manifest = folder.versions.existing(version)
+    if out.suffix != ".npz":
+        raise RunFolderError(f"--out {out}: expected a name that ends in .npz")
+    if not out.parent.is_dir():
+        raise RunFolderError(f"--out {out}: there is no folder {out.parent}")
+    data = folder.versions.read(manifest, WEIGHTS)
+    files.write_atomic(out, data)
+    if json:
+        say(
+            msgspec.json.encode({"version": version, "file": str(out), "bytes": len(data)}).decode()
+        )
+    else:
+        say(f"Version {version} is in {out} ({len(data)} bytes).")
+
+
+def _folder(run: Path | None) -> RunFolder:
+    from understudy.core.clock import SystemClock
+    from understudy.run.folders import latest
+
+    return RunFolder.load(run or latest(), SystemClock())
+
+
+def _roles(folder: RunFolder) -> dict[int, list[str]]:
+    from understudy.registry.pointers import NAMES
+
+    roles: dict[int, list[str]] = {}
+    for name in NAMES:
+        record = folder.pointers.read(name)
+        if record is not None:
+            roles.setdefault(record.version, []).append(
+                f"{name}{' (pinned)' if record.pinned else ''}"
+            )
+    return roles
+
+
+def _moved(text: str, version: int, *, pinned: bool, json: bool) -> None:
+    say(msgspec.json.encode({"champion": version, "pinned": pinned}).decode() if json else text)

@@ -1,0 +1,86 @@
+"""`understudy play`: matches of a built-in game, with the learner in the background."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+
+from understudy.cli.settings import config_from
+from understudy.core.errors import ConfigError, nearest
+from understudy.games import catalog
+
+
+def play(
+    game: Annotated[str, typer.Argument(help="Which game; see `understudy games`.")],
+    difficulty: Annotated[
+        str, typer.Option(help="A difficulty of the game, or `adaptive`.")
+    ] = "hard",
+    matches: Annotated[int | None, typer.Option(help="How many matches to play.")] = None,
+    minutes: Annotated[float | None, typer.Option(help="How long to play instead.")] = None,
+    evaluate: Annotated[
+        int | None, typer.Option("--eval", help="Frozen matches at the end [default: 200].")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seeds matches and learning.")] = 0,
+    run: Annotated[
+        Path | None, typer.Option(help="The run folder [default: a new runs/GAME-N].")
+    ] = None,
+    network: Annotated[str, typer.Option(help="The network of a new run.")] = "mlp",
+    learner: Annotated[str, typer.Option(help="process, thread or off.")] = "process",
+    lockstep: Annotated[
+        bool, typer.Option(help="One process, serially: the same bits for the same seed.")
+    ] = False,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", help="A setting: learner.gamma=0.99. Repeatable.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object at the end.")] = False,
+) -> None:
+    """Play a built-in game while a learner improves the bot in the background.
+
+    Without --matches or --minutes: 90 seconds. Ctrl-C ends early and keeps everything.
+
+    Example: understudy play swarm --minutes 3 --difficulty hard --eval 400
+    """
+    from understudy.cli.show import Screen, summary_text
+    from understudy.policy.presets import network as network_named
+    from understudy.run.folders import new_run
+    from understudy.run.play import ADAPTIVE, Session, judging_difficulty
+    from understudy.run.play import play as play_session
+
+    _check_difficulty(game, difficulty, ADAPTIVE)
+    session = Session(
+        game=game,
+        run=run or new_run(game),
+        difficulty=difficulty,
+        matches=matches,
+        minutes=1.5 if matches is None and minutes is None else minutes,
+        evaluate=(0 if json else 200) if evaluate is None else evaluate,
+        seed=seed,
+        learner=learner,  # type: ignore[arg-type]  # checked by Understudy.open
+        lockstep=lockstep,
+        network=network_named(network),
+        config=config_from(set_ or [], {"learner.seed": seed}),
+    )
+    screen = Screen(quiet=json)
+    screen.note(f"understudy: {game} v {difficulty}, run folder {session.run}")
+    screen.note(
+        "The bot starts untrained; the learner starts beside it (a few seconds to warm up)."
+    )
+    summary = play_session(session, show=screen.show)
+    if json:
+        typer.echo(msgspec.json.encode(summary.as_dict()).decode())
+    else:
+        screen.note(summary_text(summary, opponent=judging_difficulty(difficulty)))
+
+
+def _check_difficulty(game: str, difficulty: str, adaptive: str) -> None:
+    catalog.make(game)  # an unknown game is an error of its own
+    described = next(one for one in catalog.describe() if one.name == game)
+    known = (*described.options["difficulty"], adaptive)
+    if difficulty not in known:
+        raise ConfigError(
+            f"--difficulty: {game} has {', '.join(known)}; got {difficulty!r}."
+            f"{nearest(difficulty, known)}"
+        )

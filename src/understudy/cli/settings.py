@@ -1,0 +1,25 @@
+"""`--set key=value` at the command line."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from understudy.core.config import Config, with_values
+from understudy.core.errors import ConfigError
+
+
+def config_from(pairs: Sequence[str], defaults: Mapping[str, Any]) -> Config:
+    """The default settings, changed by `defaults` and then by what the person set."""
+    return with_values(Config(), {**defaults, **dict(_parsed(pair) for pair in pairs)})
+
+
+def _parsed(pair: str) -> tuple[str, Any]:
+    key, equals, text = pair.partition("=")
+    if not equals:
+        raise ConfigError(f"--set {pair}: expected key=value, such as learner.gamma=0.99")
+    try:
+        return key.strip(), tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return key.strip(), text.strip()

@@ -1,0 +1,30 @@
+"""`understudy status`: how a run goes, in words or as JSON."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+
+
+def status(
+    run: Annotated[Path | None, typer.Option(help="The run folder [default: the latest].")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Say how a run goes: matches, win rate, versions, the learner, the spool, problems.
+
+    Example: understudy status --run runs/swarm-1 --json
+    """
+    from understudy.core.clock import SystemClock
+    from understudy.registry.run_folder import RunFolder
+    from understudy.run.folders import latest
+    from understudy.telemetry.report import describe
+    from understudy.telemetry.status import StatusReader
+    from understudy.telemetry.text import say
+
+    clock = SystemClock()
+    folder = RunFolder.load(run or latest(), clock)
+    now = StatusReader(folder.root, clock).read()
+    say(msgspec.json.encode(now).decode() if json else describe(now))

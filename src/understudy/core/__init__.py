@@ -1,0 +1,1 @@
+"""What every room stands on: errors, settings, durable files, the array seam, chance."""

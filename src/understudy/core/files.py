@@ -1,0 +1,242 @@
+"""Every durable write of the project, in one place.
+
+The promise: a name that a reader matches always names a whole file or directory. Data is written
+under a temporary name, fsynced, renamed, and the folder is fsynced, so that neither SIGKILL nor a
+power cut leaves half of anything under a real name. Readers load all bytes and close the file.
+
+All effects go through one `Disk`, so that a test can record them and replay every prefix with
+whatever was not yet synced dropped (tests/core/test_power_cut.py).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+TEMPORARY = ".tmp-"
+"""What the name of everything unfinished begins with; no reader matches it."""
+
+_RENAME_PATIENCE_S = 2.0
+_ABANDONED_AFTER_S = 3600.0
+_counter = itertools.count()
+
+
+class Disk:
+    """The effects on a file system that durable writing is made of."""
+
+    def write(self, path: Path, data: bytes) -> None:
+        """A file with this content, not yet synced."""
+        path.write_bytes(data)
+
+    def claim(self, source: Path, target: Path) -> None:
+        """A file gets a name (and may keep its old one too); FileExistsError if that is taken."""
+        if os.name == "nt":
+            source.rename(target)  # fails on Windows where a file is there already
+            return
+        try:
+            os.link(source, target)
+        except FileExistsError:
+            raise
+        except OSError:  # a shared folder without hard links: the same, but not in one step
+            with target.open("xb") as file:
+                file.write(source.read_bytes())
+                file.flush()
+                os.fsync(file.fileno())
+
+    def append(self, path: Path, data: bytes) -> None:
+        """More bytes at the end of a file, in one write."""
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | _BINARY, 0o644)
+        try:
+            os.write(descriptor, data)
+        finally:
+            os.close(descriptor)
+
+    def sync(self, path: Path) -> None:
+        """The content of a file survives a power cut from here on."""
+        descriptor = os.open(path, os.O_RDWR | _BINARY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def sync_folder(self, path: Path) -> None:
+        """The names in a folder survive a power cut from here on (POSIX only)."""
+        if os.name == "posix":
+            descriptor = os.open(path, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+
+    def rename(self, source: Path, target: Path) -> None:
+        """Replaces a file; fails on a folder that is there already."""
+        _patiently(lambda: source.replace(target) if source.is_file() else source.rename(target))
+
+    def remove(self, path: Path) -> None:
+        """One file less."""
+        _patiently(path.unlink)
+
+    def make_folder(self, path: Path) -> None:
+        """One new folder."""
+        path.mkdir()
+
+    def remove_folder(self, path: Path) -> None:
+        """A folder and all that is in it."""
+        shutil.rmtree(path)
+
+
+_BINARY: int = getattr(os, "O_BINARY", 0)
+_disk = Disk()
+
+
+@contextlib.contextmanager
+def using(disk: Disk) -> Iterator[None]:
+    """Send all effects through another disk for a while."""
+    global _disk  # noqa: PLW0603  one seam, swapped by tests alone
+    before, _disk = _disk, disk
+    try:
+        yield
+    finally:
+        _disk = before
+
+
+def write_atomic(path: Path, data: bytes) -> None:
+    """Write or replace a file, whole and synced, or leave everything as it was."""
+    temporary = _temporary_beside(path)
+    try:
+        _disk.write(temporary, data)
+        _disk.sync(temporary)
+        _disk.rename(temporary, path)
+    except OSError:
+        _discard(temporary)
+        raise
+    _disk.sync_folder(path.parent)
+
+
+def create_exclusive(path: Path, data: bytes) -> None:
+    """Create a file that nobody else created, whole and synced; FileExistsError if somebody did."""
+    temporary = _temporary_beside(path)
+    try:
+        _disk.write(temporary, data)
+        _disk.sync(temporary)
+        _disk.claim(temporary, path)
+    finally:
+        _discard(temporary)
+    _disk.sync_folder(path.parent)
+
+
+def commit_folder(path: Path, files: Mapping[str, bytes]) -> None:
+    """Create a folder with these files, whole and synced; FileExistsError if the name is taken."""
+    temporary = _temporary_beside(path)
+    _disk.make_folder(temporary)
+    try:
+        for name, data in files.items():
+            _disk.write(temporary / name, data)
+            _disk.sync(temporary / name)
+        _disk.sync_folder(temporary)
+        _disk.rename(temporary, path)
+    except OSError as error:
+        _discard(temporary)
+        if path.exists():
+            raise FileExistsError(str(path)) from error
+        raise
+    _disk.sync_folder(path.parent)
+
+
+def append(path: Path, data: bytes) -> None:
+    """Add bytes at the end of a file in one write; survives SIGKILL, not a power cut."""
+    _disk.append(path, data)
+
+
+def move(source: Path, target: Path) -> None:
+    """Rename a file. Not synced: whoever calls it can finish the move after a crash."""
+    _disk.rename(source, target)
+
+
+def remove(path: Path) -> None:
+    """Remove a file."""
+    _disk.remove(path)
+
+
+def remove_folder(path: Path) -> None:
+    """Remove a folder so that no reader ever sees half of it."""
+    doomed = _temporary_beside(path)
+    _disk.rename(path, doomed)
+    _disk.sync_folder(path.parent)  # else a power cut could keep the name and lose the content
+    _disk.remove_folder(doomed)
+
+
+def sync_folders(*folders: Path) -> None:
+    """Every name that was moved or removed in these folders stays moved or removed."""
+    for folder in folders:
+        _disk.sync_folder(folder)
+
+
+def check_writable(folder: Path) -> None:
+    """Try it: permissions alone say little on Windows, on a network share and on a full disk."""
+    probe = _temporary_beside(folder / "probe")
+    _disk.write(probe, b"?")
+    _disk.remove(probe)
+
+
+def make_folders(path: Path) -> None:
+    """Make a folder and its parents, synced; existing ones are fine."""
+    missing = []
+    while not path.exists():
+        missing.append(path)
+        path = path.parent
+    for folder in reversed(missing):
+        try:
+            _disk.make_folder(folder)
+        except FileExistsError:
+            continue
+        _disk.sync_folder(folder.parent)
+
+
+def sweep(folder: Path, *, older_than_s: float = _ABANDONED_AFTER_S) -> int:
+    """Remove what dead processes left unfinished in a folder; returns how many."""
+    swept = 0
+    for path in folder.glob(f"{TEMPORARY}*"):
+        try:
+            if time.time() - path.stat().st_mtime < older_than_s:
+                continue
+            if path.is_dir():
+                _disk.remove_folder(path)
+            else:
+                _disk.remove(path)
+        except FileNotFoundError:
+            continue  # its owner was alive after all, or another sweeper was faster
+        swept += 1
+    return swept
+
+
+def _temporary_beside(path: Path) -> Path:
+    return path.parent / f"{TEMPORARY}{os.getpid()}-{next(_counter)}-{time.monotonic_ns():x}"
+
+
+def _discard(temporary: Path) -> None:
+    """Best effort: the name is one that no reader matches, so leaving it behind is harmless."""
+    with contextlib.suppress(OSError):
+        if temporary.is_dir():
+            _disk.remove_folder(temporary)
+        elif temporary.exists():
+            _disk.remove(temporary)
+
+
+def _patiently(effect: Callable[[], object]) -> None:
+    """Windows refuses to rename what a virus scanner or a reader has open: wait a moment."""
+    deadline = time.monotonic() + _RENAME_PATIENCE_S
+    while True:
+        try:
+            effect()
+        except PermissionError:
+            if os.name == "posix" or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+        else:
+            return

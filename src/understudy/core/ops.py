@@ -1,0 +1,70 @@
+"""The one seam between engines: networks and games are written once over `Ops`.
+
+The bot passes `NUMPY`; the learner and the arena pass their JAX twin (`learner.jax_ops.JAX`).
+Code over `ops` uses `ops.xp` as it would use `numpy`, and never writes into an array.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+Array: TypeAlias = Any
+"""A NumPy or a JAX array: shapes are in the docstrings."""
+
+Tree: TypeAlias = Any
+"""Arrays nested in dicts, tuples and named tuples."""
+
+
+@dataclass(frozen=True)
+class Ops:
+    """An array namespace, and the two things that arrays alone cannot say."""
+
+    name: str
+    xp: Any
+    scan: Callable[[Callable[[Tree, Tree], tuple[Tree, Tree]], Tree, Tree], tuple[Tree, Tree]]
+    """`scan(f, carry, xs) -> (carry, ys)` over the leading axis of every array in `xs`."""
+    barrier: Callable[[Tree], Tree]
+    """The same tree; under XLA a wall between phases that fusion does not cross."""
+
+
+def _leaves_at(tree: Tree, index: int) -> Tree:
+    if isinstance(tree, dict):
+        return {key: _leaves_at(value, index) for key, value in tree.items()}
+    if isinstance(tree, tuple):
+        parts = [_leaves_at(value, index) for value in tree]
+        return type(tree)(*parts) if hasattr(tree, "_fields") else tuple(parts)
+    return tree[index]
+
+
+def _stacked(trees: list[Tree]) -> Tree:
+    head = trees[0]
+    if isinstance(head, dict):
+        return {key: _stacked([tree[key] for tree in trees]) for key in head}
+    if isinstance(head, tuple):
+        parts = [_stacked(list(column)) for column in zip(*trees, strict=True)]
+        return type(head)(*parts) if hasattr(head, "_fields") else tuple(parts)
+    return np.stack(trees)
+
+
+def _length(tree: Tree) -> int:
+    while isinstance(tree, dict | tuple):
+        tree = next(iter(tree.values())) if isinstance(tree, dict) else tree[0]
+    return len(tree)
+
+
+def numpy_scan(
+    f: Callable[[Tree, Tree], tuple[Tree, Tree]], carry: Tree, xs: Tree
+) -> tuple[Tree, Tree]:
+    """`lax.scan` as a Python loop. `xs` must hold at least one step."""
+    ys = []
+    for index in range(_length(xs)):
+        carry, y = f(carry, _leaves_at(xs, index))
+        ys.append(y)
+    return carry, _stacked(ys)
+
+
+NUMPY = Ops(name="numpy", xp=np, scan=numpy_scan, barrier=lambda tree: tree)

@@ -1,0 +1,177 @@
+"""The episode: one match from one side, the only unit of durable experience.
+
+Schema 1, as `.npz` (docs/file-formats.md). Observations are raw features; a decision that no policy
+sampled (the rules made it, or it was imported) has no behaviour log-probability and says so in
+`sampled`. The reward at t belongs to the decision at t.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import msgspec
+import numpy as np
+
+from understudy.core.arrays import NDArray, from_npz, to_npz
+from understudy.core.errors import FileFormatError
+from understudy.policy.spec import PolicySpec
+
+SCHEMA = 1
+MAX_BYTES = 64 * 2**20
+_MAX_TAG = 200
+
+
+class Outcome(StrEnum):
+    """How a match ended."""
+
+    VICTORY = "victory"
+    DEFEAT = "defeat"
+    TIE = "tie"
+    ABORTED = "aborted"
+
+
+class Meta(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What is known of a match beside its decisions."""
+
+    schema: int = SCHEMA
+    id: str
+    outcome: Outcome
+    finished_at: float
+    """Seconds since 1970."""
+    tags: dict[str, str] = {}
+    """opponent, map, race, difficulty and whatever else the bot wants to remember."""
+    imported_from: str = ""
+    """The name of the foreign file that this was made from, if any."""
+
+
+@dataclass(frozen=True)
+class Episode:
+    """Arrays over T decisions; `legal` and `bootstrap` may be absent."""
+
+    meta: Meta
+    observations: NDArray
+    """float32 [T, F]"""
+    actions: NDArray
+    """int32 [T, parts], as executed"""
+    log_probs: NDArray
+    """float32 [T]; 0 where not sampled"""
+    values: NDArray
+    """float32 [T], what the policy expected, in units of reward"""
+    rewards: NDArray
+    """float32 [T]"""
+    sampled: NDArray
+    """bool [T]: a policy drew this action with this log-probability"""
+    versions: NDArray
+    """int64 [T]: which version decided (or looked on, where the rules decided)"""
+    legal: NDArray | None = None
+    """bool [T, options]; absent: everything was legal"""
+    bootstrap: NDArray | None = None
+    """float32 [F]: what was seen after the last decision, where the match went on unseen"""
+
+    def __len__(self) -> int:
+        """How many decisions."""
+        return len(self.rewards)
+
+
+_OPTIONAL = ("legal", "bootstrap")
+_DTYPES = {
+    "observations": np.float32,
+    "actions": np.int32,
+    "log_probs": np.float32,
+    "values": np.float32,
+    "rewards": np.float32,
+    "sampled": np.bool_,
+    "versions": np.int64,
+    "legal": np.bool_,
+    "bootstrap": np.float32,
+}
+
+
+def encode(episode: Episode) -> bytes:
+    """As `.npz` bytes."""
+    arrays = {"meta": np.frombuffer(msgspec.json.encode(episode.meta), np.uint8)}
+    for name in _DTYPES:
+        value = getattr(episode, name)
+        if value is not None:
+            arrays[name] = value
+    return to_npz(arrays)
+
+
+def decode(data: bytes, spec: PolicySpec, *, what: str) -> Episode:
+    """From `.npz` bytes, with every promise of the schema checked against the run's spec."""
+    arrays = from_npz(data, what=what, limit=MAX_BYTES)
+    if "meta" not in arrays:
+        raise FileFormatError(
+            f"{what}: has no 'meta', so it is not an episode "
+            "(files of an older bot come in through `understudy import`)"
+        )
+    meta = _decode_meta(arrays.pop("meta"), what)
+    required = _DTYPES.keys() - set(_OPTIONAL)
+    if not required <= arrays.keys() <= _DTYPES.keys():
+        odd = sorted((required - arrays.keys()) | (arrays.keys() - _DTYPES.keys()))
+        raise FileFormatError(f"{what}: missing or unknown arrays {odd[:4]}")
+    for name, array in arrays.items():
+        if array.dtype != _DTYPES[name]:
+            raise FileFormatError(
+                f"{what}: {name} is {array.dtype}, expected {np.dtype(_DTYPES[name])}"
+            )
+    episode = Episode(meta=meta, **arrays)
+    check(episode, spec, what=what)
+    return episode
+
+
+def check(episode: Episode, spec: PolicySpec, *, what: str) -> None:
+    """Shapes, ranges and finiteness, or a `FileFormatError` that names the field."""
+    if episode.rewards.ndim != 1:
+        raise FileFormatError(
+            f"{what}: rewards has shape {episode.rewards.shape}, expected one axis"
+        )
+    length, inputs = len(episode), len(spec.features)
+    parts, options = spec.actions.parts, spec.actions.options
+    if length == 0:
+        raise FileFormatError(f"{what}: holds no decision")
+    shapes: dict[str, tuple[int, ...]] = {
+        "observations": (length, inputs),
+        "actions": (length, len(parts)),
+        "log_probs": (length,),
+        "values": (length,),
+        "rewards": (length,),
+        "sampled": (length,),
+        "versions": (length,),
+        "legal": (length, options),
+        "bootstrap": (inputs,),
+    }
+    for name, shape in shapes.items():
+        array = getattr(episode, name)
+        if array is None:
+            continue
+        if array.shape != shape:
+            raise FileFormatError(f"{what}: {name} has shape {array.shape}, expected {shape}")
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            raise FileFormatError(f"{what}: {name} holds numbers that are not finite")
+    if (episode.actions < 0).any() or (episode.actions >= np.array(parts)).any():
+        raise FileFormatError(f"{what}: an action is outside the {parts} options of this run")
+    if (episode.log_probs > 1e-4).any() or (episode.versions < 0).any():
+        raise FileFormatError(f"{what}: a log-probability above 0 or a negative version")
+    if episode.legal is not None:
+        starts = np.concatenate([[0], np.cumsum(parts)[:-1]])
+        flat = episode.actions + starts
+        if not np.take_along_axis(episode.legal, flat, axis=1).all():
+            raise FileFormatError(f"{what}: an executed action is illegal under its own mask")
+
+
+def _decode_meta(raw: NDArray, what: str) -> Meta:
+    if raw.dtype != np.uint8:
+        raise FileFormatError(f"{what}: meta is {raw.dtype}, expected the bytes of a JSON object")
+    try:
+        meta = msgspec.json.decode(raw.tobytes(), type=Meta)
+    except msgspec.MsgspecError as error:
+        raise FileFormatError(f"{what}: meta: {error}") from error
+    if meta.schema != SCHEMA:
+        raise FileFormatError(f"{what}: schema {meta.schema}, this program reads {SCHEMA}")
+    if not meta.id or any(
+        len(text) > _MAX_TAG for text in (meta.id, *meta.tags, *meta.tags.values())
+    ):
+        raise FileFormatError(f"{what}: meta: an id or a tag is empty or too long")
+    return meta

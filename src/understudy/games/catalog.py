@@ -1,0 +1,94 @@
+"""The built-in games by name: what `understudy games` lists and every command makes its game from.
+
+Every wrong name or option is a `ConfigError` that says what exists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from understudy.core.errors import ConfigError, nearest
+from understudy.games.base import Bot, Game
+from understudy.games.swarm import BOTS as SWARM_BOTS
+from understudy.games.swarm import Swarm
+from understudy.games.swarm.tables import DIFFICULTIES
+
+
+@dataclass(frozen=True)
+class Description:
+    """What a person needs to know before they choose a game."""
+
+    name: str
+    version: int
+    summary: str
+    options: Mapping[str, tuple[str, ...]]
+    """Each option with its choices, the default first."""
+
+
+@dataclass(frozen=True)
+class _Entry:
+    make: Callable[..., Game]
+    summary: str
+    options: Mapping[str, tuple[str, ...]]
+    bots: Mapping[str, Bot]
+
+
+def _default_first(choices: Mapping[str, Any], default: str) -> tuple[str, ...]:
+    return (default, *(choice for choice in choices if choice != default))
+
+
+_GAMES: Mapping[str, _Entry] = {
+    "swarm": _Entry(
+        make=Swarm,
+        summary="Lead a swarm's economy, army and technology against a scripted enemy in the fog.",
+        options={"difficulty": _default_first(DIFFICULTIES, Swarm().difficulty)},
+        bots=SWARM_BOTS,
+    ),
+}
+
+
+def names() -> tuple[str, ...]:
+    """The names of all built-in games."""
+    return tuple(_GAMES)
+
+
+def make(name: str, **options: str) -> Game:
+    """A game with its options chosen: `make("swarm", difficulty="hard")`."""
+    entry = _entry(name)
+    for option, value in options.items():
+        choices = entry.options.get(option)
+        if choices is None:
+            raise ConfigError(
+                f"{name} has no option {option!r}; it has {', '.join(entry.options)}."
+                + nearest(option, entry.options)
+            )
+        if value not in choices:
+            raise ConfigError(
+                f"{name}: {option} must be one of {', '.join(choices)}, got {value!r}."
+                + nearest(str(value), choices)
+            )
+    return entry.make(**options)
+
+
+def bots(name: str) -> Mapping[str, Bot]:
+    """The scripted players of a game by name; `rules` is the one that a bot ships with."""
+    return _entry(name).bots
+
+
+def describe() -> tuple[Description, ...]:
+    """Every built-in game with its options."""
+    return tuple(
+        Description(name, entry.make().version, entry.summary, entry.options)
+        for name, entry in _GAMES.items()
+    )
+
+
+def _entry(name: str) -> _Entry:
+    entry = _GAMES.get(name)
+    if entry is None:
+        raise ConfigError(
+            f"There is no game {name!r}; there is {', '.join(_GAMES)}." + nearest(name, _GAMES)
+        )
+    return entry

@@ -1,0 +1,1 @@
+"""The learner: from episodes to versions. JAX lives here."""

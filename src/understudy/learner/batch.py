@@ -1,0 +1,89 @@
+"""Episodes side by side in padded arrays, in a few shapes, so that nothing compiles twice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from understudy.core.ops import Array
+from understudy.experience.episode import Episode, Outcome
+from understudy.policy.spec import PolicySpec
+
+_SHORTEST = 64
+
+
+class Batch(NamedTuple):
+    """Time-major arrays; a column is one episode from its start, then padding."""
+
+    obs: Array
+    """float32 [T, B, F], raw"""
+    legal: Array
+    """bool [T, B, options]"""
+    actions: Array
+    """int32 [T, B, parts]"""
+    log_probs: Array
+    """float32 [T, B] of the behaviour; 0 where not sampled"""
+    rewards: Array
+    """float32 [T, B]"""
+    ongoing: Array
+    """float32 [T, B]: 1 where the match goes on after this decision"""
+    valid: Array
+    """float32 [T, B]: 1 on decisions, 0 on padding and on the row that only bootstraps"""
+    on_policy: Array
+    """float32 [T, B]: 1 on valid decisions that a policy sampled not too many versions ago"""
+    imitated: Array
+    """float32 [T, B]: 1 on valid decisions that no policy sampled"""
+
+
+def padded_length(longest: int) -> int:
+    """The next power of two that leaves a row for the bootstrap, at least 64."""
+    length = _SHORTEST
+    while length < longest + 1:
+        length *= 2
+    return length
+
+
+def assemble(
+    episodes: Sequence[Episode], spec: PolicySpec, *, columns: int, version: int, max_lag: int
+) -> Batch:
+    """One batch of at most `columns` episodes, as seen by a learner at `version`."""
+    length = padded_length(max(len(episode) for episode in episodes))
+    shape = (length, columns)
+    batch = Batch(
+        obs=np.zeros((*shape, len(spec.features)), np.float32),
+        legal=np.ones((*shape, spec.actions.options), np.bool_),
+        actions=np.zeros((*shape, len(spec.actions.parts)), np.int32),
+        log_probs=np.zeros(shape, np.float32),
+        rewards=np.zeros(shape, np.float32),
+        ongoing=np.zeros(shape, np.float32),
+        valid=np.zeros(shape, np.float32),
+        on_policy=np.zeros(shape, np.float32),
+        imitated=np.zeros(shape, np.float32),
+    )
+    for column, episode in enumerate(episodes):
+        _fill(batch, column, episode, oldest=version - max_lag)
+    return batch
+
+
+def _fill(batch: Batch, column: int, episode: Episode, *, oldest: int) -> None:
+    n = len(episode)
+    batch.obs[:n, column] = episode.observations
+    truncated = episode.meta.outcome is Outcome.ABORTED or episode.bootstrap is not None
+    if episode.bootstrap is not None:
+        batch.obs[n, column] = episode.bootstrap
+    elif truncated:
+        # What came after the last decision was never seen: that decision becomes the bootstrap.
+        n -= 1
+    batch.actions[:n, column] = episode.actions[:n]
+    batch.log_probs[:n, column] = episode.log_probs[:n]
+    batch.rewards[:n, column] = episode.rewards[:n]
+    batch.ongoing[:n, column] = 1.0
+    if n and not truncated:
+        batch.ongoing[n - 1, column] = 0.0
+    batch.valid[:n, column] = 1.0
+    batch.on_policy[:n, column] = episode.sampled[:n] & (episode.versions[:n] >= oldest)
+    batch.imitated[:n, column] = ~episode.sampled[:n]
+    if episode.legal is not None:
+        batch.legal[:n, column] = episode.legal[:n]

@@ -1,0 +1,10 @@
+"""The JAX twin of `core.ops.NUMPY`."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+from understudy.core.ops import Ops
+
+JAX = Ops(name="jax", xp=jnp, scan=jax.lax.scan, barrier=jax.lax.optimization_barrier)

@@ -1,0 +1,105 @@
+"""What the learner minimises: pure functions of one minibatch, each a scalar with its details.
+
+Decisions that a policy sampled are trained by ratio; decisions that nobody sampled (the rules',
+imported ones) never see a ratio: they train the value, and the policy by advantage-weighted
+regression with capped weights.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from understudy.core.config import LearnerConfig
+from understudy.core.ops import Array
+
+
+class Terms(NamedTuple):
+    """Per decision [T, B], beside what the network says now."""
+
+    log_probs: Array
+    """of the executed actions, now (this is what the gradient flows through)"""
+    entropy: Array
+    values: Array
+    """in units of the return scale"""
+    anchor_log_probs: Array
+    """of the executed actions before this batch"""
+    behaviour_log_probs: Array
+    """of the executed actions when they were executed"""
+    targets: Array
+    advantages: Array
+    """spread 1 over the decisions that are trained by ratio"""
+    imitation_advantages: Array
+    on_policy: Array
+    imitated: Array
+    valid: Array
+
+
+class Losses(NamedTuple):
+    """The total and its parts, each a scalar."""
+
+    total: Array
+    policy: Array
+    value: Array
+    entropy: Array
+    clip_share: Array
+    ratio: Array
+
+
+def losses(config: LearnerConfig, terms: Terms, *, share: Array) -> Losses:
+    """All of it; `share` is how many valid decisions an average minibatch has."""
+    policy, clipped = (
+        _clipped(config, terms)
+        if config.algorithm == "actor_critic"
+        else (_reinforce(config, terms), jnp.zeros_like(terms.valid))
+    )
+    imitation = _imitation(config, terms)
+    policy_loss = (policy * terms.on_policy).sum() / share
+    imitation_loss = (imitation * terms.imitated).sum() / share
+    value_loss = 0.5 * (jnp.square(terms.values - terms.targets) * terms.valid).sum() / share
+    entropy = (terms.entropy * terms.valid).sum() / share
+    count = jnp.maximum(terms.on_policy.sum(), 1.0)
+    total = (
+        policy_loss
+        + config.imitation_weight * imitation_loss
+        + config.value_weight * value_loss
+        - config.entropy_weight * entropy
+    )
+    ratio = jnp.exp(terms.log_probs - terms.behaviour_log_probs)
+    return Losses(
+        total=total,
+        policy=policy_loss + imitation_loss,
+        value=value_loss,
+        entropy=entropy,
+        clip_share=(clipped * terms.on_policy).sum() / count,
+        ratio=(ratio * terms.on_policy).sum() / count,
+    )
+
+
+def _clipped(config: LearnerConfig, terms: Terms) -> tuple[Array, Array]:
+    """Clipped around the policy before this batch, weighted for how that differs from behaviour.
+
+    Clipping around the behaviour itself would silence old experience; two ratios keep it useful
+    and still bounded (Hilton et al. 2022 call it decoupled).
+    """
+    weight = jnp.minimum(
+        jnp.exp(terms.anchor_log_probs - terms.behaviour_log_probs), config.behaviour_clip
+    )
+    ratio = jnp.exp(terms.log_probs - terms.anchor_log_probs)
+    bounded = jnp.clip(ratio, 1.0 - config.clip, 1.0 + config.clip)
+    gain = jnp.minimum(ratio * terms.advantages, bounded * terms.advantages)
+    return -weight * gain, (jnp.abs(ratio - 1.0) > config.clip).astype(jnp.float32)
+
+
+def _reinforce(config: LearnerConfig, terms: Terms) -> Array:
+    """The plain policy gradient, weighted by the capped ratio to the behaviour."""
+    ratio = jnp.exp(jax.lax.stop_gradient(terms.log_probs) - terms.behaviour_log_probs)
+    return -jnp.minimum(ratio, config.behaviour_clip) * terms.log_probs * terms.advantages
+
+
+def _imitation(config: LearnerConfig, terms: Terms) -> Array:
+    """More of what turned out better than expected; never a push away from an action."""
+    weight = jnp.exp(terms.imitation_advantages / config.imitation_temperature)
+    return -jnp.minimum(weight, config.imitation_cap) * terms.log_probs

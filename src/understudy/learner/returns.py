@@ -1,0 +1,59 @@
+"""Returns and advantages as pure functions over time-major arrays.
+
+Every array is [T, B]. `discount_t` is gamma where the match goes on after step t and 0 where it
+ends there. `value_t` has one more row than the others use: row t + 1 is the value after step t.
+Each function has a slow reference, written with loops, in tests/learner/test_returns.py.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from understudy.core.ops import Array
+
+
+def discounted_returns(*, rewards: Array, discounts: Array, bootstrap: Array) -> Array:
+    """Returns [T, B]: rewards plus the discounted future; `bootstrap` [B] follows the last row."""
+    return _accumulate(rewards, discounts, bootstrap)
+
+
+def gae(*, rewards: Array, discounts: Array, values: Array, lam: float) -> Array:
+    """Generalised advantage estimates [T, B] from values [T + 1, B]."""
+    errors = rewards + discounts * values[1:] - values[:-1]
+    return _accumulate(errors, lam * discounts, jnp.zeros_like(errors[0]))
+
+
+class VTrace(NamedTuple):
+    """Corrected value targets and policy advantages, both [T, B]."""
+
+    targets: Array
+    advantages: Array
+
+
+def vtrace(
+    *, rewards: Array, discounts: Array, values: Array, ratios: Array, lam: float, cap: float
+) -> VTrace:
+    """V-trace (Espeholt et al. 2018) with lambda; values [T + 1, B], ratios pi/mu [T, B].
+
+    With all ratios 1 the advantages are GAE's and the targets are values plus advantages.
+    """
+    errors = jnp.minimum(ratios, cap) * (rewards + discounts * values[1:] - values[:-1])
+    traces = lam * discounts * jnp.minimum(ratios, 1.0)
+    targets = values[:-1] + _accumulate(errors, traces, jnp.zeros_like(errors[0]))
+    # What follows step t is the corrected target, mixed with the plain value as lambda says.
+    after = lam * jnp.concatenate([targets[1:], values[-1:]]) + (1.0 - lam) * values[1:]
+    return VTrace(targets, rewards + discounts * after - values[:-1])
+
+
+def _accumulate(terms: Array, decays: Array, last: Array) -> Array:
+    """x_t = terms_t + decays_t * x_(t+1), backwards from `last`."""
+
+    def backwards(later: Array, now: tuple[Array, Array]) -> tuple[Array, Array]:
+        term, decay = now
+        total = term + decay * later
+        return total, total
+
+    return jax.lax.scan(backwards, last, (terms, decays), reverse=True)[1]

@@ -1,0 +1,184 @@
+"""The trainer: the mutable side of learning, a state that batches improve and versions freeze."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from understudy.core.arrays import NDArray, from_npz, to_npz
+from understudy.core.config import LearnerConfig
+from understudy.core.errors import FileFormatError, NotFinite
+from understudy.experience.episode import Episode
+from understudy.learner import statistics
+from understudy.learner.batch import assemble
+from understudy.learner.statistics import Statistics
+from understudy.learner.update import Frozen, Report, State, optimiser, update
+from understudy.policy import weights as weight_files
+from understudy.policy.spec import PolicySpec
+from understudy.policy.weights import Weights
+from understudy.registry.versions import LEARNER, WEIGHTS
+
+_RATE_STEP = 1.5
+
+
+class Trainer:
+    """Learns from episodes; `snapshot` and `restore` carry everything that makes it go on alike."""
+
+    def __init__(self, spec: PolicySpec, config: LearnerConfig) -> None:
+        self._spec = spec
+        self._config = config
+        # Fixed, so that every batch of one length has one shape; a multiple of the minibatches.
+        step = config.minibatches
+        self._columns = -(-(config.batch_matches + config.replay_matches) // step) * step
+        self._start_over()
+
+    def _start_over(self) -> None:
+        weights = weight_files.fresh(self._spec, np.random.default_rng(self._config.seed))
+        params = jax.tree.map(jnp.asarray, weights.params)
+        self._state = State(
+            params, optimiser(self._config).init(params), jax.random.PRNGKey(self._config.seed)
+        )
+        self._weights = weights
+        self._statistics = statistics.empty(len(self._spec.features))
+        self.learning_rate = self._config.learning_rate
+
+    def train(
+        self, new: Sequence[Episode], replayed: Sequence[Episode], *, version: int
+    ) -> dict[str, float]:
+        """Learn from a batch; `NotFinite` leaves the trainer as it was before."""
+        kept = (self._state, self._weights, self._statistics)
+        self._absorb(new)
+        batch = assemble(
+            [*new, *replayed],
+            self._spec,
+            columns=self._columns,
+            version=version,
+            max_lag=self._config.max_version_lag,
+        )
+        frozen = Frozen(
+            self._weights.obs_mean,
+            self._weights.obs_scale,
+            self._weights.value_scale,
+            np.float32(self.learning_rate),
+        )
+        state, report = update(self._spec, self._config, self._state, frozen, batch)
+        metrics = _metrics(report)
+        sums = jax.tree.map(jnp.sum, state.params)
+        if not (
+            np.isfinite(list(metrics.values())).all() and np.isfinite(jax.tree.leaves(sums)).all()
+        ):
+            self._state, self._weights, self._statistics = kept
+            raise NotFinite(f"training gave numbers that are not finite: {metrics}")
+        self._state = state
+        self._adapt(metrics["kl"])
+        return metrics | {"learning_rate": self.learning_rate, "steps": float(batch.valid.sum())}
+
+    def weights(self) -> Weights:
+        """What a bot would play with now, as NumPy arrays."""
+        w = self._weights
+        params = {name: np.asarray(value) for name, value in self._state.params.items()}
+        return Weights(params, w.obs_mean, w.obs_scale, w.value_scale)
+
+    def snapshot(self) -> dict[str, bytes]:
+        """The files of a version."""
+        return {WEIGHTS: weight_files.encode(self.weights()), LEARNER: to_npz(self._rest())}
+
+    def restore(self, contents: Mapping[str, bytes] | None, *, what: str) -> None:
+        """Go on from the files of a version, or from nothing."""
+        if contents is None:
+            self._start_over()
+            return
+        weights = weight_files.decode(self._spec, contents[WEIGHTS], what=f"{what}: {WEIGHTS}")
+        params = jax.tree.map(jnp.asarray, weights.params)
+        if LEARNER not in contents:  # weights alone, as an old model file gives them
+            self._start_over()
+            self._weights = weights
+            self._state = self._state._replace(params=params)
+            return
+        rest = from_npz(contents[LEARNER], what=f"{what}: {LEARNER}")
+        self._weights = weights
+        leaves, structure = jax.tree.flatten(optimiser(self._config).init(params))
+        try:
+            moments = [rest[f"optimiser.{index}"] for index in range(len(leaves))]
+            if any(new.shape != old.shape for new, old in zip(moments, leaves, strict=True)):
+                raise FileFormatError(f"{what}: {LEARNER} does not fit the network")
+            self._state = State(
+                params,
+                jax.tree.unflatten(structure, [jnp.asarray(leaf) for leaf in moments]),
+                jnp.asarray(rest["key"]),
+            )
+            count, squares, fitted = (float(number) for number in rest["statistics.sums"])
+            self._statistics = Statistics(
+                count, rest["statistics.mean"], rest["statistics.spread"], squares, fitted
+            )
+            self.learning_rate = float(rest["learning_rate"])
+        except KeyError as error:
+            raise FileFormatError(f"{what}: {LEARNER} has no {error}") from error
+
+    def _rest(self) -> dict[str, NDArray]:
+        leaves = jax.tree.leaves(self._state.optimiser)
+        s = self._statistics
+        return {
+            **{f"optimiser.{index}": np.asarray(leaf) for index, leaf in enumerate(leaves)},
+            "key": np.asarray(self._state.key),
+            "statistics.sums": np.array([s.count, s.return_squares, s.fitted_at]),
+            "statistics.mean": s.obs_mean,
+            "statistics.spread": s.obs_spread,
+            "learning_rate": np.array(self.learning_rate),
+        }
+
+    def _absorb(self, episodes: Sequence[Episode]) -> None:
+        """Count what is new, and fit the normaliser when it is time to."""
+        for episode in episodes:
+            self._statistics = statistics.absorb(
+                self._statistics,
+                episode.observations,
+                statistics.returns_of(episode.rewards, self._config.gamma),
+            )
+        seen = self._statistics
+        if not episodes or not seen.due:
+            return
+        scale = seen.return_scale()
+        # The value head speaks in units of the scale: rescale it, so that what it says stays true.
+        factor = float(self._weights.value_scale) / float(scale)
+        params = {
+            name: value * factor if name.startswith("value.") else value
+            for name, value in self._state.params.items()
+        }
+        self._state = self._state._replace(params=params)
+        mean = seen.obs_mean.astype(np.float32)
+        self._weights = Weights(self._weights.params, mean, seen.obs_scale(), scale)
+        self._statistics = Statistics(
+            seen.count, seen.obs_mean, seen.obs_spread, seen.return_squares, seen.count
+        )
+
+    def _adapt(self, kl: float) -> None:
+        """Slower when a batch moved the policy too far, faster when it hardly moved."""
+        c = self._config
+        if kl > 2.0 * c.kl_target:
+            self.learning_rate = max(self.learning_rate / _RATE_STEP, c.learning_rate_min)
+        elif kl < 0.5 * c.kl_target:
+            self.learning_rate = min(self.learning_rate * _RATE_STEP, c.learning_rate_max)
+
+    def slow_down(self) -> None:
+        """Halve the learning rate, after something went wrong."""
+        self.learning_rate = max(self.learning_rate / 2.0, self._config.learning_rate_min)
+
+
+def _metrics(report: Report) -> dict[str, float]:
+    parts: dict[str, Any] = {
+        "loss": report.losses.total,
+        "policy_loss": report.losses.policy,
+        "value_loss": report.losses.value,
+        "entropy": report.losses.entropy,
+        "clip_share": report.losses.clip_share,
+        "kl": report.kl,
+        "explained_variance": report.explained_variance,
+        "first_ratio": report.first_ratio,
+        "gradient_norm": report.gradient_norm,
+    }
+    return {name: float(value) for name, value in parts.items()}

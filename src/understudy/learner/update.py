@@ -1,0 +1,205 @@
+"""The one update: a batch of episodes in, better parameters out, as a pure compiled function."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from understudy.core.config import LearnerConfig
+from understudy.core.ops import Array, Tree
+from understudy.learner.batch import Batch
+from understudy.learner.jax_ops import JAX
+from understudy.learner.losses import Losses, Terms, losses
+from understudy.learner.returns import discounted_returns, vtrace
+from understudy.policy import distributions
+from understudy.policy.layers import Params
+from understudy.policy.spec import PolicySpec
+from understudy.policy.weights import Weights, normalise
+
+
+class State(NamedTuple):
+    """What an update changes."""
+
+    params: Params
+    optimiser: Tree
+    key: Array
+    """uint32 [2]"""
+
+
+class Frozen(NamedTuple):
+    """What holds still during an update: the normaliser, the return scale and the learning rate."""
+
+    obs_mean: Array
+    obs_scale: Array
+    value_scale: Array
+    learning_rate: Array
+
+
+class Report(NamedTuple):
+    """Scalars about one batch."""
+
+    losses: Losses
+    kl: Array
+    explained_variance: Array
+    first_ratio: Array
+    gradient_norm: Array
+
+
+class _Targets(NamedTuple):
+    """What each decision [T, B] is trained towards, fixed before the first step."""
+
+    anchor_log_probs: Array
+    targets: Array
+    advantages: Array
+    imitation_advantages: Array
+
+
+def optimiser(config: LearnerConfig) -> optax.GradientTransformation:
+    """Adam on clipped gradients; the learning rate comes with each update."""
+    return optax.chain(
+        optax.clip_by_global_norm(config.max_gradient_norm), optax.scale_by_adam(eps=1e-5)
+    )
+
+
+@partial(jax.jit, static_argnames=("spec", "config"))
+def update(
+    spec: PolicySpec, config: LearnerConfig, state: State, frozen: Frozen, batch: Batch
+) -> tuple[State, Report]:
+    """Some passes over the batch in shuffled minibatches of whole episodes."""
+    batch = batch._replace(
+        obs=_normalised(frozen, batch.obs), rewards=batch.rewards / frozen.value_scale
+    )
+    towards, log_p, explained = _targets(spec, config, state.params, batch)
+    columns = batch.valid.shape[1]
+    size = columns // config.minibatches
+    share = jnp.maximum(batch.valid.sum() / config.minibatches, 1.0)
+    key, shuffle = jax.random.split(state.key)
+    order = jnp.concatenate(
+        [
+            jax.random.permutation(one, columns)[: size * config.minibatches]
+            for one in jax.random.split(shuffle, config.epochs)
+        ]
+    ).reshape(-1, size)
+    transform = optimiser(config)
+
+    def one_step(carry: tuple[Params, Tree], index: Array) -> tuple[tuple[Params, Tree], Tree]:
+        params, moments = carry
+        part = jax.tree.map(lambda array: array[:, index], (batch, towards))
+        gradient, detail = jax.grad(_loss, argnums=2, has_aux=True)(
+            spec, config, params, part, share
+        )
+        step, moments = transform.update(gradient, moments)
+        params = jax.tree.map(lambda p, s: p - frozen.learning_rate * s, params, step)
+        return (params, moments), (detail, optax.tree.norm(gradient))
+
+    (params, moments), (details, norms) = jax.lax.scan(
+        one_step, (state.params, state.optimiser), order
+    )
+    after_logits, _, _ = _forward(spec, params, batch)
+    after = distributions.log_probs(JAX, spec.actions.parts, after_logits, batch.legal)
+    moved = distributions.divergence(JAX, log_p, after)
+    report = Report(
+        losses=Losses(*(part.mean() for part in details)),
+        kl=(moved * batch.valid).sum() / jnp.maximum(batch.valid.sum(), 1.0),
+        explained_variance=explained,
+        first_ratio=details.ratio[0],
+        gradient_norm=norms.mean(),
+    )
+    return State(params, moments, key), report
+
+
+def _loss(
+    spec: PolicySpec, config: LearnerConfig, params: Params, part: Tree, share: Array
+) -> tuple[Array, Losses]:
+    batch, towards = part
+    logits, values, _ = _forward(spec, params, batch)
+    parts = spec.actions.parts
+    result = losses(
+        config,
+        Terms(
+            log_probs=distributions.log_prob(JAX, parts, logits, batch.actions, batch.legal),
+            entropy=distributions.entropy(JAX, parts, logits, batch.legal),
+            values=values,
+            behaviour_log_probs=batch.log_probs,
+            **towards._asdict(),
+            on_policy=batch.on_policy,
+            imitated=batch.imitated,
+            valid=batch.valid,
+        ),
+        share=share,
+    )
+    return result.total, result
+
+
+def _forward(spec: PolicySpec, params: Params, batch: Batch) -> tuple[Array, Array, Tree]:
+    """Whole episodes from empty memory under the given parameters."""
+    length, columns = batch.valid.shape
+    first = jnp.zeros((length, columns), bool).at[0].set(True)
+    network = spec.network
+    return network.unroll(JAX, params, batch.obs, first, network.memory(JAX, columns))
+
+
+def _targets(
+    spec: PolicySpec, config: LearnerConfig, params: Params, batch: Batch
+) -> tuple[_Targets, Array, Array]:
+    """Targets, log-probabilities and explained variance under the parameters before the batch."""
+    parts = spec.actions.parts
+    logits, values, _ = _forward(spec, params, batch)
+    log_p = distributions.log_probs(JAX, parts, logits, batch.legal)
+    anchor = distributions.log_prob(JAX, parts, logits, batch.actions, batch.legal)
+    discounts = config.gamma * batch.ongoing
+    # The last row is padding or a bootstrap, so dropping its transition loses nothing.
+    ratios = jnp.where(batch.on_policy > 0, jnp.exp(anchor - batch.log_probs), 1.0)
+    if config.algorithm == "reinforce":
+        bootstrapped = batch.rewards[:-1] + discounts[:-1] * (
+            values[1:] * (1.0 - batch.valid[1:]) * batch.valid[:-1]
+        )
+        going = discounts[:-1] * batch.valid[1:]
+        targets = discounted_returns(
+            rewards=bootstrapped, discounts=going, bootstrap=jnp.zeros_like(values[0])
+        )
+        advantages = targets - values[:-1]
+    else:
+        targets, advantages = vtrace(
+            rewards=batch.rewards[:-1],
+            discounts=discounts[:-1],
+            values=values,
+            ratios=ratios[:-1],
+            lam=config.gae_lambda,
+            cap=config.behaviour_clip,
+        )
+    targets = jnp.concatenate([targets, values[-1:]])
+    advantages = jnp.concatenate([advantages, jnp.zeros_like(values[-1:])])
+    towards = _Targets(
+        anchor_log_probs=anchor,
+        targets=targets,
+        advantages=_standardised(advantages, batch.on_policy),
+        imitation_advantages=_standardised(advantages, batch.imitated),
+    )
+    return towards, log_p, _explained(targets, values, batch.valid)
+
+
+def _normalised(frozen: Frozen, obs: Array) -> Array:
+    weights = Weights({}, frozen.obs_mean, frozen.obs_scale, frozen.value_scale)
+    return normalise(JAX, weights, obs)
+
+
+def _standardised(x: Array, mask: Array) -> Array:
+    count = jnp.maximum(mask.sum(), 1.0)
+    mean = (x * mask).sum() / count
+    spread = jnp.sqrt((jnp.square(x - mean) * mask).sum() / count)
+    return (x - mean) / (spread + 1e-6)
+
+
+def _explained(targets: Array, values: Array, mask: Array) -> Array:
+    """1: values foretell every target; 0: no better than their mean."""
+    count = jnp.maximum(mask.sum(), 1.0)
+    centred = targets - (targets * mask).sum() / count
+    errors = targets - values
+    errors = errors - (errors * mask).sum() / count
+    variance = (jnp.square(centred) * mask).sum() / count
+    return 1.0 - (jnp.square(errors) * mask).sum() / count / (variance + 1e-8)

@@ -1,0 +1,70 @@
+"""The watcher: a thread that reads, verifies and builds new versions, off the decision path.
+
+The bot's policy is swapped by reference once it is whole; a decision sees the old one or the new
+one and nothing between.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from understudy.core.errors import FileFormatError, RunFolderError
+from understudy.policy.policy import Policy
+from understudy.registry.run_folder import RunFolder
+
+LOOK_EVERY_S = 0.05
+
+
+class Watcher:
+    """Follows the champion pointer of a run folder."""
+
+    def __init__(
+        self,
+        folder: RunFolder,
+        *,
+        adopt: Callable[[Policy], None],
+        problem: Callable[[str], None],
+        playing: int,
+    ) -> None:
+        self._folder = folder
+        self._adopt = adopt
+        self._problem = problem
+        self._playing = playing
+        self._complained = -1
+        self._stop = threading.Event()
+        self._lock = threading.Lock()
+        self._thread = threading.Thread(target=self._follow, name="understudy-follow", daemon=True)
+
+    def start(self) -> None:
+        """Look for new versions from now on."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Look no more."""
+        self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join(timeout=5.0)
+
+    def look(self) -> None:
+        """Adopt the champion, if it is another one than we play."""
+        with self._lock:
+            record = self._folder.pointers.read("champion")
+            if record is None or record.version == self._playing:
+                return
+            try:
+                policy = self._folder.versions.policy(record.version)
+            except (FileFormatError, RunFolderError, OSError) as error:
+                if self._complained != record.version:
+                    self._complained = record.version
+                    self._problem(f"version {record.version} cannot be played: {error}")
+                return
+            self._playing = policy.version
+            self._adopt(policy)
+
+    def _follow(self) -> None:
+        while not self._stop.wait(LOOK_EVERY_S):
+            try:
+                self.look()
+            except OSError as error:
+                self._problem(f"cannot look for new versions: {error}")

@@ -1,0 +1,28 @@
+"""What a policy is made for and made of: features, actions and the network between them."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import msgspec
+
+from understudy.core.errors import InputError
+from understudy.core.spaces import ActionSpace
+from understudy.policy.mlp import Mlp
+
+AnyNetwork: TypeAlias = Mlp
+
+
+class PolicySpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Kept in the run folder and in every version: weights fit one spec and no other."""
+
+    features: tuple[str, ...]
+    actions: ActionSpace
+    network: AnyNetwork
+
+    def __post_init__(self) -> None:
+        if not self.features:
+            raise InputError("features: expected at least one name")
+        if len(set(self.features)) != len(self.features):
+            double = next(name for name in self.features if self.features.count(name) > 1)
+            raise InputError(f"features: the name {double!r} appears twice")

@@ -1,0 +1,113 @@
+"""Pointers: `candidate` and `champion` name the version that is on trial and the one that plays.
+
+A pointer is a folder of small numbered records, created exclusively and never changed; the highest
+one whose checksum holds is what the pointer says. A rollback *pins*: no automatic rule moves a
+pinned pointer, only a person does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from understudy.core import files
+from understudy.core.clock import Clock
+
+Name = Literal["candidate", "champion"]
+NAMES: tuple[Name, ...] = ("candidate", "champion")
+_DIGITS = 8
+_KEEP = 20
+
+
+class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One move of a pointer."""
+
+    sequence: int
+    version: int
+    pinned: bool
+    by: str
+    """The rule or the person that moved it: `latest`, `rollback`, `release`."""
+    at: float
+
+
+class Pointers:
+    """The pointers of one run folder."""
+
+    def __init__(self, root: Path, clock: Clock) -> None:
+        self._root = root
+        self._clock = clock
+        self.folders = tuple(root / name for name in NAMES)
+        for folder in self.folders:
+            files.make_folders(folder)
+
+    def read(self, name: Name) -> Record | None:
+        """What the pointer says; a damaged record is as if it were not there."""
+        folder = self._root / name
+        for sequence in reversed(_sequences(folder)):
+            record = _decode(_path(folder, sequence))
+            if record is not None:
+                return record
+        return None
+
+    def move(self, name: Name, version: int, *, by: str) -> bool:
+        """An automatic rule moves a pointer; False if it is pinned."""
+        return self._append(name, version, pinned=False, by=by, forced=False)
+
+    def pin(self, name: Name, version: int, *, by: str) -> None:
+        """A person moves a pointer, and no rule may move it until `release`."""
+        self._append(name, version, pinned=True, by=by, forced=True)
+
+    def release(self, name: Name) -> None:
+        """Let the automatic rule move the pointer again."""
+        current = self.read(name)
+        if current is not None and current.pinned:
+            self._append(name, current.version, pinned=False, by="release", forced=True)
+
+    def _append(self, name: Name, version: int, *, pinned: bool, by: str, forced: bool) -> bool:
+        folder = self._root / name
+        while True:
+            # The sequence is read before the pin: if a person pins in between, they take the number
+            # that we are about to create, the creation fails, and we look again.
+            taken = _sequences(folder)
+            current = self.read(name)
+            if current is not None and current.pinned and not forced:
+                return False
+            if current is not None and (current.version, current.pinned) == (version, pinned):
+                return True
+            sequence = max(taken, default=0) + 1
+            record = Record(
+                sequence=sequence, version=version, pinned=pinned, by=by, at=self._clock.time()
+            )
+            body = msgspec.json.encode(record)
+            digest = hashlib.sha256(body).hexdigest().encode()
+            try:
+                files.create_exclusive(_path(folder, sequence), digest + b"\n" + body)
+            except FileExistsError:
+                continue
+            for old in taken[:-_KEEP]:
+                with contextlib.suppress(FileNotFoundError):  # another mover was faster
+                    files.remove(_path(folder, old))
+            return True
+
+
+def _sequences(folder: Path) -> list[int]:
+    """The numbers of all records, ascending."""
+    return sorted(int(path.stem) for path in folder.glob("*.json") if path.stem.isdecimal())
+
+
+def _path(folder: Path, sequence: int) -> Path:
+    return folder / f"{sequence:0{_DIGITS}d}.json"
+
+
+def _decode(path: Path) -> Record | None:
+    try:
+        digest, _, body = path.read_bytes().partition(b"\n")
+    except FileNotFoundError:
+        return None
+    if hashlib.sha256(body).hexdigest().encode() != digest:
+        return None
+    return msgspec.json.decode(body, type=Record)

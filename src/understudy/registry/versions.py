@@ -1,0 +1,177 @@
+"""Versions: one immutable directory each, committed by one rename.
+
+The rename to the next number is the commit *and* the fence: if the number exists, another learner
+won and the loser raises `Fenced`. The head is the highest directory that verifies. A directory that
+does not verify is never loaded and never counted, and its number is not used again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+import msgspec
+
+from understudy.core import files
+from understudy.core.arrays import read_bytes
+from understudy.core.errors import Fenced, FileFormatError, RunFolderError
+from understudy.policy import weights as weight_files
+from understudy.policy.policy import Policy
+from understudy.policy.spec import PolicySpec
+
+SCHEMA = 1
+WEIGHTS = "weights.npz"
+LEARNER = "learner.npz"
+_MANIFEST = "manifest.json"
+_MAX_MANIFEST = 64 * 2**20
+_DIGITS = 8
+
+
+class FileSeal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a file of a version must be."""
+
+    bytes: int
+    sha256: str
+
+
+class ReplayEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An episode that may be sampled again: where it lies and how often it was sampled."""
+
+    name: str
+    samples: int
+
+
+class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What a version is, where it comes from and what it has seen."""
+
+    schema: int = SCHEMA
+    number: int
+    parent: int | None
+    created_at: float
+    spec: PolicySpec
+    ingested: dict[str, str] = {}
+    """Episodes ingested since the parent: id to file name."""
+    replay: dict[str, ReplayEntry] = {}
+    """Episodes that may be sampled again, by id."""
+    counters: dict[str, int] = {}
+    """Totals over the whole lineage: matches, steps, updates."""
+    metrics: dict[str, float] = {}
+    """What the last batch looked like."""
+    files: dict[str, FileSeal] = {}
+
+
+class Versions:
+    """The versions of one run folder."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        files.make_folders(root)
+
+    def numbers(self) -> list[int]:
+        """Every number that is taken, ascending, verified or not."""
+        return sorted(
+            int(path.name)
+            for path in self.root.iterdir()
+            if len(path.name) == _DIGITS and path.name.isdecimal()
+        )
+
+    def head(self) -> int | None:
+        """The highest version that verifies."""
+        for number in reversed(self.numbers()):
+            try:
+                self.verify(number)
+            except (FileFormatError, OSError):
+                continue
+            return number
+        return None
+
+    def commit(self, manifest: Manifest, contents: Mapping[str, bytes]) -> Manifest:
+        """Make a version durable under `manifest.number`; `Fenced` if that number is taken."""
+        sealed = msgspec.structs.replace(
+            manifest, files={name: _seal(data) for name, data in contents.items()}
+        )
+        body = msgspec.json.encode(sealed)
+        digest = hashlib.sha256(body).hexdigest().encode()
+        try:
+            files.commit_folder(
+                self.folder(manifest.number), {**contents, _MANIFEST: digest + b"\n" + body}
+            )
+        except FileExistsError as error:
+            raise Fenced(
+                f"version {manifest.number} exists already: another learner works on {self.root}"
+            ) from error
+        return sealed
+
+    def manifest(self, number: int) -> Manifest:
+        """The manifest of a version; `FileFormatError` if it was tampered with or damaged."""
+        what = f"version {number}"
+        data = read_bytes(self.folder(number) / _MANIFEST, limit=_MAX_MANIFEST)
+        digest, _, body = data.partition(b"\n")
+        if hashlib.sha256(body).hexdigest().encode() != digest:
+            raise FileFormatError(f"{what}: {_MANIFEST} does not match its checksum")
+        try:
+            manifest = msgspec.json.decode(body, type=Manifest)
+        except msgspec.MsgspecError as error:
+            raise FileFormatError(f"{what}: {_MANIFEST}: {error}") from error
+        if manifest.schema != SCHEMA or manifest.number != number:
+            raise FileFormatError(f"{what}: {_MANIFEST} is of schema {manifest.schema} for version "
+                                  f"{manifest.number}")  # fmt: skip
+        return manifest
+
+    def verify(self, number: int) -> Manifest:
+        """Check every byte of a version against its manifest."""
+        manifest = self.manifest(number)
+        for name in manifest.files:
+            self.read(manifest, name)
+        return manifest
+
+    def read(self, manifest: Manifest, name: str) -> bytes:
+        """One file of a version, checked against its seal."""
+        seal = manifest.files[name]
+        data = read_bytes(self.folder(manifest.number) / name, limit=seal.bytes)
+        if _seal(data) != seal:
+            raise FileFormatError(f"version {manifest.number}: {name} does not match its checksum")
+        return data
+
+    def existing(self, number: int) -> Manifest:
+        """The manifest of a version that a person named."""
+        try:
+            return self.manifest(number)
+        except FileNotFoundError as error:
+            raise RunFolderError(
+                f"version {number} is not in {self.root} (there: {_some(self.numbers())})"
+            ) from error
+
+    def policy(self, number: int) -> Policy:
+        """A version, ready to act."""
+        manifest = self.existing(number)
+        data = self.read(manifest, WEIGHTS)
+        weights = weight_files.decode(manifest.spec, data, what=f"version {number}: {WEIGHTS}")
+        return Policy(manifest.spec, weights, number)
+
+    def prune(self, *, keep_newest: int, keep: Collection[int]) -> list[int]:
+        """Remove old versions: never the head, its parent, nor one of `keep`."""
+        numbers = self.numbers()
+        spared = {*keep, *numbers[-max(keep_newest, 2) :]}
+        head = self.head()
+        if head is not None:
+            spared |= {head, self.manifest(head).parent or head}
+        doomed = [number for number in numbers if number not in spared]
+        for number in doomed:
+            files.remove_folder(self.folder(number))
+        return doomed
+
+    def folder(self, number: int) -> Path:
+        """Where a version lies."""
+        return self.root / f"{number:0{_DIGITS}d}"
+
+
+def _seal(data: bytes) -> FileSeal:
+    return FileSeal(bytes=len(data), sha256=hashlib.sha256(data).hexdigest())
+
+
+def _some(numbers: list[int]) -> str:
+    if not numbers:
+        return "none"
+    return f"{numbers[0]}" if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]}"

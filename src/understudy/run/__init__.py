@@ -1,0 +1,1 @@
+"""Processes: where the rooms are put together, one small module per process."""

@@ -1,0 +1,42 @@
+"""Lockstep: the whole ring in one process, serially, bit for bit the same for the same seed.
+
+The debugging tool, and what seeds in tests mean: play, learn, publish and adopt take turns.
+"""
+
+from __future__ import annotations
+
+from understudy.learner.background import Background
+from understudy.learner.trainer import Trainer
+from understudy.live.bot import Understudy
+from understudy.registry.run_folder import RunFolder
+from understudy.telemetry.journal import Journal
+
+
+class LockstepLearner:
+    """Learns inside `finish`, whenever a batch is full, and has the bot adopt at once."""
+
+    def __init__(self, folder: RunFolder) -> None:
+        self._batch = folder.config.learner.batch_matches
+        self._background = Background(
+            folder,
+            Trainer(folder.spec, folder.config.learner),
+            Journal(folder.journal, "learner", folder.clock),
+        )
+        self.mind: Understudy | None = None
+
+    def wake(self) -> None:
+        """Take a turn if a batch is full."""
+        if self._background.pending() >= self._batch:
+            self._turn()
+
+    def stop(self, timeout_s: float) -> bool:
+        """Learn from the rest."""
+        self._turn()
+        return True
+
+    def _turn(self) -> None:
+        while self._background.work(hurry=True):
+            pass
+        self._background.publish_rest()
+        if self.mind is not None:
+            self.mind.refresh()

@@ -1,0 +1,244 @@
+"""A session of play on a built-in game, with the learner in the background.
+
+The bot learns by playing: matches one after the other through the same facade that a bot of one's
+own uses, then frozen matches that say what came of it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+import numpy as np
+
+from understudy.core.clock import LogicalClock
+from understudy.core.config import Config
+from understudy.core.errors import ConfigError
+from understudy.games import catalog
+from understudy.games.base import Game
+from understudy.live.bot import RESULT_REWARDS, Understudy
+from understudy.match.evaluate import BotPlayer, PolicyPlayer, evaluate
+from understudy.match.stage import EVALUATION, TRAINING, Stage, match_seeds
+from understudy.match.tally import Tally
+from understudy.policy.policy import Policy
+from understudy.policy.spec import AnyNetwork, PolicySpec
+from understudy.registry.run_folder import RunFolder
+from understudy.run.folders import remember
+from understudy.telemetry import events
+from understudy.telemetry.journal import Journal
+from understudy.telemetry.status import Status, StatusReader
+
+ADAPTIVE = "adaptive"
+_RECENT = 40
+_RULES = "rules"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Session:
+    """What to play, for how long, and where."""
+
+    game: str
+    run: Path
+    difficulty: str
+    matches: int | None = None
+    minutes: float | None = None
+    evaluate: int = 0
+    seed: int = 0
+    learner: Literal["process", "thread", "off"] = "process"
+    lockstep: bool = False
+    network: AnyNetwork
+    config: Config
+
+    def __post_init__(self) -> None:
+        if (self.matches is None) == (self.minutes is None):
+            raise ConfigError("--matches or --minutes: give one of them")
+        if self.matches is not None and self.matches < 1:
+            raise ConfigError(f"--matches: expected 1 or more, got {self.matches}")
+        if self.minutes is not None and not self.minutes > 0:
+            raise ConfigError(f"--minutes: expected more than 0, got {self.minutes}")
+        if self.evaluate < 0:
+            raise ConfigError(f"--eval: expected 0 or more, got {self.evaluate}")
+
+
+@dataclass
+class Progress:
+    """How a session goes, for whoever shows it."""
+
+    session: Session
+    began: float = field(default_factory=time.monotonic)
+    played: int = 0
+    version: int = 0
+    recent: deque[bool] = field(default_factory=lambda: deque(maxlen=_RECENT))
+
+    @property
+    def elapsed_s(self) -> float:
+        """Since the first match."""
+        return time.monotonic() - self.began
+
+    @property
+    def share(self) -> float:
+        """How much of the session is over, 0 to 1."""
+        if self.session.matches is not None:
+            return min(1.0, self.played / self.session.matches)
+        return min(1.0, self.elapsed_s / (60.0 * (self.session.minutes or 1.0)))
+
+    @property
+    def left_s(self) -> float | None:
+        """Estimated seconds until the end."""
+        share = self.share
+        return self.elapsed_s * (1.0 - share) / share if share > 0 else None
+
+    @property
+    def win_rate(self) -> float:
+        """Of the recent matches."""
+        return sum(self.recent) / max(len(self.recent), 1)
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What came of a session."""
+
+    status: Status
+    interrupted: bool
+    before: Tally | None
+    after: Tally | None
+    rules: Tally | None
+
+    def as_dict(self) -> dict[str, object]:
+        """For `--json`; the same numbers as `understudy status --json`."""
+        s = self.status
+        result: dict[str, object] = {
+            "run": s.run,
+            "matches": s.matches,
+            "win_rate_first": s.win_rate_first,
+            "win_rate_last": s.win_rate_last,
+            "versions": s.versions,
+            "episodes": msgspec.to_builtins(s.episodes),
+            "decision_ms": msgspec.to_builtins(s.decision_ms),
+            "interrupted": self.interrupted,
+        }
+        for name, tally in (("eval", self.after), ("start", self.before), ("rules", self.rules)):
+            if tally is not None:
+                result[name] = tally.as_dict()
+        return result
+
+
+def play(session: Session, *, show: Callable[[Progress], None]) -> Summary:
+    """Play the whole session; Ctrl-C ends it early and keeps everything."""
+    game = catalog.make(session.game, difficulty=first_difficulty(session.difficulty))
+    spec = PolicySpec(game.features, game.actions, session.network)
+    mind = _open(session, game, spec)
+    remember(session.run)
+    untrained = mind.policy
+    progress = Progress(session)
+    interrupted = False
+    try:
+        with mind:
+            try:
+                while progress.share < 1.0:
+                    _one_match(mind, session, progress)
+                    show(progress)
+            except KeyboardInterrupt:
+                interrupted = True
+        mind.refresh()
+    except KeyboardInterrupt:
+        interrupted = True
+    folder = mind.folder
+    champion = mind.policy
+    status = StatusReader(folder.root, folder.clock).read()
+    if not session.evaluate or interrupted:
+        return Summary(status, interrupted, None, None, None)
+    judged = [frozen(session, player) for player in (untrained, champion, None)]
+    Journal(folder.journal, "eval", folder.clock).write(
+        events.Evaluated(
+            version=champion.version,
+            matches=judged[1].matches,
+            wins=judged[1].wins,
+            draws=judged[1].draws,
+            losses=judged[1].losses,
+            opponent=judging_difficulty(session.difficulty),
+        )
+    )
+    return Summary(StatusReader(folder.root, folder.clock).read(), False, *judged)
+
+
+def frozen(session: Session, policy: Policy | None) -> Tally:
+    """Matches on seeds that nothing was learned from; None plays the game's own rules."""
+    game = catalog.make(session.game, difficulty=judging_difficulty(session.difficulty))
+    seeds = match_seeds(session.seed, np.arange(session.evaluate), purpose=EVALUATION)
+    if policy is None:
+        return evaluate(game, BotPlayer(catalog.bots(session.game)[_RULES], seeds), seeds)
+    return evaluate(game, PolicyPlayer(policy, len(seeds)), seeds)
+
+
+def adapted(win_rate: float) -> str:
+    """The difficulty that suits a bot with this win rate."""
+    if win_rate < 0.10:
+        return "easy"
+    if win_rate < 0.30:
+        return "medium"
+    return "hard" if win_rate < 0.70 else "very_hard"
+
+
+def first_difficulty(difficulty: str) -> str:
+    """Where a session starts."""
+    return adapted(0.0) if difficulty == ADAPTIVE else difficulty
+
+
+def judging_difficulty(difficulty: str) -> str:
+    """What a bot that met several difficulties is measured against."""
+    return "hard" if difficulty == ADAPTIVE else difficulty
+
+
+def _open(session: Session, game: Game, spec: PolicySpec) -> Understudy:
+    nothing = dict.fromkeys(RESULT_REWARDS, 0.0)  # the game's own reward has the result in it
+    label = f"{game.name} {game.version}"
+    if not session.lockstep:
+        return Understudy.open(
+            session.run,
+            features=spec.features,
+            actions=spec.actions,
+            network=spec.network,
+            config=session.config,
+            mode="learn",
+            learner=session.learner,
+            result_rewards=nothing,
+            seed=session.seed,
+            game=label,
+        )
+    from understudy.run.lockstep import LockstepLearner
+
+    folder = RunFolder.open(
+        session.run, spec=spec, config=session.config, clock=LogicalClock(), game=label
+    )
+    learner = LockstepLearner(folder)
+    mind = Understudy(
+        folder, mode="learn", learner=learner, result_rewards=nothing, seed=session.seed
+    )
+    learner.mind = mind
+    return mind
+
+
+def _one_match(mind: Understudy, session: Session, progress: Progress) -> None:
+    difficulty = session.difficulty
+    if difficulty == ADAPTIVE:
+        difficulty = adapted(progress.win_rate)
+    game = catalog.make(session.game, difficulty=difficulty)
+    index = np.array([progress.played])
+    seed = int(match_seeds(session.seed, index, purpose=TRAINING)[0])
+    stage = Stage(game, seed)
+    codes = {name: code for code, name in enumerate(game.actions.names)}  # type: ignore[union-attr]
+    with mind.match(**stage.tags) as match:
+        while not stage.over:
+            action = match.decide(stage.observe(), legal=stage.legal())
+            match.reward(stage.act(codes[action]))
+        outcome = stage.outcome()
+        match.finish(outcome)
+    progress.played += 1
+    progress.version = mind.version
+    progress.recent.append(outcome == "victory")

@@ -1,0 +1,1 @@
+"""Supervision: starting, waking, watching and stopping the learner beside a bot."""

@@ -1,0 +1,109 @@
+"""The learner as another process: started, woken, watched, restarted, stopped.
+
+Its standard input is a pipe that carries wake-ups. The end of that pipe means that the parent is
+gone, however it died: the learner drains and exits. The learner's death never stops play.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+REFUSED = 3
+"""Exit code of a learner that found another one at work: starting it again would not help."""
+
+_FIRST_WAIT_S = 0.5
+_LONGEST_WAIT_S = 60.0
+_STEADY_AFTER_S = 30.0
+
+
+class LearnerProcess:
+    """`python -m understudy learner` beside this process."""
+
+    def __init__(
+        self,
+        root: Path,
+        *,
+        died: Callable[[int, float | None], None],
+    ) -> None:
+        self._command = [sys.executable, "-m", "understudy", "learner", "--run", str(root)]
+        self._command.append("--supervised")
+        self._errors = root / "logs" / "learner.err"
+        self._died = died
+        self._stopping = threading.Event()
+        self._lock = threading.Lock()
+        self._process = self._start()
+        self._watch = threading.Thread(target=self._watching, name="understudy-watch", daemon=True)
+        self._watch.start()
+
+    @property
+    def pid(self) -> int:
+        """Of the process that runs now, or ran last."""
+        return self._process.pid
+
+    @property
+    def alive(self) -> bool:
+        """Whether the process runs."""
+        return self._process.poll() is None
+
+    def wake(self) -> None:
+        """A match is finished: look at the spool."""
+        self._send(b"\n")
+
+    def stop(self, timeout_s: float) -> bool:
+        """Let the learner drain and exit; False if it had to be killed."""
+        self._stopping.set()
+        with self._lock:
+            process = self._process
+            if process.stdin is not None and not process.stdin.closed:
+                with contextlib.suppress(OSError):  # it is dead already, which is what we want
+                    process.stdin.close()
+        try:
+            process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            return False
+        self._watch.join(timeout=5.0)
+        return True
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        with self._errors.open("ab") as errors:
+            return subprocess.Popen(
+                self._command, stdin=subprocess.PIPE, stdout=errors, stderr=errors, bufsize=0
+            )
+
+    def _send(self, data: bytes) -> None:
+        with self._lock:
+            stdin = self._process.stdin
+            if stdin is None or stdin.closed:
+                return
+            # If it is dead, the watchdog knows, and the next one looks at the spool by itself.
+            with contextlib.suppress(OSError):
+                stdin.write(data)
+
+    def _watching(self) -> None:
+        wait_s = _FIRST_WAIT_S
+        while True:
+            started = time.monotonic()
+            code = self._process.wait()
+            if self._stopping.is_set():
+                return
+            if time.monotonic() - started > _STEADY_AFTER_S:
+                wait_s = _FIRST_WAIT_S
+            restart = None if code == REFUSED else wait_s
+            self._died(code, restart)
+            if restart is None or self._stopping.wait(restart):
+                return
+            wait_s = min(2.0 * wait_s, _LONGEST_WAIT_S)
+            with self._lock:
+                if self._stopping.is_set():
+                    return
+                if self._process.stdin is not None:
+                    self._process.stdin.close()
+                self._process = self._start()

@@ -1,0 +1,182 @@
+"""Everything that a run tells about itself, one small struct each.
+
+An event is a fact in the past tense. Fields may be added with a default; none is ever renamed.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import msgspec
+
+
+class _Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag=True):
+    pass
+
+
+class BotStarted(_Event, frozen=True, kw_only=True):
+    """A bot opened the run folder."""
+
+    pid: int
+    mode: str
+    learner: str
+    version: int
+
+
+class BotStopped(_Event, frozen=True, kw_only=True):
+    """A bot closed the run folder."""
+
+    matches: int
+    unsaved: int = 0
+
+
+class MatchFinished(_Event, frozen=True, kw_only=True):
+    """A match ended and its episode is durable (or could not be saved, and says so)."""
+
+    id: str
+    outcome: str
+    decisions: int
+    reward: float
+    version: int
+    seconds: float
+    saved: bool
+    tags: dict[str, str] = {}
+    fallback: int = 0
+    """Decisions that the rules made."""
+    agreed: int = 0
+    """Of those, how many the policy would have made as well."""
+    decision_us: tuple[float, float] = (0.0, 0.0)
+    """p50 and p99 of `decide` in this match, in microseconds."""
+
+
+class VersionAdopted(_Event, frozen=True, kw_only=True):
+    """A bot swapped in another version."""
+
+    version: int
+    previous: int
+
+
+class ConstantFeatures(_Event, frozen=True, kw_only=True):
+    """Features that have not changed over many decisions: probably a bug in the bot."""
+
+    names: tuple[str, ...]
+    decisions: int
+
+
+class LearnerStarted(_Event, frozen=True, kw_only=True):
+    """A learner took the run folder."""
+
+    pid: int
+    version: int
+    pending: int
+    total_matches: int = 0
+    """Episodes that all versions so far have ingested; 0: not said."""
+
+
+class LearnerStopped(_Event, frozen=True, kw_only=True):
+    """A learner let the run folder go."""
+
+    reason: str
+    pending: int
+    cpu_s: float = 0.0
+    wall_s: float = 0.0
+
+
+class LearnerDied(_Event, frozen=True, kw_only=True):
+    """The learner's process ended by itself; it is started again unless `restart_in_s` is None."""
+
+    code: int
+    restart_in_s: float | None
+
+
+class BatchTrained(_Event, frozen=True, kw_only=True):
+    """One batch of matches was learned from."""
+
+    matches: int
+    """New matches in the batch."""
+    replayed: int
+    """Earlier matches beside them."""
+    steps: int
+    seconds: float
+    loss: float
+    policy_loss: float
+    value_loss: float
+    entropy: float
+    kl: float
+    explained_variance: float
+    first_ratio: float
+    """Mean policy ratio of the first minibatch: 1 where nothing lags behind."""
+    clip_share: float
+    gradient_norm: float
+    learning_rate: float
+    samples_per_insert: float
+    version_lag: dict[str, int] = {}
+    """Histogram of how many versions old the decisions were."""
+
+
+class VersionPublished(_Event, frozen=True, kw_only=True):
+    """A version is durable."""
+
+    version: int
+    parent: int | None
+    matches: int
+    promoted: bool
+    total_matches: int = 0
+    """Episodes that all versions up to this one have ingested; 0: not said."""
+
+
+class EpisodesArchived(_Event, frozen=True, kw_only=True):
+    """Episodes left the buffer: learned from, or too old to learn from."""
+
+    count: int
+    too_old: int = 0
+
+
+class EpisodeQuarantined(_Event, frozen=True, kw_only=True):
+    """A file was set aside."""
+
+    name: str
+    reason: str
+
+
+class WaitingForExperience(_Event, frozen=True, kw_only=True):
+    """Nothing may be sampled until new matches arrive."""
+
+    samples_per_insert: float
+
+
+class Problem(_Event, frozen=True, kw_only=True):
+    """Something went wrong and play went on."""
+
+    where: str
+    message: str
+
+
+class Evaluated(_Event, frozen=True, kw_only=True):
+    """Frozen matches were played to measure a version."""
+
+    version: int
+    matches: int
+    wins: int
+    draws: int
+    losses: int
+    opponent: str
+
+
+Event: TypeAlias = (
+    BotStarted
+    | BotStopped
+    | MatchFinished
+    | VersionAdopted
+    | ConstantFeatures
+    | LearnerStarted
+    | LearnerStopped
+    | LearnerDied
+    | BatchTrained
+    | VersionPublished
+    | EpisodesArchived
+    | EpisodeQuarantined
+    | WaitingForExperience
+    | Problem
+    | Evaluated
+)

@@ -1,0 +1,85 @@
+"""The journal: events appended as JSON lines, one file per process, read by every screen.
+
+Writing never raises: a full disk is said once on stderr and the game goes on. A line that was cut
+off by a crash is skipped by readers, and nothing else is.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+
+from understudy.core import files
+from understudy.core.clock import Clock
+from understudy.telemetry.events import Event
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """When and by whom something happened, and what."""
+
+    t: float
+    by: str
+    e: Event
+
+
+class Journal:
+    """The file of one process."""
+
+    def __init__(
+        self, folder: Path, by: str, clock: Clock, also: Callable[[Entry], None] | None = None
+    ) -> None:
+        stamp = int(clock.time() * 1e3)
+        self._path = folder / f"{by}-{stamp:013d}-{os.getpid()}.jsonl"
+        self._by = by
+        self._clock = clock
+        self._also = also
+        self._complained = False
+        self._lock = threading.Lock()
+
+    def write(self, event: Event) -> None:
+        """Append one event."""
+        entry = Entry(t=self._clock.time(), by=self._by, e=event)
+        with self._lock:
+            try:
+                files.append(self._path, msgspec.json.encode(entry) + b"\n")
+                if self._also is not None:
+                    self._also(entry)
+            except OSError as error:
+                if not self._complained:
+                    self._complained = True
+                    print(f"understudy: cannot write the journal: {error}", file=sys.stderr)
+
+
+class Reader:
+    """Reads all journals of a folder, each call only what is new."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._offsets: dict[Path, int] = {}
+
+    def new(self) -> list[Entry]:
+        """Entries since the last call, in the order of time."""
+        entries: list[Entry] = []
+        for path in sorted(self._folder.glob("*.jsonl")):
+            offset = self._offsets.get(path, 0)
+            with path.open("rb") as file:
+                file.seek(offset)
+                data = file.read()
+            end = data.rfind(b"\n") + 1
+            self._offsets[path] = offset + end
+            entries += _decoded(data[:end])
+        return sorted(entries, key=lambda entry: entry.t)
+
+
+def _decoded(data: bytes) -> Iterator[Entry]:
+    decoder = msgspec.json.Decoder(Entry)
+    for line in data.splitlines():
+        try:
+            yield decoder.decode(line)
+        except msgspec.MsgspecError:
+            continue  # cut off by a crash and continued by the next line, or of a later program

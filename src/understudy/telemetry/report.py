@@ -1,0 +1,262 @@
+"""A status in words, in three lengths: pure functions from a `Status` to text.
+
+The words are ASCII; what came from outside (reasons, names, messages) goes through `plain`.
+"""
+
+from __future__ import annotations
+
+from understudy.telemetry.status import Status
+from understudy.telemetry.text import duration, plain, size, stamp
+
+_WIDE = "=" * 70
+_LABEL = 12
+_SILENT_S = 120.0
+
+
+def status_report(status: Status) -> str:
+    """What the console of a bot shows every half a minute."""
+    return "\n".join(
+        [
+            _WIDE,
+            "[BACKGROUND LEARNER] STATUS REPORT",
+            _WIDE,
+            "Training Statistics:",
+            _row("Files Processed", status.files_processed),
+            _row("Batch Training Runs", status.batches_trained),
+            _row("Total Samples", status.total_samples),
+            _row("Average Loss", _loss(status, status.avg_loss)),
+            _row("Last Loss", _loss(status, status.last_loss)),
+            "",
+            "Directory Status:",
+            _row("Buffer Files", status.buffer_file_count),
+            _row("Archived Files", status.archive_file_count),
+            _row("Quarantined Files", status.quarantine_file_count),
+            _row("Skipped (too old)", status.files_skipped_old),
+            "",
+            "System Status:",
+            _row("Learner", status.learner),
+            _row("Active Workers", f"{status.active_workers}/{status.max_workers}"),
+            _row("Total Process Time", f"{status.total_processing_time:.2f}s"),
+            _row("Errors", status.errors),
+            _row("Last Training", _moment(status.last_batch_time)),
+            _row("Version", _versions(status)),
+            _row("Win Rate", _win_rate(status)),
+            *_last_problem(status),
+            _WIDE,
+        ]
+    )
+
+
+def statistics(status: Status) -> str:
+    """What the console of a bot shows every few matches."""
+    return "\n".join(
+        [
+            _WIDE,
+            "[BACKGROUND LEARNING] STATISTICS",
+            _WIDE,
+            f"Matches: {_results(status)}",
+            f"Win Rate: {_win_rate(status)}",
+            f"Experience Files Processed: {status.files_processed}",
+            f"Batch Training Runs: {status.batches_trained}",
+            f"Total Training Samples: {status.total_samples}",
+            f"Average Loss: {_loss(status, status.avg_loss)}",
+            f"Total Processing Time: {status.total_processing_time:.2f}s",
+            f"Active Workers: {status.active_workers}/{status.max_workers}",
+            f"Errors: {status.errors}",
+            f"Version: {_versions(status)}",
+            _WIDE,
+        ]
+    )
+
+
+def describe(status: Status) -> str:
+    """How it goes, at a glance: what `understudy status` prints."""
+    lines = [
+        _line("Run", f"{_run(status) or '(no folder)'}   {_moment(status.at)}"),
+        "",
+        _line("Matches", _results(status)),
+        _line("Win rate", _win_rate(status)),
+        _line("Versions", _versions(status)),
+        _line("Learner", _learner(status)),
+        _line("Training", _training(status)),
+        *_last_batch(status),
+        _line("Spool", _spool(status)),
+        _line("Episodes", _episodes(status)),
+        *_decisions(status),
+        *_evaluation(status),
+        *_problems(status),
+    ]
+    hints = _hints(status)
+    return "\n".join([*lines, "", *hints] if hints else lines)
+
+
+def _row(label: str, value: object) -> str:
+    return f"  {label + ':':<22}{value}"
+
+
+def _line(label: str, value: str) -> str:
+    return f"{label:<{_LABEL}}{value}".rstrip()
+
+
+def _loss(status: Status, value: float) -> str:
+    return f"{value:.4f}" if status.batches_trained else "-"
+
+
+def _moment(t: float | None) -> str:
+    return "never" if t is None else stamp(t)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f}%"
+
+
+def _many(count: int, one: str, many: str) -> str:
+    return f"{count:,} {one if count == 1 else many}"
+
+
+def _run(status: Status) -> str:
+    return plain(status.run, limit=4096)  # a path that was cut off would be a wrong path
+
+
+def _results(status: Status) -> str:
+    if not status.matches:
+        return "none yet"
+    parts = f"{status.wins:,} won, {status.defeats:,} lost, {status.ties:,} tied"
+    aborted = f", {status.aborted:,} aborted" if status.aborted else ""
+    return f"{status.matches:,} ({parts}{aborted})"
+
+
+def _win_rate(status: Status) -> str:
+    if status.win_rate is None:
+        return "-"
+    if status.win_rate_first is None or status.win_rate_last is None:
+        return _percent(status.win_rate)
+    gained = 100 * (status.win_rate_last - status.win_rate_first)
+    ends = f"{_percent(status.win_rate_first)} -> {_percent(status.win_rate_last)}"
+    return f"{_percent(status.win_rate)} (first fifth -> last fifth: {ends}, {gained:+.0f} points)"
+
+
+def _versions(status: Status) -> str:
+    if not status.versions:
+        return "none published yet"
+    text = f"{status.version} is the newest of {status.versions:,} published"
+    if status.playing is None:
+        return text
+    behind = status.version - status.playing
+    where = f", {behind} behind" if behind > 0 else ""
+    return f"{text}; the bot plays {status.playing}{where}"
+
+
+def _learner(status: Status) -> str:
+    parts = [str(status.learner)]
+    silent_s = status.at - (status.learner_heard or status.at)
+    if status.learner == "training" and silent_s > _SILENT_S:
+        parts.append(f"but not a word for {duration(silent_s)}: is its process alive?")
+    if status.learner_pid is not None:
+        parts.append(f"process {status.learner_pid}")
+    if status.learner_deaths:
+        parts.append(f"died {_many(status.learner_deaths, 'time', 'times')}")
+    if status.learner_cpu_share is not None:
+        parts.append(f"used {_percent(status.learner_cpu_share)} of a core")
+    return ", ".join(parts)
+
+
+def _training(status: Status) -> str:
+    if not status.batches_trained or status.last_batch_time is None:
+        return "no batch yet"
+    return (
+        f"{_many(status.batches_trained, 'batch', 'batches')}, {status.total_samples:,} samples "
+        f"in {duration(status.total_processing_time)}; loss {status.last_loss:.4f} "
+        f"(average {status.avg_loss:.4f}); last {duration(status.at - status.last_batch_time)} ago"
+    )
+
+
+def _last_batch(status: Status) -> list[str]:
+    batch = status.last_batch
+    if batch is None:
+        return []
+    rows = [
+        f"{batch.matches} new + {batch.replayed} earlier matches, "
+        f"{batch.samples_per_insert:.1f} samples per insert",
+        f"entropy {batch.entropy:.3f}, KL {batch.kl:.4f}, explained variance "
+        f"{batch.explained_variance:.2f}, first ratio {batch.first_ratio:.4f}, "
+        f"learning rate {batch.learning_rate:.2g}",
+    ]
+    if batch.version_lag:
+        lags = sorted(batch.version_lag.items(), key=lambda item: (len(item[0]), item[0]))
+        rows.append("versions behind: " + ", ".join(f"{plain(k)}: {n:,}" for k, n in lags))
+    return [_line("Last batch" if not i else "", row) for i, row in enumerate(rows)]
+
+
+def _spool(status: Status) -> str:
+    return (
+        f"{status.buffer_file_count:,} waiting ({size(status.buffer_bytes)}), "
+        f"{status.archive_file_count:,} archived ({size(status.archive_bytes)}), "
+        f"{status.quarantine_file_count:,} in quarantine"
+    )
+
+
+def _episodes(status: Status) -> str:
+    e = status.episodes
+    old = f" ({status.files_skipped_old:,} too old)" if status.files_skipped_old else ""
+    lost = f", {status.unsaved:,} NOT SAVED" if status.unsaved else ""
+    return (
+        f"{e.written:,} written, {e.ingested:,} learned from, "
+        f"{e.archived:,} archived{old}, {e.quarantined:,} quarantined{lost}"
+    )
+
+
+def _decisions(status: Status) -> list[str]:
+    if not status.decisions:
+        return []
+    text = f"{status.decisions:,}"
+    if status.decision_ms is not None:
+        text += f", p50 {status.decision_ms.p50:.2f} ms, p99 {status.decision_ms.p99:.2f} ms"
+    if status.fallback:
+        text += (
+            f"; the rules made {_percent(status.fallback / status.decisions)}, "
+            f"the policy agreed with {_percent(status.agreed / status.fallback)} of those"
+        )
+    return [_line("Decisions", text)]
+
+
+def _evaluation(status: Status) -> list[str]:
+    e = status.last_evaluation
+    if e is None:
+        return []
+    text = f"version {e.version} against {plain(e.opponent)}: {e.wins} won, {e.draws} drawn, "
+    return [_line("Evaluation", f"{text}{e.losses} lost of {e.matches}")]
+
+
+def _last_problem(status: Status) -> list[str]:
+    return [_row("Last Problem", _problem(status, -1))] if status.problems else []
+
+
+def _problem(status: Status, index: int) -> str:
+    problem = status.problems[index]
+    return f"{stamp(problem.t)}  {plain(problem.where)}: {plain(problem.message)}"
+
+
+def _problems(status: Status) -> list[str]:
+    lines = []
+    if status.constant_features:
+        names = plain(", ".join(status.constant_features))
+        lines.append(_line("Warning", f"features that never change (a bug in the bot?): {names}"))
+    if not status.errors:
+        return [*lines, _line("Problems", "none")]
+    shown = f" (the last {len(status.problems)})" if status.errors > len(status.problems) else ""
+    lines.append(_line("Problems", f"{status.errors:,}{shown}"))
+    return lines + [f"  {_problem(status, index)}" for index in range(len(status.problems))]
+
+
+def _hints(status: Status) -> list[str]:
+    run = _run(status)
+    hints = []
+    if status.learner in {"not started", "stopped", "dead"} and status.buffer_file_count:
+        waiting = _many(status.buffer_file_count, "match waits", "matches wait")
+        hints.append(f"{waiting} to be learned from: understudy learner --run {run}")
+    if status.quarantine_file_count:
+        hints.append(f"Why files were set aside: {run}/quarantine/*.reason.json")
+    if status.batches_trained:
+        hints.append(f"Every batch: {run}/logs/background_training.log")
+    return [*hints, f"The versions: understudy models --run {run}"] if status.versions else hints

@@ -1,0 +1,66 @@
+"""The training log: a block a batch in `logs/background_training.log`, for people and `tail`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from understudy.core import files
+from understudy.telemetry.events import BatchTrained
+from understudy.telemetry.journal import Entry
+from understudy.telemetry.status import Folders, StatusFold
+from understudy.telemetry.text import say, stamp
+
+
+class TrainingLog:
+    """Appends to one log; `past` (all earlier entries of the journal) lets its totals go on.
+
+    Give it every entry, not batches alone: a learner that starts again drops from the totals what
+    the one before it did not commit, because it will train on that again. Writing never raises:
+    like the journal, it says once that it cannot, and training goes on.
+    """
+
+    def __init__(self, path: Path, past: Iterable[Entry] = ()) -> None:
+        self._path = path
+        self._complained = False
+        self._fold = StatusFold()
+        for entry in past:
+            self._fold.add(entry)
+
+    def add(self, entry: Entry) -> None:
+        """Count an entry, and write its block if it is a batch."""
+        self._fold.add(entry)
+        if isinstance(entry.e, BatchTrained):
+            totals = self._fold.status(Folders())
+            self._append(
+                block(
+                    entry.t,
+                    entry.e,
+                    total_files=totals.files_processed,
+                    total_batches=totals.batches_trained,
+                )
+            )
+
+    def _append(self, text: str) -> None:
+        try:
+            files.make_folders(self._path.parent)
+            files.append(self._path, text.encode("utf-8"))
+        except OSError as error:
+            if not self._complained:
+                self._complained = True
+                say(f"understudy: cannot write the training log: {error}", sys.stderr)
+
+
+def block(t: float, batch: BatchTrained, *, total_files: int, total_batches: int) -> str:
+    """The block of one batch; its format is kept, since people's scripts read it."""
+    return (
+        f"[{stamp(t)}] Batch Training Complete\n"
+        f"  Batch Size:      {batch.matches} games\n"
+        f"  Total Steps:     {batch.steps}\n"
+        f"  Loss:            {batch.loss:.4f}\n"
+        f"  Processing Time: {batch.seconds:.2f}s\n"
+        f"  Total Processed: {total_files} files\n"
+        f"  Total Batches:   {total_batches}\n"
+        f"{'-' * 60}\n\n"
+    )

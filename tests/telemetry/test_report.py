@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import re
+from datetime import datetime
+
+import pytest
+
+from understudy.telemetry import events as ev
+from understudy.telemetry.report import describe, statistics, status_report
+from understudy.telemetry.status import Folder, Folders, Status, StatusFold
+
+from .entries import at, batch, match, published, started
+
+NOON = datetime(2026, 1, 25, 12, 0, 0).timestamp()
+
+
+def example() -> Status:
+    fold = StatusFold("runs/swarm-1")
+    fold.add(at(NOON, ev.BotStarted(pid=1, mode="learn", learner="process", version=0)))
+    fold.add(at(NOON, started()))
+    for index in range(15):
+        won = "victory" if index in {2, 8, 10, 12, 13, 14} else "defeat"
+        fold.add(at(NOON + index, match(won, decision_us=(110.0, 320.0))))
+    fold.add(at(NOON + 20, batch(15, version_lag={"0": 100, "10": 20, "2": 30})))
+    fold.add(at(NOON + 21, published(1, 15)))
+    fold.add(at(NOON + 21, ev.VersionAdopted(version=1, previous=0)))
+    fold.add(at(NOON + 22, ev.Problem(where="spool", message="\x1b[2Jgone")))
+    folders = Folders(Folder(3, 159_949), Folder(15, 799_232), Folder(1, 100))
+    return fold.status(folders, NOON + 30)
+
+
+def test_status_report_has_every_line_of_the_old_one() -> None:
+    text = status_report(example())
+    for line in (
+        "[BACKGROUND LEARNER] STATUS REPORT",
+        "Training Statistics:",
+        "  Files Processed:      15",
+        "  Batch Training Runs:  1",
+        "  Total Samples:        150",
+        "  Average Loss:         0.0456",
+        "  Last Loss:            0.0456",
+        "Directory Status:",
+        "  Buffer Files:         3",
+        "  Archived Files:       15",
+        "System Status:",
+        "  Active Workers:       1/1",
+        "  Total Process Time:   1.12s",
+        "  Errors:               1",
+        "  Last Training:        2026-01-25 12:00:20",
+    ):
+        assert line in text.splitlines()
+
+
+def test_statistics_has_every_line_of_the_old_one() -> None:
+    lines = statistics(example()).splitlines()
+    for line in (
+        "[BACKGROUND LEARNING] STATISTICS",
+        "Experience Files Processed: 15",
+        "Batch Training Runs: 1",
+        "Total Training Samples: 150",
+        "Average Loss: 0.0456",
+        "Total Processing Time: 1.12s",
+        "Active Workers: 1/1",
+        "Errors: 1",
+    ):
+        assert line in lines
+
+
+def test_describe_tells_how_it_goes() -> None:
+    text = describe(example())
+    for part in (
+        "runs/swarm-1",
+        "15 (6 won, 9 lost, 0 tied)",
+        "40% (first fifth -> last fifth: 33% -> 100%, +67 points)",
+        "1 is the newest of 1 published; the bot plays 1",
+        "training, process 7",
+        "3 waiting (156.2 KB), 15 archived (780.5 KB), 1 in quarantine",
+        "15 written, 15 learned from",
+        "p50 0.11 ms",
+        "versions behind: 0: 100, 2: 30, 10: 20",
+        "spool: \\x1b[2Jgone",
+        "logs/background_training.log",
+        "reason.json",
+    ):
+        assert part in text
+
+
+@pytest.mark.parametrize("show", [status_report, statistics, describe])
+def test_texts_are_ascii_without_controls_even_of_an_empty_run(show: object) -> None:
+    assert callable(show)
+    for status in (Status(), example()):
+        text = show(status)
+        assert text.isascii() and not re.search(r"[\x00-\x09\x0b-\x1f\x7f]", text)
+        assert all(line == line.rstrip() for line in text.splitlines())
+
+
+def test_before_the_first_batch_no_loss_is_made_up() -> None:
+    text = status_report(Status())
+    assert "  Average Loss:         -" in text
+    assert "  Last Training:        never" in text
+
+
+def test_describe_asks_after_a_silent_learner_and_says_how_to_start_one() -> None:
+    silent = StatusFold("r")
+    silent.add(at(NOON, started()))
+    waiting = Folders(buffer=Folder(2, 10))
+    assert "not a word for 1h 0m" in describe(silent.status(waiting, NOON + 3600))
+    silent.add(at(NOON, ev.LearnerDied(code=-9, restart_in_s=None)))
+    text = describe(silent.status(waiting, NOON))
+    assert "dead, died 1 time" in text and "understudy learner --run r" in text
+    assert "died with exit code -9 and is not started again" in text
