@@ -75,7 +75,7 @@ def from_npz(data: bytes, *, what: str, limit: int = MAX_BYTES) -> dict[str, NDA
             return dict(_member(archive, member, what) for member in members)
     except (
         zipfile.BadZipFile, zlib.error, struct.error, EOFError, NotImplementedError, RuntimeError,
-        ValueError, OverflowError,
+        ValueError, TypeError, OverflowError,
     ) as error:  # fmt: skip
         raise FileFormatError(f"{what}: not a readable .npz file ({error})") from error
 

@@ -148,9 +148,12 @@ def commit_folder(path: Path, files: Mapping[str, bytes]) -> None:
     _disk.sync_folder(path.parent)
 
 
-def append(path: Path, data: bytes) -> None:
-    """Add bytes at the end of a file in one write; survives SIGKILL, not a power cut."""
+def append(path: Path, data: bytes, *, synced: bool = False) -> None:
+    """Add bytes at the end of a file in one write; survives SIGKILL, and if synced a power cut."""
     _disk.append(path, data)
+    if synced:
+        _disk.sync(path)
+        _disk.sync_folder(path.parent)
 
 
 def move(source: Path, target: Path) -> None:
@@ -169,12 +172,6 @@ def remove_folder(path: Path) -> None:
     _disk.rename(path, doomed)
     _disk.sync_folder(path.parent)  # else a power cut could keep the name and lose the content
     _disk.remove_folder(doomed)
-
-
-def sync_folders(*folders: Path) -> None:
-    """Every name that was moved or removed in these folders stays moved or removed."""
-    for folder in folders:
-        _disk.sync_folder(folder)
 
 
 def check_writable(folder: Path) -> None:

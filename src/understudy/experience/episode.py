@@ -166,7 +166,7 @@ def _decode_meta(raw: NDArray, what: str) -> Meta:
         raise FileFormatError(f"{what}: meta is {raw.dtype}, expected the bytes of a JSON object")
     try:
         meta = msgspec.json.decode(raw.tobytes(), type=Meta)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise FileFormatError(f"{what}: meta: {error}") from error
     if meta.schema != SCHEMA:
         raise FileFormatError(f"{what}: schema {meta.schema}, this program reads {SCHEMA}")

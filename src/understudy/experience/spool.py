@@ -113,5 +113,5 @@ def _move_if_there(source: Path, target: Path) -> None:
     try:
         files.move(source, target)
     except FileNotFoundError:
-        if not target.exists():
+        if source.exists():  # then it is the target's folder that is missing
             raise

@@ -93,5 +93,5 @@ def _read(path: Path) -> _Record:
     """Nothing where there is no record, or one that is damaged: suspicion can be gathered again."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=_Record)
-    except (FileNotFoundError, msgspec.MsgspecError):
+    except (FileNotFoundError, msgspec.MsgspecError, UnicodeDecodeError):
         return _Record()

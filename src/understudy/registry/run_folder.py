@@ -63,7 +63,7 @@ class RunFolder:
             identity = msgspec.json.decode(path.read_bytes(), type=Identity)
         except FileNotFoundError as error:
             raise RunFolderError(f"{root}: not a run folder (it has no {_IDENTITY})") from error
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise RunFolderError(f"{path}: {error}") from error
         if identity.schema != SCHEMA:
             raise RunFolderError(f"{path}: schema {identity.schema}, this program reads {SCHEMA}")

@@ -2,11 +2,13 @@
 
 The rename to the next number is the commit *and* the fence: if the number exists, another learner
 won and the loser raises `Fenced`. The head is the highest directory that verifies. A directory that
-does not verify is never loaded and never counted, and its number is not used again.
+does not verify is never loaded and never counted, and its number is not used again. What a version
+ingested is known for ever: `pruned.jsonl` keeps it when the version goes.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -24,6 +26,7 @@ SCHEMA = 1
 WEIGHTS = "weights.npz"
 LEARNER = "learner.npz"
 _MANIFEST = "manifest.json"
+_PRUNED = "pruned.jsonl"
 _MAX_MANIFEST = 64 * 2**20
 _DIGITS = 8
 
@@ -112,7 +115,7 @@ class Versions:
             raise FileFormatError(f"{what}: {_MANIFEST} does not match its checksum")
         try:
             manifest = msgspec.json.decode(body, type=Manifest)
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise FileFormatError(f"{what}: {_MANIFEST}: {error}") from error
         if manifest.schema != SCHEMA or manifest.number != number:
             raise FileFormatError(f"{what}: {_MANIFEST} is of schema {manifest.schema} for version "
@@ -129,7 +132,10 @@ class Versions:
     def read(self, manifest: Manifest, name: str) -> bytes:
         """One file of a version, checked against its seal."""
         seal = manifest.files[name]
-        data = read_bytes(self.folder(manifest.number) / name, limit=seal.bytes)
+        try:
+            data = read_bytes(self.folder(manifest.number) / name, limit=seal.bytes)
+        except FileNotFoundError as error:
+            raise FileFormatError(f"version {manifest.number}: {name} is missing") from error
         if _seal(data) != seal:
             raise FileFormatError(f"version {manifest.number}: {name} does not match its checksum")
         return data
@@ -159,8 +165,30 @@ class Versions:
             spared |= {head, self.manifest(head).parent or head}
         doomed = [number for number in numbers if number not in spared]
         for number in doomed:
+            self._remember(number)
             files.remove_folder(self.folder(number))
         return doomed
+
+    def ingested_by_pruned(self) -> dict[str, str]:
+        """What versions ingested that are gone: id to file name, as in a manifest."""
+        ingested: dict[str, str] = {}
+        path = self.root / _PRUNED
+        for line in path.read_bytes().splitlines() if path.exists() else ():
+            with contextlib.suppress(
+                msgspec.MsgspecError, UnicodeDecodeError
+            ):  # cut off by a crash
+                ingested |= msgspec.json.decode(line, type=dict[str, str])
+        return ingested
+
+    def _remember(self, number: int) -> None:
+        """A manifest is the proof that its episodes were ingested; it outlives its version."""
+        try:
+            ingested = self.manifest(number).ingested
+        except (FileFormatError, FileNotFoundError):
+            return  # damaged: nothing is known of it
+        # It begins with a line break, so that it never continues a line that a crash cut off.
+        line = b"\n" + msgspec.json.encode(ingested) + b"\n"
+        files.append(self.root / _PRUNED, line, synced=True)
 
     def folder(self, number: int) -> Path:
         """Where a version lies."""

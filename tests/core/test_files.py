@@ -1,0 +1,160 @@
+from __future__ import annotations
+
+import errno
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from understudy.core import files
+from understudy.core.files import Disk
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+class FailingDisk(Disk):
+    """One kind of effect fails with an error of the system."""
+
+    def __init__(self, effect: str, code: int = errno.ENOSPC) -> None:
+        def fail(*arguments: object) -> None:
+            raise OSError(code, os.strerror(code))
+
+        setattr(self, effect, fail)
+
+
+@pytest.mark.parametrize("effect", ["write", "sync", "rename"])
+def test_a_write_that_fails_leaves_everything_as_it_was(tmp_path: Path, effect: str) -> None:
+    path = tmp_path / "it"
+    files.write_atomic(path, b"before")
+    with files.using(FailingDisk(effect)), pytest.raises(OSError, match="No space left"):
+        files.write_atomic(path, b"after")
+    assert path.read_bytes() == b"before"
+    assert names(tmp_path) == ["it"]
+
+
+@pytest.mark.parametrize("effect", ["write", "sync", "sync_folder", "rename", "make_folder"])
+def test_a_folder_is_committed_whole_or_not_at_all(tmp_path: Path, effect: str) -> None:
+    contents = {"a": b"1", "b": b"2"}
+    with files.using(FailingDisk(effect)), pytest.raises(OSError, match="No space left"):
+        files.commit_folder(tmp_path / "it", contents)
+    assert names(tmp_path) == []
+    files.commit_folder(tmp_path / "it", contents)
+    assert names(tmp_path / "it") == ["a", "b"]
+
+
+def test_a_folder_that_is_there_is_never_replaced(tmp_path: Path) -> None:
+    files.commit_folder(tmp_path / "it", {"a": b"first"})
+    with pytest.raises(FileExistsError):
+        files.commit_folder(tmp_path / "it", {"a": b"second"})
+    assert (tmp_path / "it" / "a").read_bytes() == b"first"
+    assert names(tmp_path) == ["it"]
+
+
+class NoLinks(Disk):
+    """A shared folder without hard links."""
+
+    def claim(self, source: Path, target: Path) -> None:
+        def refuse(*paths: object) -> None:
+            raise OSError(errno.EPERM, "Operation not permitted")
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(os, "link", refuse)
+            super().claim(source, target)
+
+
+@pytest.mark.parametrize("disk", [Disk, NoLinks])
+def test_of_many_creators_one_wins_and_its_file_is_whole(
+    tmp_path: Path, disk: Callable[[], Disk]
+) -> None:
+    won: list[bytes] = []
+    barrier = threading.Barrier(4)
+
+    def create(data: bytes) -> None:
+        barrier.wait()
+        try:
+            files.create_exclusive(tmp_path / "it", data)
+        except FileExistsError:
+            return
+        won.append(data)
+
+    threads = [threading.Thread(target=create, args=(bytes([65 + n]) * 9,)) for n in range(4)]
+    with files.using(disk()):
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert won == [(tmp_path / "it").read_bytes()]
+    assert names(tmp_path) == ["it"]
+
+
+def test_a_created_file_is_never_seen_half_written(tmp_path: Path) -> None:
+    """Else a reader that finds a torn record could not know whether it will be whole soon."""
+    seen: list[bytes] = []
+
+    class Watching(Disk):
+        def sync(self, path: Path) -> None:
+            seen.append(b"".join(one.read_bytes() for one in tmp_path.glob("it")))
+            super().sync(path)
+
+    with files.using(Watching()):
+        files.create_exclusive(tmp_path / "it", b"whole")
+    assert seen == [b""]
+    assert (tmp_path / "it").read_bytes() == b"whole"
+
+
+def test_sweeping_takes_what_was_abandoned_and_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / ".tmp-1").write_bytes(b"half")
+    (tmp_path / ".tmp-2").mkdir()
+    (tmp_path / ".tmp-2" / "inside").write_bytes(b"half")
+    (tmp_path / ".tmp-3").write_bytes(b"somebody is writing this now")
+    (tmp_path / "whole").write_bytes(b"whole")
+    for old in (".tmp-1", ".tmp-2", "whole"):
+        os.utime(tmp_path / old, (0, 0))
+    assert files.sweep(tmp_path) == 2
+    assert names(tmp_path) == [".tmp-3", "whole"]
+
+
+def test_a_removed_folder_is_gone_at_once_for_readers(tmp_path: Path) -> None:
+    files.commit_folder(tmp_path / "it", {"a": b"1"})
+
+    class Interrupted(Disk):
+        def remove_folder(self, path: Path) -> None:
+            raise KeyboardInterrupt
+
+    with files.using(Interrupted()), pytest.raises(KeyboardInterrupt):
+        files.remove_folder(tmp_path / "it")
+    assert not (tmp_path / "it").exists()
+    assert files.sweep(tmp_path, older_than_s=0.0) == 1
+    assert names(tmp_path) == []
+
+
+def test_making_folders_twice_is_fine(tmp_path: Path) -> None:
+    files.make_folders(tmp_path / "a" / "b")
+    files.make_folders(tmp_path / "a" / "b")
+    assert (tmp_path / "a" / "b").is_dir()
+
+
+def test_a_folder_that_refuses_writes_is_found_out(tmp_path: Path) -> None:
+    files.check_writable(tmp_path)
+    assert names(tmp_path) == []
+    with files.using(FailingDisk("write", errno.EROFS)), pytest.raises(OSError, match="Read-only"):
+        files.check_writable(tmp_path)
+
+
+def test_appended_lines_stay_apart(tmp_path: Path) -> None:
+    path = tmp_path / "lines"
+
+    def write(number: int) -> None:
+        for _ in range(50):
+            files.append(path, b"%d\n" % number)
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(path.read_bytes().split()) == sorted([b"0", b"1", b"2", b"3"] * 50)

@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from understudy.core.errors import InputError
+from understudy.core.spaces import ActionSpace, Discrete, MultiBinary, MultiDiscrete
+
+SPACES: list[tuple[ActionSpace, tuple[int, ...], int]] = [
+    (Discrete(("a", "b", "c")), (3,), 3),
+    (MultiDiscrete((3, 2, 4)), (3, 2, 4), 9),
+    (MultiBinary(("jump", "fire")), (2, 2), 4),
+    (MultiBinary(("jump",)), (2,), 2),
+]
+
+
+@pytest.mark.parametrize(("space", "parts", "options"), SPACES)
+def test_every_space_is_parts_side_by_side(
+    space: ActionSpace, parts: tuple[int, ...], options: int
+) -> None:
+    assert space.parts == parts
+    assert space.options == options == sum(parts)
+
+
+@pytest.mark.parametrize("space", [space for space, _, _ in SPACES])
+def test_a_space_is_plain_data_that_says_its_kind(space: ActionSpace) -> None:
+    assert msgspec.json.decode(msgspec.json.encode(space), type=ActionSpace) == space
+    assert hash(space) == hash(space)
+
+
+@pytest.mark.parametrize(
+    ("make", "expected"),
+    [
+        (lambda: Discrete(("a",)), "at least 2 names"),
+        (lambda: Discrete(("a", "b", "a")), "the name 'a' appears twice"),
+        (lambda: Discrete(("a", "")), "a name is empty"),
+        (lambda: MultiDiscrete(()), "two or more options"),
+        (lambda: MultiDiscrete((3, 1)), r"got \(3, 1\)"),
+        (lambda: MultiBinary(()), "switches: expected at least 1"),
+        (lambda: MultiBinary(("x", "x")), "switches: the name 'x' appears twice"),
+    ],
+)
+def test_an_impossible_space_is_an_error(make: object, expected: str) -> None:
+    with pytest.raises(InputError, match=expected):
+        make()  # type: ignore[operator]

@@ -1,0 +1,461 @@
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import settings as examples
+from hypothesis import strategies as st
+from walk.toys import (
+    SetClock,
+    Toy,
+    check_ingested_once,
+    check_registry,
+    episode,
+    head_tally,
+    learner,
+    manifests,
+    metas,
+    open_run,
+    reasons,
+    settings,
+    spool_of,
+    tally_of,
+    work_to_the_end,
+)
+
+from understudy.core.errors import Fenced, NotFinite
+from understudy.experience import episode as episodes
+from understudy.experience.spool import Counts
+from understudy.learner.background import Background
+from understudy.registry.pointers import Pointers
+from understudy.registry.run_folder import RunFolder
+from understudy.registry.versions import WEIGHTS
+from understudy.telemetry import events
+from understudy.telemetry.journal import Reader
+
+
+def run(root: Path, **values: object) -> RunFolder:
+    return open_run(root, settings(**values), SetClock())
+
+
+def play(folder: RunFolder, *names: str) -> None:
+    spool = spool_of(folder)
+    for name in names:
+        spool.put(episode(name, finished_at=folder.clock.time()))
+
+
+def poisoned_by(*culprits: str) -> Toy:
+    def meet(ids: Sequence[str]) -> None:
+        if set(culprits) & set(ids):
+            raise NotFinite("the loss is nan")
+
+    return Toy(settings(), meet)
+
+
+def quarantined(folder: RunFolder) -> list[str]:
+    return [meta.id for meta in metas(folder.root / "quarantine")]
+
+
+def problems(folder: RunFolder) -> list[str]:
+    found = Reader(folder.journal).new()
+    return [entry.e.message for entry in found if isinstance(entry.e, events.Problem)]
+
+
+def champion(folder: RunFolder) -> int:
+    record = folder.pointers.read("champion")
+    assert record is not None
+    return record.version
+
+
+# --- poison --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("culprits", [{"3"}, {"0", "9"}, {"4", "5", "10"}])
+def test_poison_is_set_aside_and_all_others_are_learned_from(
+    tmp_path: Path, culprits: set[str]
+) -> None:
+    folder = run(tmp_path, learner__replay_matches=3, learner__samples_per_insert=4)
+    names = {str(number) for number in range(12)}
+    play(folder, *sorted(names))
+    toy = poisoned_by(*culprits)
+    work_to_the_end(learner(folder, toy))
+    assert set(quarantined(folder)) == culprits
+    assert all(reason.startswith("poison") for reason in reasons(folder).values())
+    check_ingested_once(folder, names - culprits)
+    assert not (tmp_path / "suspects.json").exists()
+
+
+def test_after_nonsense_nothing_is_committed_and_the_last_good_version_goes_on(
+    tmp_path: Path,
+) -> None:
+    folder = run(tmp_path)
+    play(folder, "good")
+    toy = poisoned_by("bad")
+    mind = learner(folder, toy)
+    mind.work()
+    play(folder, "bad", "fine")
+    toy.restored.clear()
+    mind.work()
+    assert folder.versions.numbers() == [1]
+    assert toy.restored == ["version 1"] and toy.slowed == 1
+    assert toy.tally.ingested == {"good": 1}
+    assert spool_of(folder).counts().buffer == 2
+    assert problems(folder) == ["the loss is nan"]
+
+
+def test_nonsense_in_the_first_batch_goes_back_to_a_fresh_start(tmp_path: Path) -> None:
+    folder = run(tmp_path)
+    play(folder, "bad")
+    toy = poisoned_by("bad")
+    work_to_the_end(learner(folder, toy))
+    assert set(toy.restored) == {"a fresh start"}
+    assert folder.versions.numbers() == [] and quarantined(folder) == ["bad"]
+
+
+def test_nobody_is_condemned_for_a_poisonous_neighbour_from_the_replay(tmp_path: Path) -> None:
+    """An episode may have gone well when it was new, and turn bad when it is sampled again."""
+    folder = run(tmp_path, learner__replay_matches=2, learner__samples_per_insert=100)
+    turned = False
+
+    def meet(ids: Sequence[str]) -> None:
+        if turned and "bad" in ids:
+            raise NotFinite("the loss is nan")
+
+    toy = Toy(folder.config, meet)
+    play(folder, "bad")
+    mind = learner(folder, toy)
+    work_to_the_end(mind)
+    turned = True
+    for number in range(5):
+        play(folder, str(number))
+        work_to_the_end(mind)
+    assert quarantined(folder) == []
+    check_ingested_once(folder, {"bad", "0", "1", "2", "3", "4"})
+
+
+# --- once, and never too often -------------------------------------------------------------------
+
+
+def test_a_copy_under_another_name_is_not_learned_from(tmp_path: Path) -> None:
+    folder = run(tmp_path, learner__batch_matches=2)
+    spool = spool_of(folder)
+    play(folder, "a", "b")
+    mind = learner(folder)
+    mind.work()
+    spool.put(episode("a"))
+    spool.put(episode("c"))
+    spool.put(episode("c"))
+    work_to_the_end(mind)
+    spool.put(episode("b"))
+    work_to_the_end(learner(folder))
+    check_ingested_once(folder, {"a", "b", "c"})
+    assert sorted(quarantined(folder)) == ["a", "b", "c"]
+    assert all(reason.startswith("a copy") for reason in reasons(folder).values())
+
+
+def test_a_copy_is_known_long_after_its_version_was_pruned(tmp_path: Path) -> None:
+    folder = run(tmp_path, registry__keep_versions=2, learner__batch_matches=1)
+    play(folder, *map(str, range(20)))
+    mind = learner(folder)
+    work_to_the_end(mind)
+    assert folder.versions.numbers() == [19, 20]
+    for restarted in (mind, learner(folder)):
+        play(folder, "0", "11")
+        work_to_the_end(restarted)
+    assert folder.versions.numbers() == [19, 20]
+    assert sorted(quarantined(folder)) == ["0", "0", "11", "11"]
+
+
+def test_what_a_version_names_is_archived_even_if_it_lies_in_the_buffer_again(
+    tmp_path: Path,
+) -> None:
+    folder = run(tmp_path)
+    play(folder, "a")
+    mind = learner(folder)
+    work_to_the_end(mind)
+    (archived,) = (tmp_path / "archive").iterdir()
+    archived.rename(tmp_path / "buffer" / archived.name)
+    work_to_the_end(mind)
+    check_ingested_once(folder, {"a"})
+    assert archived.exists() and quarantined(folder) == []
+
+
+def test_matches_that_are_too_old_are_archived_and_not_learned_from(tmp_path: Path) -> None:
+    clock = SetClock()
+    folder = open_run(tmp_path, settings(learner__max_age_s=60.0), clock)
+    play(folder, "old")
+    clock.advance(61.0)
+    play(folder, "new")
+    work_to_the_end(learner(folder))
+    assert head_tally(folder).ingested == {"new": 1}
+    assert sorted(meta.id for meta in metas(tmp_path / "archive")) == ["new", "old"]
+
+
+LIVES = st.lists(
+    st.sampled_from(["play", "play", "work", "work", "publish", "die", "roll back"]), max_size=40
+)
+
+
+@examples(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(life=LIVES, limit=st.integers(1, 4), epochs=st.integers(1, 2))
+def test_no_match_is_ever_sampled_more_often_than_it_may(
+    tmp_path_factory: pytest.TempPathFactory, life: list[str], limit: int, epochs: int
+) -> None:
+    """Through any life: versions, deaths before a commit, rollbacks. Each version has counted."""
+    folder = run(
+        tmp_path_factory.mktemp("run"),
+        learner__epochs=epochs,
+        learner__samples_per_insert=max(limit, epochs),
+        learner__replay_matches=3,
+        learner__batch_matches=2,
+        learner__publish_interval_s=1e9,
+    )
+    limit = folder.config.learner.samples_per_insert
+    mind = learner(folder)
+    played = 0
+    for act in life:
+        if act == "play":
+            play(folder, f"match {played}")
+            played += 1
+        elif act == "work":
+            mind.work()
+        elif act == "publish":
+            mind.publish_rest()
+        elif act == "die":
+            mind = learner(folder)
+        elif folder.versions.numbers():
+            folder.pointers.pin("champion", folder.versions.numbers()[0], by="rollback")
+    work_to_the_end(mind)
+    for manifest in manifests(folder):
+        sampled = tally_of(folder, manifest.number).sampled
+        assert all(count <= limit for count in sampled.values())
+        assert {key: sampled[key] for key in manifest.replay} == {
+            key: entry.samples for key, entry in manifest.replay.items()
+        }
+    ingested = [key for manifest in manifests(folder) for key in manifest.ingested]
+    assert sorted(ingested) == sorted(f"match {number}" for number in range(played))
+    check_registry(folder)
+
+
+def test_a_batch_is_no_larger_than_it_may_be(tmp_path: Path) -> None:
+    folder = run(tmp_path, learner__batch_matches=4)
+    play(folder, *map(str, range(10)))
+    work_to_the_end(learner(folder))
+    assert [len(manifest.ingested) for manifest in manifests(folder)] == [4, 4, 2]
+
+
+# --- publishing ----------------------------------------------------------------------------------
+
+
+def test_updating_is_not_publishing(tmp_path: Path) -> None:
+    clock = SetClock()
+    config = settings(learner__publish_interval_s=5.0, learner__batch_matches=1)
+    folder = open_run(tmp_path, config, clock)
+    play(folder, *map(str, range(6)))
+    mind = learner(folder)
+    published = []
+    for _ in range(6):
+        assert mind.work()
+        published.append(mind.version)
+        clock.advance(2.0)
+    assert published == [1, 1, 1, 2, 2, 2]
+    assert mind.publish_in_s() == pytest.approx(-1.0)
+    assert not mind.work()
+    assert mind.version == 3
+    check_ingested_once(folder, set("012345"))
+
+
+def test_what_was_learned_but_not_published_is_learned_again_after_a_death(tmp_path: Path) -> None:
+    folder = run(tmp_path, learner__publish_interval_s=1e9, learner__batch_matches=1)
+    play(folder, "a", "b", "c")
+    mind = learner(folder)
+    assert mind.work() and mind.work()
+    assert mind.pending() == 1
+    again = learner(folder)
+    assert again.pending() == 2, "a was published, b was not"
+    work_to_the_end(again)
+    check_ingested_once(folder, set("abc"))
+
+
+def test_of_two_learners_the_second_is_fenced_off(tmp_path: Path) -> None:
+    folder = run(tmp_path, learner__publish_interval_s=1e9)
+    play(folder, "a", "b")
+    first, second = learner(folder), learner(folder)
+    first._last_publish = second._last_publish = 0.0  # neither publishes by itself
+    assert first.work() and second.work()
+    first.publish()
+    with pytest.raises(Fenced):
+        second.publish()
+    check_ingested_once(folder, {"a", "b"})
+    assert folder.versions.numbers() == [1]
+    work_to_the_end(learner(folder))
+    assert folder.versions.numbers() == [1]
+
+
+class Crash(Exception):
+    pass
+
+
+@pytest.mark.parametrize("moves", [0, 1])
+def test_a_version_that_was_committed_before_a_crash_is_promoted_by_the_next_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moves: int
+) -> None:
+    folder = run(tmp_path)
+    play(folder, "a")
+    work_to_the_end(learner(folder))
+    play(folder, "b")
+    move, left = Pointers.move, moves
+
+    def crash(self: Pointers, *arguments: object, by: str) -> bool:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise Crash
+        return move(self, *arguments, by=by)  # type: ignore[arg-type]
+
+    mind = learner(folder)
+    with monkeypatch.context() as patch:
+        patch.setattr(Pointers, "move", crash)
+        with pytest.raises(Crash):
+            mind.work()
+    assert (folder.versions.head(), champion(folder)) == (2, 1)
+    work_to_the_end(learner(folder))
+    assert champion(folder) == 2
+    check_registry(folder)
+    check_ingested_once(folder, {"a", "b"})
+
+
+# --- going back ----------------------------------------------------------------------------------
+
+
+def three_versions(root: Path) -> tuple[RunFolder, Toy, Background]:
+    folder = run(root)
+    toy = poisoned_by("bad")
+    mind = learner(folder, toy)
+    for name in "abc":
+        play(folder, name)
+        work_to_the_end(mind)
+    return folder, toy, mind
+
+
+@pytest.mark.parametrize("restart", [False, True])
+def test_after_a_rollback_learning_goes_on_from_there_and_nothing_is_ingested_again(
+    tmp_path: Path, restart: bool
+) -> None:
+    folder, _, mind = three_versions(tmp_path)
+    folder.pointers.pin("champion", 1, by="rollback")
+    if restart:
+        mind = learner(folder)
+    play(folder, "d")
+    work_to_the_end(mind)
+    play(folder, "e")
+    work_to_the_end(learner(folder))
+    assert [(one.number, one.parent) for one in manifests(folder)[3:]] == [(4, 1), (5, 4)]
+    assert head_tally(folder).ingested == {"a": 1, "d": 1, "e": 1}
+    ingested = [key for manifest in manifests(folder) for key in manifest.ingested]
+    assert ingested == ["a", "b", "c", "d", "e"]
+    assert champion(folder) == 1, "pinned"
+    folder.pointers.release("champion")
+    play(folder, "f")
+    work_to_the_end(learner(folder))
+    assert champion(folder) == 6
+
+
+def test_nonsense_after_a_rollback_does_not_bring_the_abandoned_version_back(
+    tmp_path: Path,
+) -> None:
+    folder, toy, mind = three_versions(tmp_path)
+    folder.pointers.pin("champion", 1, by="rollback")
+    play(folder, "bad")
+    toy.restored.clear()
+    mind.work()
+    mind.work()
+    assert set(toy.restored) == {"version 1"}
+    assert toy.slowed == 2 == len(toy.restored) - 1, "restored after it was slowed down"
+
+
+def test_a_rollback_to_a_damaged_version_does_not_stop_the_learner(tmp_path: Path) -> None:
+    folder, _, mind = three_versions(tmp_path)
+    (folder.versions.folder(1) / WEIGHTS).write_bytes(b"rotten")
+    folder.pointers.pin("champion", 1, by="rollback")
+    play(folder, "d")
+    work_to_the_end(mind)
+    assert head_tally(folder).ingested == {"a": 1, "b": 1, "c": 1, "d": 1}
+    assert any("cannot learn on from version 1" in message for message in problems(folder))
+
+
+def test_a_damaged_head_is_passed_over(tmp_path: Path) -> None:
+    folder, _, _ = three_versions(tmp_path)
+    (folder.versions.folder(3) / WEIGHTS).write_bytes(b"rotten")
+    mind = learner(folder)
+    assert (mind.version, champion(folder)) == (2, 2)
+    play(folder, "d")
+    work_to_the_end(mind)
+    assert (folder.versions.head(), champion(folder)) == (4, 4)
+    assert head_tally(folder).ingested == {"a": 1, "b": 1, "d": 1}, "c is not ingested again"
+    assert spool_of(folder).counts().archive == 4
+
+
+# --- housekeeping --------------------------------------------------------------------------------
+
+
+def test_pruning_keeps_what_the_pointers_name(tmp_path: Path) -> None:
+    folder = run(tmp_path, registry__keep_versions=2, learner__batch_matches=1)
+    mind = learner(folder)
+    play(folder, "first")
+    work_to_the_end(mind)
+    folder.pointers.pin("champion", 1, by="rollback")
+    play(folder, *map(str, range(29)))
+    work_to_the_end(mind)
+    assert folder.versions.numbers() == [1, 29, 30]
+    check_registry(folder)
+
+
+def test_what_dead_processes_left_is_swept(tmp_path: Path) -> None:
+    folder = run(tmp_path)
+    learner(folder)
+    for where in ("", "buffer", "quarantine", "versions", "pointers/champion"):
+        half = tmp_path / where / ".tmp-1-2-3"
+        half.write_bytes(b"half")
+        os.utime(half, (0, 0))
+    learner(folder)
+    assert list(tmp_path.rglob(".tmp-*")) == []
+
+
+def test_a_replayed_match_that_was_pruned_or_damaged_is_simply_not_replayed(tmp_path: Path) -> None:
+    folder = run(tmp_path, learner__samples_per_insert=9, learner__replay_matches=3)
+    play(folder, "a", "b", "c")
+    work_to_the_end(learner(folder))
+    pruned, damaged, _ = sorted((tmp_path / "archive").iterdir())
+    pruned.unlink()
+    damaged.write_bytes(b"rotten")
+    seen: list[str] = []
+    toy = Toy(folder.config, seen.extend)
+    play(folder, "d")
+    work_to_the_end(learner(folder, toy))
+    assert len(seen) == 2 and "d" in seen
+    assert any("not a readable" in message for message in problems(folder))
+
+
+def test_a_file_that_vanishes_is_nobodys_problem(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = run(tmp_path)
+    play(folder, "a", "b")
+    mind = learner(folder)
+    first = spool_of(folder).pending()[0]
+    decode = episodes.decode
+
+    def vanish(*arguments: object, **named: object) -> episodes.Episode:
+        (tmp_path / "buffer" / first).unlink(missing_ok=True)
+        return decode(*arguments, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(episodes, "decode", vanish)
+    work_to_the_end(mind)
+    assert head_tally(folder).ingested.keys() == {"a", "b"}
+    assert spool_of(folder).counts() == Counts(buffer=0, archive=1, quarantine=0)
