@@ -44,15 +44,15 @@ class LearnerConfig(_Section, frozen=True, kw_only=True):
 
     algorithm: Literal["actor_critic", "reinforce"] = "actor_critic"
     """`actor_critic`: clipped, corrected for old experience. `reinforce`: the simple one."""
-    learning_rate: float = 1e-3
+    learning_rate: float = 5e-4
     """Where the adaptive learning rate starts."""
     learning_rate_min: float = 1e-5
     """The adaptive learning rate never falls below this."""
-    learning_rate_max: float = 3e-3
+    learning_rate_max: float = 7e-4
     """The adaptive learning rate never rises above this."""
-    kl_target: float = 0.02
+    kl_target: float = 0.01
     """How far a batch should move the policy: the learning rate adapts to that."""
-    gamma: float = 0.99
+    gamma: float = 0.995
     """Discount a decision."""
     gae_lambda: float = 0.95
     """1: whole returns (high variance); 0: one step (high bias)."""
@@ -60,7 +60,7 @@ class LearnerConfig(_Section, frozen=True, kw_only=True):
     """How far one batch may move the probability of an action, as a ratio."""
     behaviour_clip: float = 1.0
     """Cap of the weight that corrects for experience of an older version (V-trace's rho)."""
-    entropy_weight: float = 0.01
+    entropy_weight: float = 0.02
     """Bonus for keeping options open."""
     value_weight: float = 0.5
     """Weight of the value loss."""
@@ -74,7 +74,7 @@ class LearnerConfig(_Section, frozen=True, kw_only=True):
     """Gradients are scaled down to this norm."""
     epochs: int = 4
     """Passes over a batch; each counts as one sample of every match in it."""
-    minibatches: int = 4
+    minibatches: int = 8
     """Gradient steps a pass."""
     batch_matches: int = 10
     """At most this many new matches a batch."""

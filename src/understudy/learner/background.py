@@ -17,9 +17,8 @@ from understudy.core import files
 from understudy.core.errors import FileFormatError, NotFinite
 from understudy.experience.episode import Episode
 from understudy.experience.replay import Replay
-from understudy.experience.spool import Spool
 from understudy.learner.commit import PROMOTION_RULE, commit
-from understudy.learner.suspects import Suspects
+from understudy.learner.intake import Intake
 from understudy.registry.pointers import NAMES
 from understudy.registry.run_folder import RunFolder
 from understudy.registry.versions import Manifest, ReplayEntry
@@ -57,10 +56,11 @@ class Background:
         self._config = folder.config.learner
         self._trainer = trainer
         self._journal = journal
-        self._spool = Spool(folder.root, folder.spec, folder.clock)
-        self._suspects = Suspects(folder.root / "suspects.json")
-        self._ingested: dict[str, str] = {}
+        self._intake = Intake(folder, journal)
+        self._parent: int | None = None
         self._total = 0
+        self._taken = 0
+        self._followed = 0
         self._last_publish = -float("inf")
         self._gather_until = float("inf")
         self._resume()
@@ -82,7 +82,7 @@ class Background:
 
     def pending(self) -> int:
         """How many episodes wait to be learned from."""
-        return len(self._waiting())
+        return len(self._intake.waiting())
 
     def work(self, *, hurry: bool = False) -> bool:
         """Learn from one batch, if there is one; publish, if it is time. False: nothing to do.
@@ -91,7 +91,7 @@ class Background:
         """
         self._follow_rollback()
         learned = (hurry or self._gathered()) and self._learn()
-        if self._uncommitted and self.publish_in_s() <= 0.0:
+        if self._intake.uncommitted and self.publish_in_s() <= 0.0:
             self.publish()
         return learned
 
@@ -101,7 +101,7 @@ class Background:
 
     def publish_in_s(self) -> float:
         """Seconds until the next version may be published; infinite if there is nothing new."""
-        if not self._uncommitted:
+        if not self._intake.uncommitted:
             return float("inf")
         elapsed = self._folder.clock.monotonic() - self._last_publish
         return self._config.publish_interval_s - elapsed
@@ -109,13 +109,13 @@ class Background:
     def publish(self) -> Manifest:
         """Commit what was learned since the last version, then archive what it was learned from."""
         held = self._replay.held
-        total = self._total + len(self._uncommitted)
+        total = self._total + len(self._intake.uncommitted)
         manifest, promoted = commit(
             self._folder,
             self._trainer.snapshot(),
             number=self._taken + 1,
             parent=self._parent,
-            ingested=self._uncommitted,
+            ingested=self._intake.uncommitted,
             replay={key: ReplayEntry(one.name, one.samples) for key, one in held.items()},
             counters={**self._counters, _INGESTED: total, _ROLLBACK: self._followed},
             metrics=self._metrics,
@@ -130,18 +130,17 @@ class Background:
                 total_matches=total,
             )
         )
-        self._parent = self._taken = manifest.number
+        self._parent = manifest.number
+        self._taken = manifest.number
         self._total = total
-        self._ingested |= self._uncommitted
-        self._archive(list(self._uncommitted.values()))
-        self._uncommitted = {}
+        self._intake.committed()
         if manifest.number % _TIDY_EVERY == 0:
             self._tidy()
         return manifest
 
     def publish_rest(self) -> None:
         """Publish whatever is not published yet, without waiting for the interval."""
-        if self._uncommitted:
+        if self._intake.uncommitted:
             self.publish()
 
     # --- starting and going back ---------------------------------------------------------------
@@ -150,15 +149,17 @@ class Background:
         """Go on from the head; finish what a crash left half done."""
         versions = self._folder.versions
         files.sweep(versions.root, older_than_s=0.0)  # we hold the lock: nobody else commits here
-        for folder in (self._folder.root, self._spool.quarantined, *self._folder.pointers.folders):
+        spool = self._intake.spool
+        for folder in (self._folder.root, spool.quarantined, *self._folder.pointers.folders):
             files.sweep(folder)
         numbers = versions.numbers()
         # Counted once: a number that appears from now on is another learner's, and fences us off.
         self._taken = max(numbers, default=0)
+        ingested = versions.ingested_by_pruned()
         for number in numbers:
             try:
                 manifest = versions.manifest(number)
-                self._ingested |= manifest.ingested
+                ingested |= manifest.ingested
                 self._total = max(self._total, manifest.counters.get(_INGESTED, 0))
             except (FileFormatError, OSError) as error:
                 self._problem(
@@ -167,8 +168,7 @@ class Background:
         self._go_back_to(versions.head())
         self._followed = self._counters.get(_ROLLBACK, 0)
         self._finish_promotion()
-        in_buffer = set(self._spool.pending())
-        self._archive([name for name in self._ingested.values() if name in in_buffer])
+        self._intake.resume(ingested)
 
     def _finish_promotion(self) -> None:
         """A crash may have come between a commit and the moves of the pointers."""
@@ -189,7 +189,7 @@ class Background:
         self._parent = number
         self._counters: dict[str, int] = {}
         self._metrics: dict[str, float] = {}
-        self._uncommitted: dict[str, str] = {}
+        self._intake.drop_uncommitted()
         self._rng = np.random.default_rng([config.seed, number or 0])
         if number is None:
             self._trainer.restore(None, what="a fresh start")
@@ -198,11 +198,13 @@ class Background:
         contents = {name: versions.read(manifest, name) for name in manifest.files}
         self._trainer.restore(contents, what=f"version {number}")
         self._counters = dict(manifest.counters)
-        for entry in manifest.replay.values():
+        # How often an episode was sampled is not undone by going back: the newest version knows.
+        newest = versions.head() or number
+        for entry in versions.manifest(newest).replay.values():
             self._hold_again(entry)
 
     def _hold_again(self, entry: ReplayEntry) -> None:
-        for load in (self._spool.load_archived, self._spool.load):
+        for load in (self._intake.spool.load_archived, self._intake.spool.load):
             try:
                 self._replay.resume(entry.name, load(entry.name), samples=entry.samples)
             except FileNotFoundError:
@@ -226,10 +228,6 @@ class Background:
 
     # --- learning ------------------------------------------------------------------------------
 
-    def _waiting(self) -> list[str]:
-        taken = set(self._uncommitted.values())
-        return [name for name in self._spool.pending() if name not in taken]
-
     def _gathered(self) -> bool:
         """Whether to learn now, or to wait a moment for the batch to fill."""
         waiting = self.pending()
@@ -242,11 +240,12 @@ class Background:
         return waiting > 0
 
     def _learn(self) -> bool:
-        suspected = self._suspects.next_group() is not None
-        names = self._next_names()
+        intake = self._intake
+        suspected = intake.suspects.next_group() is not None
+        names = intake.next_names(self._config.batch_matches)
         if not names:
             return False
-        batch = self._load(names)
+        batch = intake.load(names)
         if not batch:
             return True
         epochs = self._config.epochs
@@ -254,70 +253,24 @@ class Background:
         others = 0 if suspected else self._config.replay_matches
         replayed = self._replay.sample(self._rng, others, times=epochs)
         tried = tuple(batch)
-        self._suspects.attempt(tried)
+        intake.suspects.attempt(tried)
         started = self._folder.clock.monotonic()
         try:
             report = self._trainer.train(list(batch.values()), replayed, version=self.version)
         except NotFinite as error:
             self._retreat(tried, str(error))
             return True
-        self._suspects.succeeded(tried)
+        intake.suspects.succeeded(tried)
         for name, episode in batch.items():
-            self._uncommitted[episode.meta.id] = name
+            intake.uncommitted[episode.meta.id] = name
             self._replay.insert(name, episode, samples=epochs)
         self._count(batch, replayed, report, self._folder.clock.monotonic() - started)
         return True
 
-    def _next_names(self) -> Sequence[str]:
-        """What to learn from next: suspects alone, else whatever has waited longest."""
-        while (group := self._suspects.next_group()) is not None:
-            waiting = set(self._waiting())
-            poison = self._suspects.poison()
-            gone = [name for name in group.names if name not in waiting]
-            if poison in waiting:
-                self._quarantine(poison, "poison: training on it fails, alone and again")
-            elif not gone:
-                return group.names
-            for name in gone:
-                self._suspects.forget(name)
-        return self._waiting()[: self._config.batch_matches]
-
-    def _load(self, names: Sequence[str]) -> dict[str, Episode]:
-        """Good, new and fresh episodes by name; the others go where they belong."""
-        loaded: dict[str, Episode] = {}
-        too_old = 0
-        for name in names:
-            try:
-                episode = self._spool.load(name)
-            except FileFormatError as error:
-                self._quarantine(name, str(error))
-                continue
-            except FileNotFoundError:
-                continue  # somebody removed it by hand
-            except OSError as error:
-                self._quarantine(name, f"cannot be read: {error.strerror or error}")
-                continue
-            key = episode.meta.id
-            known = self._uncommitted.get(key) or self._ingested.get(key)
-            twin = any(key == other.meta.id for other in loaded.values())
-            if twin or known not in (None, name):
-                self._quarantine(name, "a copy: an episode with its id was ingested already")
-            elif known == name:
-                self._archive([name])
-            elif self._folder.clock.time() - episode.meta.finished_at > self._config.max_age_s:
-                too_old += 1
-                self._spool.archive(name)
-                self._suspects.forget(name)
-            else:
-                loaded[name] = episode
-        if too_old:
-            self._journal.write(events.EpisodesArchived(count=too_old, too_old=too_old))
-        return loaded
-
     def _retreat(self, tried: tuple[str, ...], message: str) -> None:
         """Nothing of this batch is kept: back to the last good version, slower, and suspicious."""
         self._problem("training", message)
-        self._suspects.failed(tried)
+        self._intake.suspects.failed(tried)
         self._go_back_to(self._parent)
         self._trainer.slow_down()
 
@@ -346,27 +299,13 @@ class Background:
 
     # --- leaving things tidy -------------------------------------------------------------------
 
-    def _archive(self, names: Sequence[str]) -> None:
-        for name in names:
-            self._spool.archive(name)
-        if names:
-            self._journal.write(events.EpisodesArchived(count=len(names)))
-
-    def _quarantine(self, name: str, reason: str) -> None:
-        self._spool.quarantine(name, reason)
-        self._suspects.forget(name)
-        self._journal.write(events.EpisodeQuarantined(name=name, reason=reason))
-
     def _tidy(self) -> None:
         named = [self._folder.pointers.read(name) for name in ("candidate", "champion")]
         keep = {record.version for record in named if record is not None}
         newest = self._folder.config.registry.keep_versions
-        # A manifest is the proof that its episodes were ingested: before it goes, they must be gone
-        # from the buffer for good.
-        files.sync_folders(self._spool.buffer, self._spool.archived)
         self._folder.versions.prune(keep_newest=newest, keep=keep)
         held = {one.name for one in self._replay.held.values()}
-        self._spool.prune(self._folder.config.spool, keep=held)
+        self._intake.spool.prune(self._folder.config.spool, keep=held)
 
     def _problem(self, where: str, message: str) -> None:
         self._journal.write(events.Problem(where=where, message=message))

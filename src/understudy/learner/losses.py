@@ -74,7 +74,10 @@ def losses(config: LearnerConfig, terms: Terms, *, share: Array) -> Losses:
         value=value_loss,
         entropy=entropy,
         clip_share=(clipped * terms.on_policy).sum() / count,
-        ratio=(ratio * terms.on_policy).sum() / count,
+        # Nothing was sampled: nothing differs from the behaviour.
+        ratio=jnp.where(
+            terms.on_policy.any(), (ratio * terms.on_policy).sum() / count, jnp.float32(1.0)
+        ),
     )
 
 

@@ -18,6 +18,7 @@ from understudy.learner.batch import assemble
 from understudy.learner.statistics import Statistics
 from understudy.learner.update import Frozen, Report, State, optimiser, update
 from understudy.policy import weights as weight_files
+from understudy.policy.legacy import renormalised
 from understudy.policy.spec import PolicySpec
 from understudy.policy.weights import Weights
 from understudy.registry.versions import LEARNER, WEIGHTS
@@ -44,6 +45,7 @@ class Trainer:
         )
         self._weights = weights
         self._statistics = statistics.empty(len(self._spec.features))
+        self._inherited = False
         self.learning_rate = self._config.learning_rate
 
     def train(
@@ -96,6 +98,7 @@ class Trainer:
         params = jax.tree.map(jnp.asarray, weights.params)
         if LEARNER not in contents:  # weights alone, as an old model file gives them
             self._start_over()
+            self._inherited = True
             self._weights = weights
             self._state = self._state._replace(params=params)
             return
@@ -149,9 +152,13 @@ class Trainer:
             name: value * factor if name.startswith("value.") else value
             for name, value in self._state.params.items()
         }
-        self._state = self._state._replace(params=params)
-        mean = seen.obs_mean.astype(np.float32)
-        self._weights = Weights(self._weights.params, mean, seen.obs_scale(), scale)
+        mean, obs_scale = seen.obs_mean.astype(np.float32), seen.obs_scale()
+        if self._inherited and seen.fitted_at == 0.0 and "trunk.0.w" in params:
+            # An old model knows raw features: its first normaliser must not change what it does.
+            before = (np.asarray(self._weights.obs_mean), np.asarray(self._weights.obs_scale))
+            params = renormalised(params, before=before, after=(mean, obs_scale))
+        self._state = self._state._replace(params=jax.tree.map(jnp.asarray, params))
+        self._weights = Weights(self._weights.params, mean, obs_scale, scale)
         self._statistics = Statistics(
             seen.count, seen.obs_mean, seen.obs_spread, seen.return_squares, seen.count
         )

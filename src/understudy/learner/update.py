@@ -69,21 +69,20 @@ def optimiser(config: LearnerConfig) -> optax.GradientTransformation:
 def update(
     spec: PolicySpec, config: LearnerConfig, state: State, frozen: Frozen, batch: Batch
 ) -> tuple[State, Report]:
-    """Some passes over the batch in shuffled minibatches of whole episodes."""
+    """Some passes over the batch in shuffled minibatches: of whole episodes, or, for a network
+    that remembers nothing, of single decisions, which have less in common with each other."""
     batch = batch._replace(
         obs=_normalised(frozen, batch.obs), rewards=batch.rewards / frozen.value_scale
     )
     towards, log_p, explained = _targets(spec, config, state.params, batch)
-    columns = batch.valid.shape[1]
-    size = columns // config.minibatches
+    if not jax.tree.leaves(spec.network.memory(JAX, 1)):
+        batch, towards, log_p = jax.tree.map(_one_row, (batch, towards, log_p))
+    filled = batch.valid.any(0)
     share = jnp.maximum(batch.valid.sum() / config.minibatches, 1.0)
     key, shuffle = jax.random.split(state.key)
     order = jnp.concatenate(
-        [
-            jax.random.permutation(one, columns)[: size * config.minibatches]
-            for one in jax.random.split(shuffle, config.epochs)
-        ]
-    ).reshape(-1, size)
+        [_deal(one, filled, config.minibatches) for one in jax.random.split(shuffle, config.epochs)]
+    )
     transform = optimiser(config)
 
     def one_step(carry: tuple[Params, Tree], index: Array) -> tuple[tuple[Params, Tree], Tree]:
@@ -94,7 +93,10 @@ def update(
         )
         step, moments = transform.update(gradient, moments)
         params = jax.tree.map(lambda p, s: p - frozen.learning_rate * s, params, step)
-        return (params, moments), (detail, optax.tree.norm(gradient))
+        # A minibatch of nothing is no step: momentum alone must not move the policy.
+        real = part[0].valid.any()
+        after = jax.tree.map(partial(jnp.where, real), (params, moments), carry)
+        return after, (detail, optax.tree.norm(gradient))
 
     (params, moments), (details, norms) = jax.lax.scan(
         one_step, (state.params, state.optimiser), order
@@ -110,6 +112,21 @@ def update(
         gradient_norm=norms.mean(),
     )
     return State(params, moments, key), report
+
+
+def _one_row(array: Array) -> Array:
+    """[T, B, ...] to [1, T * B, ...]: every decision a column of its own."""
+    return array.reshape(1, -1, *array.shape[2:])
+
+
+def _deal(key: Array, filled: Array, hands: int) -> Array:
+    """Columns [hands, size], shuffled; those that are filled [B] go round evenly, like cards.
+
+    Left to chance, the few matches of a small batch would often sit in one minibatch together.
+    """
+    columns = filled.shape[0]
+    shuffled = jax.random.permutation(key, columns)[: columns // hands * hands]
+    return shuffled[jnp.argsort(~filled[shuffled])].reshape(-1, hands).T
 
 
 def _loss(
@@ -151,22 +168,18 @@ def _targets(
     logits, values, _ = _forward(spec, params, batch)
     log_p = distributions.log_probs(JAX, parts, logits, batch.legal)
     anchor = distributions.log_prob(JAX, parts, logits, batch.actions, batch.legal)
-    discounts = config.gamma * batch.ongoing
-    # The last row is padding or a bootstrap, so dropping its transition loses nothing.
+    # A row that only bootstraps (or pads) ends in its own value, so that it corrects nothing. The
+    # last row is always such a row: dropping its transition loses nothing.
+    rewards = jnp.where(batch.valid > 0, batch.rewards, values)[:-1]
+    discounts = (config.gamma * batch.ongoing)[:-1]
     ratios = jnp.where(batch.on_policy > 0, jnp.exp(anchor - batch.log_probs), 1.0)
     if config.algorithm == "reinforce":
-        bootstrapped = batch.rewards[:-1] + discounts[:-1] * (
-            values[1:] * (1.0 - batch.valid[1:]) * batch.valid[:-1]
-        )
-        going = discounts[:-1] * batch.valid[1:]
-        targets = discounted_returns(
-            rewards=bootstrapped, discounts=going, bootstrap=jnp.zeros_like(values[0])
-        )
+        targets = discounted_returns(rewards=rewards, discounts=discounts, bootstrap=values[-1])
         advantages = targets - values[:-1]
     else:
         targets, advantages = vtrace(
-            rewards=batch.rewards[:-1],
-            discounts=discounts[:-1],
+            rewards=rewards,
+            discounts=discounts,
             values=values,
             ratios=ratios[:-1],
             lam=config.gae_lambda,

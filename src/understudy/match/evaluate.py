@@ -21,15 +21,20 @@ class Player(Protocol):
 
 
 class PolicyPlayer:
-    """A policy that plays its likeliest action."""
+    """A policy that plays its likeliest action, or draws one, as it does while it learns."""
 
-    def __init__(self, policy: Policy, matches: int) -> None:
+    def __init__(self, policy: Policy, matches: int, *, draws_with: int | None = None) -> None:
         self._policy = policy
         self._memory = policy.begin(matches)
+        self._shape = (matches, len(policy.spec.actions.parts))
+        self._rng = None if draws_with is None else np.random.default_rng(draws_with)
 
     def act(self, obs: NDArray, legal: NDArray, frame: int) -> NDArray:
-        """The likeliest legal actions."""
-        choice = self._policy.act(np.ascontiguousarray(obs.T), self._memory, legal=legal.T)
+        """Legal actions, the likeliest ones or drawn with the seed given."""
+        uniforms = None if self._rng is None else self._rng.random(self._shape, dtype=np.float32)
+        choice = self._policy.act(
+            np.ascontiguousarray(obs.T), self._memory, legal=legal.T, uniforms=uniforms
+        )
         self._memory = choice.memory
         return choice.actions.T
 

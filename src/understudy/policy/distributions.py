@@ -15,7 +15,7 @@ from understudy.core.ops import Array, Ops
 # Arrays without axes: NumPy takes them faster than its own scalars.
 _NONE = np.zeros((), np.float32)
 _ILLEGAL = np.full((), -1e9, np.float32)
-# float32 rounds u * total up to total for the largest u; this keeps the draw inside the last option
+# A draw that was made in float64 can round up to 1; this keeps it inside the last option.
 _BELOW_ONE = np.full((), 1.0 - 1e-6, np.float32)
 
 

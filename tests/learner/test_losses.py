@@ -1,0 +1,169 @@
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from msgspec import structs
+
+from understudy.core.arrays import NDArray
+from understudy.core.config import LearnerConfig
+from understudy.core.ops import Array
+from understudy.learner.jax_ops import JAX
+from understudy.learner.losses import Losses, Terms, losses
+from understudy.policy import distributions
+
+Algorithm = Literal["actor_critic", "reinforce"]
+PLAIN = LearnerConfig(  # pinned: these tests are about formulas, not about what is tuned
+    entropy_weight=0.0,
+    value_weight=0.5,
+    clip=0.2,
+    behaviour_clip=1.0,
+    imitation_weight=1.0,
+    imitation_temperature=1.0,
+    imitation_cap=20.0,
+)
+REINFORCE = structs.replace(PLAIN, algorithm="reinforce")
+CONFIGS: dict[Algorithm, LearnerConfig] = {"actor_critic": PLAIN, "reinforce": REINFORCE}
+PARTS = (3,)
+LOGITS = np.array([[0.3, -0.2, 0.1], [0.0, 0.5, -0.5]], np.float32)[:, None]  # [T=2, B=1, 3]
+ACTIONS = np.array([[[0]], [[2]]], np.int32)
+ZEROS, ONES = np.zeros((2, 1), np.float32), np.ones((2, 1), np.float32)
+each_algorithm = pytest.mark.parametrize("algorithm", ["actor_critic", "reinforce"])
+
+
+def log_probs_of(logits: Array) -> Array:
+    return distributions.log_prob(JAX, PARTS, logits, ACTIONS, None)
+
+
+@partial(jax.jit, static_argnums=0)
+def _graded(
+    config: LearnerConfig, logits: Array, values: Array, fields: dict[str, Array]
+) -> tuple[tuple[Array, Array], Losses]:
+    def total(logits: Array, values: Array) -> tuple[Array, Losses]:
+        terms = Terms(
+            log_probs=log_probs_of(logits),
+            entropy=distributions.entropy(JAX, PARTS, logits, None),
+            values=values,
+            **fields,
+        )
+        result = losses(config, terms, share=jnp.float32(2.0))
+        return result.total, result
+
+    return jax.grad(total, argnums=(0, 1), has_aux=True)(logits, values)  # type: ignore[no-any-return]
+
+
+def graded(config: LearnerConfig, logits: NDArray = LOGITS, **changes: Any) -> Any:
+    """Gradients for logits and values, and the losses, of two fresh decisions."""
+    now = np.asarray(log_probs_of(logits))
+    fields = {
+        "anchor_log_probs": now,
+        "behaviour_log_probs": now,
+        "targets": ZEROS,
+        "advantages": ZEROS,
+        "imitation_advantages": ZEROS,
+        "on_policy": ONES,
+        "imitated": ZEROS,
+        "valid": ONES,
+    } | changes
+    (by_logits, by_values), result = _graded(config, logits, ZEROS, fields)
+    return np.asarray(by_logits), np.asarray(by_values), result
+
+
+@each_algorithm
+def test_rewarded_becomes_likelier_and_punished_unlikelier(algorithm: Algorithm) -> None:
+    advantages = np.array([[1.0], [-1.0]], np.float32)
+    gradient, _, _ = graded(CONFIGS[algorithm], advantages=advantages)
+    before, after = log_probs_of(LOGITS), log_probs_of(LOGITS - 0.1 * gradient)
+    assert after[0, 0] > before[0, 0]
+    assert after[1, 0] < before[1, 0]
+
+
+def test_better_than_average_is_imitated_most_and_nothing_is_pushed_away() -> None:
+    rules = {"on_policy": ZEROS, "imitated": ONES}
+    advantages = np.array([[1.0], [-1.0]], np.float32)
+    gradient, _, _ = graded(PLAIN, imitation_advantages=advantages, **rules)
+    gain = np.asarray(log_probs_of(LOGITS - 0.1 * gradient) - log_probs_of(LOGITS))
+    assert gain[0, 0] > 3.0 * gain[1, 0] > 0.0
+
+
+def test_the_weight_of_one_imitated_decision_is_capped() -> None:
+    rules = {"on_policy": ZEROS, "imitated": ONES}
+    huge, huger = (
+        graded(PLAIN, imitation_advantages=np.full((2, 1), size, np.float32), **rules)[0]
+        for size in (50.0, 60.0)
+    )
+    assert np.isfinite(huge).all()
+    np.testing.assert_array_equal(huge, huger)
+
+
+def test_imitated_decisions_never_see_a_ratio() -> None:
+    rules = {"on_policy": ZEROS, "imitated": ONES, "imitation_advantages": ONES}
+    plain, _, one = graded(PLAIN, **rules)
+    odd = np.array([[-7.0], [-0.01]], np.float32)
+    strange, _, other = graded(
+        PLAIN, **rules, anchor_log_probs=odd, behaviour_log_probs=2 * odd, advantages=9 * ONES
+    )
+    np.testing.assert_array_equal(plain, strange)
+    assert one.total == other.total
+    assert other.clip_share == 0.0
+    assert other.ratio == 1.0, "where nothing was sampled there is no ratio to report"
+
+
+def test_the_entropy_bonus_is_a_gradient_that_raises_entropy() -> None:
+    config = structs.replace(PLAIN, entropy_weight=0.5)
+    gradient, _, result = graded(config)
+    before = distributions.entropy(JAX, PARTS, LOGITS, None)
+    after = distributions.entropy(JAX, PARTS, LOGITS - 0.1 * gradient, None)
+    assert (after > before).all()
+    assert result.entropy == pytest.approx(float(before.mean()), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("moved", "advantage", "held"),
+    [(0.3, 1.0, True), (0.3, -1.0, False), (-0.3, -1.0, True), (-0.3, 1.0, False)],
+)
+def test_the_clip_holds_what_moved_too_far_and_lets_it_come_back(
+    moved: float, advantage: float, held: bool
+) -> None:
+    anchor = np.asarray(log_probs_of(LOGITS)) - np.float32(moved)
+    gradient, _, result = graded(
+        PLAIN, anchor_log_probs=anchor, behaviour_log_probs=anchor, advantages=advantage * ONES
+    )
+    assert (np.abs(gradient).max() == 0.0) == held
+    assert result.clip_share == 1.0
+
+
+def test_old_experience_is_weighted_by_its_ratio_up_to_a_cap() -> None:
+    now = np.asarray(log_probs_of(LOGITS))
+    fresh, _, _ = graded(PLAIN, advantages=ONES)
+    unlikely_now, _, _ = graded(
+        PLAIN, advantages=ONES, behaviour_log_probs=now + np.float32(np.log(2.0))
+    )
+    likely_now, _, _ = graded(PLAIN, advantages=ONES, behaviour_log_probs=now - 5.0)
+    np.testing.assert_allclose(unlikely_now, 0.5 * fresh, rtol=1e-5)
+    np.testing.assert_allclose(likely_now, PLAIN.behaviour_clip * fresh, rtol=1e-5)
+
+
+@each_algorithm
+def test_what_is_neither_sampled_nor_imitated_teaches_the_value_alone(
+    algorithm: Algorithm,
+) -> None:
+    gradient, by_values, result = graded(
+        CONFIGS[algorithm], on_policy=ZEROS, advantages=ONES, targets=ONES
+    )
+    assert np.abs(gradient).max() == 0.0
+    assert (by_values < 0.0).all(), "a step raises values towards higher targets"
+    assert result.value == pytest.approx(0.5)
+
+
+@each_algorithm
+def test_padding_teaches_nothing(algorithm: Algorithm) -> None:
+    config = structs.replace(CONFIGS[algorithm], entropy_weight=0.5)
+    masks = {"on_policy": ZEROS, "imitated": ZEROS, "valid": ZEROS}
+    gradient, by_values, result = graded(config, advantages=ONES, targets=9 * ONES, **masks)
+    assert np.abs(gradient).max() == np.abs(by_values).max() == 0.0
+    assert result.total == 0.0

@@ -1,0 +1,271 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import jax
+import numpy as np
+import pytest
+from policy.makers import lively_policy, play, spec_of
+
+from understudy.core.arrays import NDArray
+from understudy.core.config import LearnerConfig
+from understudy.core.errors import FileFormatError, NotFinite
+from understudy.core.spaces import Discrete
+from understudy.experience.episode import Episode, Meta, Outcome
+from understudy.learner.trainer import Trainer
+from understudy.policy.mlp import Mlp
+from understudy.policy.policy import Policy
+from understudy.policy.spec import AnyNetwork, PolicySpec
+from understudy.policy.transformer import Transformer
+from understudy.registry.versions import LEARNER, WEIGHTS
+
+SPEC = spec_of()
+CONFIG = LearnerConfig(
+    epochs=2,
+    minibatches=2,
+    batch_matches=4,
+    replay_matches=0,
+    learning_rate=1e-3,
+    kl_target=0.02,
+    learning_rate_max=3e-3,
+)
+
+
+def player_of(trainer: Trainer, version: int) -> Policy:
+    return Policy(SPEC, trainer.weights(), version)
+
+
+def matches(trainer: Trainer, version: int, *, count: int = 4, length: int = 30) -> list[Episode]:
+    """Fresh matches of what the trainer has learned; the first action is the good one."""
+    rng = np.random.default_rng(version)
+    player = player_of(trainer, version)
+    return [
+        play(player, rng, length, reward=lambda obs, action: 1.0 - float(action[0]))
+        for _ in range(count)
+    ]
+
+
+def trained(batches: int) -> Trainer:
+    trainer = Trainer(SPEC, CONFIG)
+    for version in range(batches):
+        trainer.train(matches(trainer, version), [], version=version)
+    return trainer
+
+
+def test_a_batch_reports_what_a_person_wants_to_know() -> None:
+    trainer = Trainer(SPEC, CONFIG)
+    metrics = trainer.train(matches(trainer, 0), [], version=0)
+    assert {"loss", "entropy", "kl", "explained_variance", "first_ratio", "learning_rate"} <= set(
+        metrics
+    )
+    assert metrics["steps"] == 120.0
+    assert np.isfinite(list(metrics.values())).all()
+
+
+def test_fresh_matches_have_ratio_one_once_the_normaliser_rests() -> None:
+    trainer = trained(3)  # fitted at 120 and 240 samples, then not before 480
+    metrics = trainer.train(matches(trainer, 3, count=1), [], version=3)
+    assert metrics["first_ratio"] == pytest.approx(1.0, abs=1e-4)
+
+
+def test_what_is_rewarded_is_done_more_often() -> None:
+    trainer = trained(12)
+    start = np.mean([e.actions == 0 for e in matches(Trainer(SPEC, CONFIG), 99)])
+    now = np.mean([e.actions == 0 for e in matches(trainer, 99)])
+    assert now > start + 0.1
+
+
+def test_going_on_from_a_snapshot_is_going_on() -> None:
+    trainer = trained(2)
+    copy = Trainer(SPEC, CONFIG)
+    copy.restore(trainer.snapshot(), what="version 2")
+    assert copy.snapshot() == trainer.snapshot()
+    for version in (2, 3):
+        batch = matches(trainer, version)
+        assert trainer.train(batch, [], version=version) == copy.train(batch, [], version=version)
+    assert copy.snapshot() == trainer.snapshot()
+
+
+def test_a_minibatch_without_a_decision_is_no_step() -> None:
+    trainer = trained(1)
+    steps = _steps(trainer)
+    trainer.train(matches(trainer, 1, count=1, length=1), [], version=1)
+    assert _steps(trainer) == steps + CONFIG.epochs
+    trainer.train(matches(trainer, 2, count=2, length=1), [], version=2)
+    assert _steps(trainer) == steps + CONFIG.epochs + CONFIG.epochs * CONFIG.minibatches
+
+
+def _steps(trainer: Trainer) -> int:
+    (count,) = (leaf for leaf in jax.tree.leaves(trainer._state.optimiser) if leaf.ndim == 0)
+    return int(count)
+
+
+def test_starting_over_and_weights_alone() -> None:
+    trainer = trained(2)
+    contents = trainer.snapshot()
+    fresh = Trainer(SPEC, CONFIG)
+    fresh.restore({WEIGHTS: contents[WEIGHTS]}, what="an old model")
+    assert fresh.snapshot()[WEIGHTS] == contents[WEIGHTS]
+    fresh.restore(None, what="nothing")
+    assert fresh.snapshot() == Trainer(SPEC, CONFIG).snapshot()
+
+
+def test_files_that_do_not_fit_are_refused() -> None:
+    trainer = trained(1)
+    contents = trainer.snapshot()
+    other = Trainer(spec_of(Mlp(widths=(9,))), CONFIG)
+    with pytest.raises(FileFormatError, match=r"version 1: .*expected float32"):
+        other.restore(contents, what="version 1")
+    with pytest.raises(FileFormatError, match="version 1"):
+        trainer.restore({**contents, LEARNER: contents[WEIGHTS]}, what="version 1")
+
+
+@pytest.mark.parametrize("replayed", [False, True])
+def test_numbers_that_are_not_finite_leave_the_trainer_as_it_was(replayed: bool) -> None:
+    trainer = trained(1)
+    before = trainer.snapshot()
+    good, poison = matches(trainer, 1, count=2)
+    poison = replace(poison, rewards=np.full(30, np.nan, np.float32))
+    with pytest.raises(NotFinite, match="not finite"):
+        trainer.train([good] if replayed else [good, poison], [poison] * replayed, version=1)
+    assert trainer.snapshot() == before
+    assert np.isfinite(trainer.train([good], [], version=1)["loss"])
+
+
+def test_the_learning_rate_follows_how_far_a_batch_moved_the_policy() -> None:
+    trainer = Trainer(SPEC, CONFIG)
+    start = trainer.learning_rate
+    trainer._adapt(3.0 * CONFIG.kl_target)
+    assert trainer.learning_rate < start
+    lowered = trainer.learning_rate
+    trainer._adapt(CONFIG.kl_target)
+    assert trainer.learning_rate == lowered
+    trainer._adapt(0.3 * CONFIG.kl_target)
+    assert trainer.learning_rate == pytest.approx(start)
+    for _ in range(30):
+        trainer._adapt(0.0)
+    assert trainer.learning_rate == CONFIG.learning_rate_max
+    for _ in range(30):
+        trainer._adapt(1.0)
+    assert trainer.learning_rate == CONFIG.learning_rate_min
+
+
+def test_slowing_down_halves_the_rate_and_survives_a_snapshot() -> None:
+    trainer = trained(1)
+    rate = trainer.learning_rate
+    trainer.slow_down()
+    assert trainer.learning_rate == rate / 2.0
+    copy = Trainer(SPEC, CONFIG)
+    copy.restore(trainer.snapshot(), what="version 1")
+    assert copy.learning_rate == trainer.learning_rate
+
+
+def test_a_new_return_scale_leaves_what_the_value_says() -> None:
+    trainer = trained(1)
+    (episode,) = matches(trainer, 1, count=1)
+    observations = episode.observations
+    before = player_of(trainer, 1)
+    expected = before.act(observations, before.begin(len(observations))).values
+    # The same observations again, so the normaliser stays; rewards a hundred times as large.
+    again = [replace(e, rewards=100.0 * e.rewards) for e in matches(Trainer(SPEC, CONFIG), 0)]
+    trainer._absorb(again)
+    after = player_of(trainer, 1)
+    np.testing.assert_allclose(after.weights.obs_mean, before.weights.obs_mean, rtol=1e-5)
+    assert after.weights.value_scale > 10.0 * before.weights.value_scale
+    got = after.act(observations, after.begin(len(observations))).values
+    np.testing.assert_allclose(got, expected, rtol=1e-3, atol=1e-4)
+
+
+def test_matches_of_rules_alone_teach_what_went_well() -> None:
+    trainer = Trainer(SPEC, CONFIG)
+    rng = np.random.default_rng(0)
+    rules = lively_policy(SPEC, 4)
+
+    def by_rules() -> Episode:
+        made = play(rules, rng, 30, reward=lambda obs, action: 1.0 - float(action[0]))
+        return replace(made, sampled=np.zeros(30, bool), log_probs=np.zeros(30, np.float32))
+
+    for version in range(12):
+        trainer.train([by_rules() for _ in range(4)], [], version=version)
+    start = np.mean([e.actions == 0 for e in matches(Trainer(SPEC, CONFIG), 99)])
+    assert np.mean([e.actions == 0 for e in matches(trainer, 99)]) > start + 0.1
+
+
+# -- memory: a cue that only attention can use ------------------------------------------------
+
+CUE_LENGTH, CUE_ACTS = 48, 40
+CUE_MATCHES = 64
+CUE_CONFIG = LearnerConfig(
+    gamma=0.5,
+    gae_lambda=0.95,
+    clip=0.2,
+    max_gradient_norm=0.5,
+    value_weight=0.5,
+    epochs=4,
+    minibatches=2,
+    batch_matches=CUE_MATCHES,
+    replay_matches=0,
+    learning_rate=3e-3,
+    learning_rate_max=1e-2,
+    kl_target=0.05,
+    entropy_weight=0.0,
+)
+
+
+def cue_spec(network: AnyNetwork) -> PolicySpec:
+    return PolicySpec(("cue", "act now"), Discrete(("no", "yes")), network)
+
+
+def cue_matches(
+    player: Policy, rng: np.random.Generator, *, explore: bool
+) -> tuple[list[Episode], float]:
+    """Matches with a cue in the first decision that is asked for from the 40th on; share right."""
+    n = CUE_MATCHES
+    cues: NDArray = rng.permutation(n) % 2
+    obs = np.zeros((CUE_LENGTH, n, 2), np.float32)
+    obs[0, :, 0] = 2 * cues - 1
+    obs[CUE_ACTS:, :, 1] = 1.0
+    memory, rows = player.begin(n), []
+    for seen in obs:
+        uniforms = rng.random((n, 1), dtype=np.float32) if explore else None
+        choice = player.act(seen, memory, uniforms=uniforms)
+        memory = choice.memory
+        rows.append(choice[:3])
+    actions, log_probs, values = (np.stack(column) for column in zip(*rows, strict=True))
+    right = actions[..., 0] == cues
+    rewards = np.where(right, 1.0, -1.0).astype(np.float32)
+    rewards[:CUE_ACTS] = 0.0
+    episodes = [
+        Episode(
+            meta=Meta(id="cue", outcome=Outcome.TIE, finished_at=0.0),
+            observations=obs[:, index],
+            actions=actions[:, index],
+            log_probs=log_probs[:, index],
+            values=values[:, index],
+            rewards=rewards[:, index],
+            sampled=np.ones(CUE_LENGTH, bool),
+            versions=np.full(CUE_LENGTH, player.version, np.int64),
+        )
+        for index in range(n)
+    ]
+    return episodes, float(right[CUE_ACTS:].mean())
+
+
+def share_right(network: AnyNetwork, *, most_batches: int) -> float:
+    spec, rng = cue_spec(network), np.random.default_rng(0)
+    trainer = Trainer(spec, CUE_CONFIG)
+    for version in range(most_batches):
+        played, share = cue_matches(Policy(spec, trainer.weights(), version), rng, explore=True)
+        if share > 0.97:
+            break
+        trainer.train(played, [], version=version)
+    return cue_matches(Policy(spec, trainer.weights(), 0), rng, explore=False)[1]
+
+
+def test_attention_remembers_a_cue_of_forty_decisions_ago() -> None:
+    remembers = Transformer(width=16, heads=2, layers=1, feed=16, window=CUE_LENGTH)
+    assert share_right(remembers, most_batches=60) >= 0.9
+
+
+def test_without_memory_the_cue_is_lost() -> None:
+    assert share_right(Mlp(widths=(16,)), most_batches=20) == pytest.approx(0.5, abs=0.01)
