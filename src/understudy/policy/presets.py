@@ -8,13 +8,17 @@ from types import MappingProxyType
 from understudy.core.errors import ConfigError, nearest
 from understudy.policy.mlp import Mlp
 from understudy.policy.spec import AnyNetwork
+from understudy.policy.transformer import Transformer
 
 PRESETS: Mapping[str, AnyNetwork] = MappingProxyType(
     {
         "mlp": Mlp(),
         "mlp-large": Mlp(widths=(256, 256)),
+        "decision-transformer": Transformer(),
+        "decision-transformer-long": Transformer(window=64),
     }
 )
+"""`decision-transformer` has the size of the one that seeds 000 and 001 name."""
 
 
 def network(name: str) -> AnyNetwork:

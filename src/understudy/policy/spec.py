@@ -9,8 +9,9 @@ import msgspec
 from understudy.core.errors import InputError
 from understudy.core.spaces import ActionSpace
 from understudy.policy.mlp import Mlp
+from understudy.policy.transformer import Transformer
 
-AnyNetwork: TypeAlias = Mlp
+AnyNetwork: TypeAlias = Mlp | Transformer
 
 
 class PolicySpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
