@@ -6,8 +6,9 @@ from datetime import datetime
 import pytest
 
 from understudy.telemetry import events as ev
+from understudy.telemetry.fold import StatusFold
 from understudy.telemetry.report import describe, statistics, status_report
-from understudy.telemetry.status import Folder, Folders, Status, StatusFold
+from understudy.telemetry.status import Folder, Folders, Status
 
 from .entries import at, batch, match, published, started
 

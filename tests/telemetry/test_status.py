@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from understudy.telemetry import events as ev
+from understudy.telemetry.fold import StatusFold, StatusReader, _Spread
 from understudy.telemetry.journal import Journal
-from understudy.telemetry.status import Folder, Folders, Status, StatusFold, StatusReader, _Spread
+from understudy.telemetry.status import Folder, Folders, Status
 
 from .entries import FixedClock, at, batch, match, published, started
 

@@ -81,5 +81,5 @@ def _decoded(data: bytes) -> Iterator[Entry]:
     for line in data.splitlines():
         try:
             yield decoder.decode(line)
-        except msgspec.MsgspecError:
+        except (msgspec.MsgspecError, UnicodeDecodeError):
             continue  # cut off by a crash and continued by the next line, or of a later program

@@ -259,4 +259,6 @@ def _hints(status: Status) -> list[str]:
         hints.append(f"Why files were set aside: {run}/quarantine/*.reason.json")
     if status.batches_trained:
         hints.append(f"Every batch: {run}/logs/background_training.log")
-    return [*hints, f"The versions: understudy models --run {run}"] if status.versions else hints
+    return (
+        [*hints, f"The versions: understudy models list --run {run}"] if status.versions else hints
+    )

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from understudy.core import files
 from understudy.telemetry.events import BatchTrained
+from understudy.telemetry.fold import StatusFold
 from understudy.telemetry.journal import Entry
-from understudy.telemetry.status import Folders, StatusFold
+from understudy.telemetry.status import Folders
 from understudy.telemetry.text import say, stamp
 
 

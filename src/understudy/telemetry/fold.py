@@ -1,0 +1,259 @@
+"""The fold that makes a status: journal entries added up, beside what lies in three folders.
+
+A fold never looks back: each entry is added once, in the order of time, and what is kept does not
+grow with the run but for one byte per finished match.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+from collections import Counter, deque
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from understudy.core.clock import Clock
+from understudy.core.files import TEMPORARY
+from understudy.telemetry import events as ev
+from understudy.telemetry.journal import Entry, Reader
+from understudy.telemetry.status import Folder, Folders, LearnerState, Percentiles, Status, Trouble
+
+_NO_LEARNER = {"", "off", "none", "external"}
+_KEPT_PROBLEMS = 5
+_TRAINING_FOR_S = 10.0
+_MAX_MESSAGE = 500
+_STEP = math.log(1.05)
+_RESULTS = {"victory": "wins", "defeat": "defeats", "tie": "ties"}
+_FROM_LEARNER = (
+    ev.LearnerStarted,
+    ev.LearnerStopped,
+    ev.BatchTrained,
+    ev.VersionPublished,
+    ev.EpisodesArchived,
+    ev.EpisodeQuarantined,
+    ev.WaitingForExperience,
+)
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+
+class StatusFold:
+    """Adds entries up. Give it every entry once, in the order of time."""
+
+    def __init__(self, run: str = "") -> None:
+        self._now = Status(run=run)
+        self._uncommitted = 0
+        self._results = bytearray()
+        self._p50_us, self._p99_us = _Spread(), _Spread()
+        self._problems: deque[Trouble] = deque(maxlen=_KEPT_PROBLEMS)
+
+    def add(self, entry: Entry) -> None:
+        """One more entry."""
+        match entry.e:
+            case ev.MatchFinished() as e:
+                self._match(e)
+            case ev.BatchTrained() as e:
+                self._batch(e, entry.t)
+            case ev.VersionPublished() as e:
+                self._published(e)
+            case ev.LearnerStarted() as e:
+                self._learner_started(e)
+            case ev.LearnerStopped() as e:
+                share = e.cpu_s / e.wall_s if e.wall_s > 0 else self._now.learner_cpu_share
+                self._set(learner="stopped", learner_pid=None, learner_cpu_share=share)
+            case ev.LearnerDied() as e:
+                self._set(learner="dead", learner_pid=None)
+                self._grow(learner_deaths=1)
+                self._trouble(entry.t, "learner", _obituary(e))
+            case ev.WaitingForExperience():
+                self._set(learner="waiting for experience")
+            case ev.EpisodesArchived() as e:
+                self._count_episodes(archived=e.count)
+                self._grow(files_skipped_old=e.too_old)
+            case ev.EpisodeQuarantined() as e:
+                self._count_episodes(quarantined=1)
+                self._trouble(entry.t, "quarantine", f"{e.name}: {e.reason}")
+            case ev.BotStarted() as e:
+                self._set(playing=e.version, mode=e.mode)
+                resting = self._now.learner in {"not started", "stopped", "dead"}
+                if resting and e.learner not in _NO_LEARNER:
+                    self._set(learner="starting")
+            case ev.BotStopped():
+                pass  # its matches and what it could not save were told one by one
+            case ev.VersionAdopted() as e:
+                self._set(playing=e.version)
+            case ev.ConstantFeatures() as e:
+                self._set(constant_features=e.names)
+            case ev.Evaluated() as e:
+                self._set(last_evaluation=e)
+            case ev.Problem() as e:
+                self._trouble(entry.t, e.where, e.message)
+        if isinstance(entry.e, _FROM_LEARNER):
+            self._set(learner_heard=entry.t)
+
+    def status(self, folders: Folders, now: float = 0.0) -> Status:
+        """All that was added, beside what lies in the folders at this moment."""
+        state = _state(self._now, folders.buffer.files, now)
+        finished, fifth = len(self._results), len(self._results) // 5
+        return msgspec.structs.replace(
+            self._now,
+            at=now,
+            learner=state,
+            active_workers=int(state == "training"),
+            files_processed=self._now.episodes.ingested + self._uncommitted,
+            buffer_file_count=folders.buffer.files,
+            archive_file_count=folders.archive.files,
+            quarantine_file_count=folders.quarantine.files,
+            buffer_bytes=folders.buffer.bytes,
+            archive_bytes=folders.archive.bytes,
+            quarantine_bytes=folders.quarantine.bytes,
+            win_rate=self._win_rate(0, finished),
+            win_rate_first=self._win_rate(0, fifth),
+            win_rate_last=self._win_rate(finished - fifth, finished),
+            decision_ms=self._decision_ms(),
+            problems=tuple(self._problems),
+        )
+
+    def _match(self, e: ev.MatchFinished) -> None:
+        kind = _RESULTS.get(e.outcome, "aborted")
+        self._grow(matches=1, decisions=e.decisions, fallback=e.fallback, agreed=e.agreed)
+        self._grow(**{kind: 1}, unsaved=int(not e.saved))
+        if kind != "aborted":
+            self._results.append(kind == "wins")
+        if e.saved:
+            self._count_episodes(written=1)
+        p50, p99 = e.decision_us
+        self._p50_us.add(p50, e.decisions)
+        self._p99_us.add(p99, e.decisions)
+
+    def _batch(self, e: ev.BatchTrained, t: float) -> None:
+        self._uncommitted += e.matches
+        self._grow(batches_trained=1, total_samples=e.steps, total_processing_time=e.seconds)
+        mean = self._now.avg_loss
+        mean += (e.loss - mean) / self._now.batches_trained
+        self._set(avg_loss=mean, last_loss=e.loss, last_batch=e, last_batch_time=t)
+        self._set(learner="training")
+
+    def _published(self, e: ev.VersionPublished) -> None:
+        self._uncommitted = 0
+        self._ingested_at_least(max(self._now.episodes.ingested + e.matches, e.total_matches))
+        self._grow(versions=1)
+        self._set(version=max(self._now.version, e.version))
+
+    def _learner_started(self, e: ev.LearnerStarted) -> None:
+        self._uncommitted = 0  # what a dead learner did not commit, this one trains again
+        self._ingested_at_least(e.total_matches)
+        if e.version > self._now.version:  # its learner was killed between commit and journal
+            self._grow(versions=1)
+            self._set(version=e.version)
+        self._set(learner="idle", learner_pid=e.pid)
+
+    def _ingested_at_least(self, count: int) -> None:
+        kept = self._now.episodes
+        ingested = max(kept.ingested, count)
+        self._set(episodes=msgspec.structs.replace(kept, ingested=ingested))
+
+    def _count_episodes(self, **by: int) -> None:
+        self._set(episodes=_grown(self._now.episodes, by))
+
+    def _trouble(self, t: float, where: str, message: str) -> None:
+        self._problems.append(Trouble(t, where, message[:_MAX_MESSAGE]))
+        self._grow(errors=1)
+
+    def _grow(self, **by: float) -> None:
+        self._now = _grown(self._now, by)
+
+    def _set(self, **values: object) -> None:
+        self._now = msgspec.structs.replace(self._now, **values)
+
+    def _win_rate(self, start: int, end: int) -> float | None:
+        return self._results.count(1, start, end) / (end - start) if end > start else None
+
+    def _decision_ms(self) -> Percentiles | None:
+        p50, p99 = self._p50_us.median(), self._p99_us.median()
+        return None if p50 is None or p99 is None else Percentiles(p50 / 1e3, p99 / 1e3)
+
+
+class StatusReader:
+    """The status of a run folder, each time reading only what is new in its journals."""
+
+    def __init__(self, root: Path, clock: Clock) -> None:
+        self._root = root
+        self._clock = clock
+        self._journal = Reader(root / "journal")
+        self._fold = StatusFold(str(root))
+
+    def read(self) -> Status:
+        """The status now. Folders that are not there yet are empty."""
+        for entry in self._journal.new():
+            self._fold.add(entry)
+        return self._fold.status(folders_of(self._root), self._clock.time())
+
+
+def folders_of(root: Path) -> Folders:
+    """Count the spool of a run folder."""
+    return Folders(*(_counted(root / name) for name in ("buffer", "archive", "quarantine")))
+
+
+class _Spread:
+    """A weighted median in bounded memory: weights by logarithmic bucket, 5 % wide."""
+
+    def __init__(self) -> None:
+        self._weights: Counter[int] = Counter()
+
+    def add(self, value: float, weight: int) -> None:
+        """One value; what is not positive was not measured."""
+        if weight > 0 and 0.0 < value < math.inf:
+            bounded = min(max(value, 1e-3), 1e12)
+            self._weights[round(math.log(bounded) / _STEP)] += weight
+
+    def median(self) -> float | None:
+        """The value with half of the weight at or below it."""
+        left = self._weights.total() / 2
+        for bucket, weight in sorted(self._weights.items()):
+            left -= weight
+            if left <= 0:
+                return math.exp(bucket * _STEP)
+        return None
+
+
+def _grown(struct: T, by: Mapping[str, float]) -> T:
+    return msgspec.structs.replace(
+        struct, **{name: getattr(struct, name) + more for name, more in by.items()}
+    )
+
+
+def _obituary(e: ev.LearnerDied) -> str:
+    if e.restart_in_s is None:
+        return f"died with exit code {e.code} and is not started again"
+    return f"died with exit code {e.code}, starts again in {e.restart_in_s:g} s"
+
+
+def _state(status: Status, pending: int, now: float) -> LearnerState:
+    """What a learner that lives does: it says when it waits, never when it has nothing to do."""
+    if status.learner not in {"training", "idle", "waiting for experience"}:
+        return status.learner
+    if pending:
+        return "training"
+    silent_s = now - (status.last_batch_time or 0.0)
+    if status.learner == "training" and silent_s > _TRAINING_FOR_S:
+        return "idle"
+    return status.learner
+
+
+def _counted(folder: Path) -> Folder:
+    count = total = 0
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.name.endswith(".npz") and not entry.name.startswith(TEMPORARY):
+                    with contextlib.suppress(FileNotFoundError):  # moved on this very moment
+                        total += entry.stat().st_size
+                        count += 1
+    except FileNotFoundError:
+        return Folder()
+    return Folder(count, total)
