@@ -1,0 +1,54 @@
+"""`understudy import`: experience and models of the old bot, into a run folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+
+
+def import_(
+    paths: Annotated[list[Path], typer.Argument(help="Old .npz files, or folders that hold some.")],
+    run: Annotated[
+        Path | None, typer.Option(help="The run folder [default: a new runs/imported-N].")
+    ] = None,
+    late_rewards: Annotated[
+        bool,
+        typer.Option(
+            "--late-rewards", help="The files have each reward one decision late; move them back."
+        ),
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Take over what an older bot recorded and learned (docs/coming-over.md).
+
+    Experience (states, actions, rewards) waits for the learner; a model (W1 ... b3) becomes the
+    first version. The files stay as they are; what came in before is passed over. Exit code 1: some
+    file could not be taken.
+
+    Example: understudy import local_training/data local_training/models --run runs/zerg
+    """
+    from understudy.core.clock import SystemClock
+    from understudy.run.folders import new_run, remember
+    from understudy.run.importing import import_files
+    from understudy.telemetry.text import plain, say
+
+    target = run or new_run("imported")
+    report = import_files(paths, target, clock=SystemClock(), late_rewards=late_rewards)
+    failed, taken = report.of("failed"), [*report.of("experience"), *report.of("model")]
+    if taken:
+        remember(target)
+    if json:
+        say(msgspec.json.encode(report.as_dict()).decode())
+        raise typer.Exit(1 if failed else 0)
+    for line in failed:
+        say(f"Not taken  {plain(str(line.path))}: {plain(line.reason, limit=400)}")
+    for line in report.of("model"):
+        say(f"Model      {plain(str(line.path))} is version 1")
+    say(f"Experience {len(report.of('experience'))} matches, {report.decisions} decisions")
+    say(f"Known      {len(report.of('known'))} files came in before")
+    if taken:
+        say(f"Run folder {target}; to learn from it now: understudy learner --run {target}")
+    raise typer.Exit(1 if failed else 0)
