@@ -1,4 +1,4 @@
-"""The bounds that swarm's rules were frozen within, on seeds that nothing was tuned on."""
+"""The bounds that swarm's rules were frozen within, on seeds first played after the freeze."""
 
 from __future__ import annotations
 

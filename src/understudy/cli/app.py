@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import typer
 
 from understudy import __version__
 from understudy.cli import models
 from understudy.cli.games import games
+from understudy.cli.import_ import import_
 from understudy.cli.learner import learner
 from understudy.cli.play import play
 from understudy.cli.status import status
 from understudy.core.errors import LearnerBusy, UnderstudyError
 from understudy.supervise.process import REFUSED
 from understudy.telemetry.text import say
+
+# Typer brings a click of its own and exports of its errors only this one's child.
+_UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -27,6 +32,7 @@ app.command(rich_help_panel="Play")(learner)
 app.command(rich_help_panel="Look")(status)
 app.add_typer(models.app, name="models", rich_help_panel="Manage")
 app.command(rich_help_panel="Manage")(games)
+app.command("import", rich_help_panel="Manage")(import_)
 
 
 @app.command(rich_help_panel="Manage")
@@ -44,9 +50,25 @@ def _root() -> None:
 
 
 def run() -> None:
-    """Errors that we raise on purpose are one line on stderr and exit code 2."""
+    """A mistake is one line on stderr and exit code 2, never a traceback."""
     try:
-        app()
-    except UnderstudyError as error:
+        code = app(standalone_mode=False)
+    except _UsageError as error:
+        _explain(error)
+        code = 2
+    except LearnerBusy as error:
         say(f"understudy: {error}", file=sys.stderr)
-        sys.exit(REFUSED if isinstance(error, LearnerBusy) else 2)
+        code = REFUSED
+    except (UnderstudyError, OSError) as error:
+        say(f"understudy: {error}", file=sys.stderr)
+        code = 2
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _explain(error: Any) -> None:
+    """What typer has to say, in one line instead of a box."""
+    if type(error).__name__ == "NoArgsIsHelpError":
+        return  # making this error has printed the help
+    message = " ".join(error.format_message().split())
+    where = f" (see {error.ctx.command_path} --help)" if error.ctx else ""
+    say(f"understudy: {message}{where}", file=sys.stderr)

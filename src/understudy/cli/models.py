@@ -70,7 +70,8 @@ def show(version: _Version, run: _Run = None, json: _Json = False) -> None:
     say(f"Parent     {manifest.parent or 'none'}")
     say(f"Role       {', '.join(_roles(folder).get(version, ['none']))}")
     say(f"Network    {manifest.spec.network}")
-    say(f"Learned    {len(manifest.ingested)} matches since its parent; in all {manifest.counters}")
+    totals = (f"{manifest.counters.get(key, 0):,} {key}" for key in ("matches", "steps", "updates"))
+    say(f"Learned    {len(manifest.ingested)} matches since its parent; in all {', '.join(totals)}")
     say(f"Last batch {', '.join(f'{k} {v:.4g}' for k, v in manifest.metrics.items())}")
     say(f"Files      {', '.join(f'{k} ({v.bytes} bytes)' for k, v in manifest.files.items())}")
 

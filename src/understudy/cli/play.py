@@ -12,6 +12,12 @@ from understudy.cli.settings import config_from
 from understudy.core.errors import ConfigError, nearest
 from understudy.games import catalog
 
+INTERRUPTED = 130
+"""Exit code after Ctrl-C, as shells have it: 128 and the number of SIGINT."""
+
+_OWN_SCREEN = {"report.status_every_s": 0, "report.statistics_every_matches": 0}
+"""`play` has a screen of its own; the bot's reports come only where a person asks for them."""
+
 
 def play(
     game: Annotated[str, typer.Argument(help="Which game; see `understudy games`.")],
@@ -39,13 +45,14 @@ def play(
 ) -> None:
     """Play a built-in game while a learner improves the bot in the background.
 
-    Without --matches or --minutes: 90 seconds. Ctrl-C ends early and keeps everything.
+    Without --matches or --minutes: 90 seconds. Ctrl-C ends early, keeps everything and exits with
+    code 130; pressed again, it does not wait for the learner.
 
     Example: understudy play swarm --minutes 3 --difficulty hard --eval 400
     """
     from understudy.cli.show import Screen, summary_text
     from understudy.policy.presets import network as network_named
-    from understudy.run.folders import new_run
+    from understudy.run.folders import kept_config, new_run
     from understudy.run.play import ADAPTIVE, Session, judging_difficulty
     from understudy.run.play import play as play_session
 
@@ -61,7 +68,11 @@ def play(
         learner=learner,  # type: ignore[arg-type]  # checked by Understudy.open
         lockstep=lockstep,
         network=network_named(network),
-        config=config_from(set_ or [], {"learner.seed": seed}),
+        config=config_from(
+            set_ or [],
+            base=kept_config(run),
+            defaults={"learner.seed": seed, **_OWN_SCREEN},
+        ),
     )
     screen = Screen(quiet=json)
     screen.note(f"understudy: {game} v {difficulty}, run folder {session.run}")
@@ -73,6 +84,8 @@ def play(
         typer.echo(msgspec.json.encode(summary.as_dict()).decode())
     else:
         screen.note(summary_text(summary, opponent=judging_difficulty(difficulty)))
+    if summary.interrupted:
+        raise typer.Exit(INTERRUPTED)
 
 
 def _check_difficulty(game: str, difficulty: str, adaptive: str) -> None:

@@ -10,9 +10,15 @@ from understudy.core.config import Config, with_values
 from understudy.core.errors import ConfigError
 
 
-def config_from(pairs: Sequence[str], defaults: Mapping[str, Any]) -> Config:
-    """The default settings, changed by `defaults` and then by what the person set."""
-    return with_values(Config(), {**defaults, **dict(_parsed(pair) for pair in pairs)})
+def config_from(
+    pairs: Sequence[str], *, base: Config | None = None, defaults: Mapping[str, Any]
+) -> Config:
+    """The settings of a run (`base`), changed by `defaults` and then by what the person set."""
+    values = {**defaults, **dict(_parsed(pair) for pair in pairs)}
+    try:
+        return with_values(base or Config(), values)
+    except ConfigError as error:
+        raise ConfigError(f"--set: {str(error).removeprefix('config: ')}") from error
 
 
 def _parsed(pair: str) -> tuple[str, Any]:

@@ -20,8 +20,8 @@ def status(
     from understudy.core.clock import SystemClock
     from understudy.registry.run_folder import RunFolder
     from understudy.run.folders import latest
+    from understudy.telemetry.fold import StatusReader
     from understudy.telemetry.report import describe
-    from understudy.telemetry.status import StatusReader
     from understudy.telemetry.text import say
 
     clock = SystemClock()

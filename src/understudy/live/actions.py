@@ -57,7 +57,10 @@ class Codec:
                 f"{what}: {action!r} is not one of the actions {list(self._names)}."
                 f"{nearest(str(action), self._names)}"
             )
-        numbers = np.asarray(action)
+        try:
+            numbers = np.asarray(action)
+        except ValueError as error:  # lists of different lengths
+            raise InputError(f"{what}: expected whole numbers, got {action!r}") from error
         if numbers.shape != self._parts.shape or numbers.dtype.kind not in "biu":
             raise InputError(f"{what}: expected {len(self._parts)} whole numbers, got {action!r}")
         if (numbers < 0).any() or (numbers >= self._parts).any():

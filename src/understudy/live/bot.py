@@ -19,14 +19,13 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import signal
 import sys
 import threading
 import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import FrameType, TracebackType
-from typing import Any, Literal, Protocol, Self
+from types import TracebackType
+from typing import Literal, Protocol, Self
 
 import numpy as np
 
@@ -34,30 +33,33 @@ from understudy.core.clock import Clock, SystemClock
 from understudy.core.config import Config
 from understudy.core.errors import ConfigError, InputError, nearest
 from understudy.core.spaces import ActionSpace
-from understudy.experience.episode import Episode, Meta
+from understudy.experience.episode import Meta
 from understudy.experience.spool import Spool
-from understudy.live.actions import Codec, space_of
+from understudy.live.actions import Codec
+from understudy.live.console import Console
+from understudy.live.declared import checked_rewards, checked_tags, kept_network, spec_of
 from understudy.live.match import Match
+from understudy.live.outbox import Outbox
 from understudy.live.recorder import Recorder
+from understudy.live.signals import unwind_on_sigterm
+from understudy.live.still import StillFeatures
 from understudy.live.watcher import Watcher
-from understudy.policy.mlp import Mlp
 from understudy.policy.policy import Policy, untrained
-from understudy.policy.spec import AnyNetwork, PolicySpec
+from understudy.policy.spec import AnyNetwork
 from understudy.registry.run_folder import RunFolder
 from understudy.supervise.process import LearnerProcess
 from understudy.supervise.thread import LearnerThread
 from understudy.telemetry import events
-from understudy.telemetry.journal import Journal
+from understudy.telemetry.journal import Journal, Reader
+from understudy.telemetry.text import say
 
 MODES = ("shadow", "learn")
 LEARNERS = ("process", "thread", "off")
 RESULT_REWARDS: Mapping[str, float] = {"victory": 10.0, "defeat": -5.0, "tie": 0.0, "aborted": 0.0}
 """What `finish` adds to the last decision, unless told otherwise."""
 
+LEARNER_NEEDS = ("jax", "optax", "filelock", "typer")
 INSTALL_LINE = 'pip install "understudy[learn]"'
-_MAX_TAG = 200
-_CONSTANT_AFTER = 200
-_MOST_UNSAVED = 1000
 
 
 class Learner(Protocol):
@@ -105,7 +107,7 @@ class Understudy:
             raise InputError("features: expected a list of names, got one string")
         root = Path(run)
         clock = clock or SystemClock()
-        spec = PolicySpec(tuple(features), space_of(actions), network or _kept_network(root, clock))
+        spec = spec_of(features, actions, network or kept_network(root, clock))
         folder = RunFolder.open(root, spec=spec, config=config, clock=clock, game=game)
         return cls(folder, mode=mode, learner=learner, result_rewards=result_rewards, seed=seed)
 
@@ -123,17 +125,14 @@ class Understudy:
         self.mode = mode
         self.matches = 0
         self._clock = folder.clock
-        self._rng = np.random.default_rng(seed)
+        self._rng = _rng(seed, folder.journal)
         self._seeded = seed is not None
-        self._result_rewards = {**RESULT_REWARDS, **result_rewards}
+        self._result_rewards = checked_rewards(result_rewards, RESULT_REWARDS)
         self._codec = Codec(self.spec.actions)
-        self._spool = Spool(folder.root, self.spec, folder.clock)
         self._journal = Journal(folder.journal, "bot", folder.clock)
-        self._unsaved: list[Episode] = []
-        self._seen_low = np.full(len(self.spec.features), np.inf, np.float32)
-        self._seen_high = np.full(len(self.spec.features), -np.inf, np.float32)
-        self._seen = 0
-        self._constant: tuple[str, ...] = ()
+        self._outbox = Outbox(Spool(folder.root, self.spec, folder.clock), self._problem)
+        self._still = StillFeatures(self.spec.features)
+        self._lock = threading.Lock()
         self._closed = False
         self._policy = untrained(self.spec, folder.config.learner.seed)
         self._watcher = Watcher(
@@ -149,7 +148,8 @@ class Understudy:
             )
         )
         self._learner = self._start(learner) if isinstance(learner, str) else learner
-        self._restore_signal = _unwind_on_sigterm()
+        self._console = Console(folder.root, folder.config.report, folder.clock)
+        self._restore_signal = unwind_on_sigterm()
         if isinstance(learner, str):
             self._watcher.start()
 
@@ -159,13 +159,9 @@ class Understudy:
         """A new match; tags (opponent, map, race, difficulty) are kept with it."""
         if self._closed:
             raise InputError("match: this Understudy is closed")
-        named = {name: str(value) for name, value in tags.items()}
-        for name, value in named.items():
-            if len(value) > _MAX_TAG or len(name) > _MAX_TAG:
-                raise InputError(f"match: tag {name[:40]!r} is longer than {_MAX_TAG} characters")
         return Match(
             self,
-            tags=named,
+            tags=checked_tags(tags),
             policy=lambda: self._policy,
             codec=self._codec,
             rng=self._rng.spawn(1)[0],
@@ -194,18 +190,19 @@ class Understudy:
         if self._closed:
             return
         self._closed = True
-        self._watcher.stop()
-        self._save_unsaved()
-        if self._learner is not None:
-            drain_s = self.folder.config.learner.drain_s
-            if not self._learner.stop(drain_s + 10.0):
-                self._problem("the learner did not stop in time and was ended; nothing is lost")
-        self._journal.write(events.BotStopped(matches=self.matches, unsaved=len(self._unsaved)))
-        self._restore_signal()
-        if self._unsaved:
-            raise InputError(
-                f"{len(self._unsaved)} matches could not be saved: see the messages above"
-            )
+        try:
+            self._watcher.stop()
+            self._outbox.flush()
+            self._stop_learner()
+        except BaseException:  # Ctrl-C, out of patience with the learner: no match is lost by that
+            self._outbox.flush()
+            raise
+        finally:
+            unsaved = len(self._outbox)
+            self._journal.write(events.BotStopped(matches=self.matches, unsaved=unsaved))
+            self._restore_signal()
+        if unsaved:
+            raise InputError(f"{unsaved} matches could not be saved: see the messages above")
 
     def __enter__(self) -> Self:
         return self
@@ -223,19 +220,21 @@ class Understudy:
     def _keep(self, match: Match, recorder: Recorder, agreed: int) -> bool:
         """Make a finished match durable; a full disk is said and retried, and the game goes on."""
         assert match.outcome is not None
-        self.matches += 1
+        with self._lock:
+            self.matches += 1
+            matches = self.matches
         decisions = recorder.length
         if decisions == 0:
             return True
         recorder.rewards[decisions - 1] += self._result_rewards[match.outcome]
-        finished_at = self._clock.time()
         meta = Meta(
-            id=self._new_id(), outcome=match.outcome, finished_at=finished_at, tags=match.tags
+            id=self._new_id(),
+            outcome=match.outcome,
+            finished_at=self._clock.time(),
+            tags=match.tags,
         )
         episode = recorder.episode(meta)
-        self._unsaved.append(episode)
-        self._save_unsaved()
-        saved = not any(episode is other for other in self._unsaved)
+        saved = self._outbox.put(episode)
         took = np.percentile(recorder.took_ns[:decisions], (50, 99)) / 1e3
         self._journal.write(
             events.MatchFinished(
@@ -252,41 +251,19 @@ class Understudy:
                 decision_us=(float(took[0]), float(took[1])),
             )
         )
-        if saved and self._learner is not None:
-            self._learner.wake()
-        self._watch_features(episode)
+        still = self._still.add(episode.observations)
+        if still is not None:
+            self._journal.write(events.ConstantFeatures(names=still, decisions=self._still.seen))
+        if self._learner is not None:
+            if saved:
+                self._learner.wake()
+            self._console.match_finished(matches)
         return saved
-
-    def _save_unsaved(self) -> None:
-        while self._unsaved:
-            try:
-                self._spool.put(self._unsaved[0])
-            except OSError as error:
-                self._problem(
-                    f"a match could not be saved and is kept in memory "
-                    f"({len(self._unsaved)} so far): {error}"
-                )
-                del self._unsaved[:-_MOST_UNSAVED]
-                return
-            del self._unsaved[0]
 
     def _new_id(self) -> str:
         if self._seeded:  # a run that must repeat bit for bit needs ids that do
             return self._rng.bytes(16).hex()
         return uuid.uuid4().hex
-
-    def _watch_features(self, episode: Episode) -> None:
-        """Features that never change are nearly always a bug that something swallowed."""
-        np.minimum(self._seen_low, episode.observations.min(0), out=self._seen_low)
-        np.maximum(self._seen_high, episode.observations.max(0), out=self._seen_high)
-        self._seen += len(episode)
-        if self._seen < _CONSTANT_AFTER:
-            return
-        still = self._seen_low == self._seen_high
-        names = tuple(name for name, same in zip(self.spec.features, still, strict=True) if same)
-        if names != self._constant:
-            self._constant = names
-            self._journal.write(events.ConstantFeatures(names=names, decisions=self._seen))
 
     def _adopt(self, policy: Policy) -> None:
         previous, self._policy = self._policy.version, policy
@@ -295,12 +272,14 @@ class Understudy:
     def _start(self, learner: str) -> Learner | None:
         if learner == "off":
             return None
-        if importlib.util.find_spec("jax") is None:
+        missing = [name for name in LEARNER_NEEDS if importlib.util.find_spec(name) is None]
+        if missing:
             _say(f"understudy: recording only; to learn as well: {INSTALL_LINE}")
-            self._journal.write(events.Problem(where="bot", message="JAX is not installed"))
+            message = f"no learner: {', '.join(missing)} not installed"
+            self._journal.write(events.Problem(where="bot", message=message))
             return None
         if learner == "thread":
-            return LearnerThread(self.folder.root)
+            return LearnerThread(self.folder.root, failed=self._learner_failed)
         return LearnerProcess(self.folder.root, died=self._learner_died)
 
     def _learner_died(self, code: int, restart_in_s: float | None) -> None:
@@ -308,31 +287,27 @@ class Understudy:
         if restart_in_s is None:
             _say("understudy: another learner works on this run folder; this bot plays and records")
 
+    def _learner_failed(self, error: BaseException) -> None:
+        self._problem(f"the learner ended, this bot plays on and records: {error}")
+
+    def _stop_learner(self) -> None:
+        if self._learner is None:
+            return
+        if not self._learner.stop(self.folder.config.learner.drain_s + 10.0):
+            self._problem("the learner did not stop in time and was ended; nothing is lost")
+
     def _problem(self, message: str) -> None:
         _say(f"understudy: {message}")
         self._journal.write(events.Problem(where="bot", message=message))
 
 
-def _kept_network(root: Path, clock: Clock) -> AnyNetwork:
-    """The network that a run folder was made with, else the default one."""
-    if (root / "run.json").exists():
-        return RunFolder.load(root, clock).spec.network
-    return Mlp()
-
-
-def _unwind_on_sigterm() -> Any:
-    """SIGTERM unwinds the `with` blocks, so that an unfinished match is kept as aborted."""
-    if threading.current_thread() is not threading.main_thread():
-        return lambda: None
-    if signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
-        return lambda: None  # the bot has its own idea of SIGTERM
-
-    def unwind(number: int, frame: FrameType | None) -> None:
-        raise SystemExit(128 + number)
-
-    signal.signal(signal.SIGTERM, unwind)
-    return lambda: signal.signal(signal.SIGTERM, signal.SIG_DFL)
+def _rng(seed: int | None, journal: Path) -> np.random.Generator:
+    """Another stream each time a run is opened: a match must not get the id of an earlier one."""
+    if seed is None:
+        return np.random.default_rng()
+    opened = sum(isinstance(entry.e, events.BotStarted) for entry in Reader(journal).new())
+    return np.random.default_rng([seed, opened])
 
 
 def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+    say(text, file=sys.stderr)

@@ -9,6 +9,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
+import msgspec
+
 from understudy.core.errors import FileFormatError, RunFolderError
 from understudy.policy.policy import Policy
 from understudy.registry.run_folder import RunFolder
@@ -31,7 +33,7 @@ class Watcher:
         self._adopt = adopt
         self._problem = problem
         self._playing = playing
-        self._complained = -1
+        self._complained = ""
         self._stop = threading.Event()
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._follow, name="understudy-follow", daemon=True)
@@ -49,22 +51,22 @@ class Watcher:
     def look(self) -> None:
         """Adopt the champion, if it is another one than we play."""
         with self._lock:
-            record = self._folder.pointers.read("champion")
-            if record is None or record.version == self._playing:
-                return
             try:
+                record = self._folder.pointers.read("champion")
+                if record is None or record.version == self._playing:
+                    return
                 policy = self._folder.versions.policy(record.version)
-            except (FileFormatError, RunFolderError, OSError) as error:
-                if self._complained != record.version:
-                    self._complained = record.version
-                    self._problem(f"version {record.version} cannot be played: {error}")
+                if policy.spec != self._folder.spec:
+                    raise RunFolderError(f"version {record.version} was made for another run")
+            except (FileFormatError, RunFolderError, msgspec.MsgspecError, OSError) as error:
+                if str(error) != self._complained:  # once, not twenty times a second
+                    self._complained = str(error)
+                    self._problem(f"the champion cannot be played: {error}")
                 return
+            self._complained = ""
             self._playing = policy.version
             self._adopt(policy)
 
     def _follow(self) -> None:
         while not self._stop.wait(LOOK_EVERY_S):
-            try:
-                self.look()
-            except OSError as error:
-                self._problem(f"cannot look for new versions: {error}")
+            self.look()

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 from understudy.core import files
+from understudy.core.clock import SystemClock
+from understudy.core.config import Config
 from understudy.core.errors import RunFolderError
+from understudy.registry.run_folder import RunFolder
 
 RUNS = Path("runs")
 _LATEST = "LATEST"
@@ -22,15 +26,27 @@ def new_run(game: str) -> Path:
 
 def remember(run: Path) -> None:
     """Readers that are not told otherwise read this run from now on."""
-    files.make_folders(RUNS)
-    files.write_atomic(RUNS / _LATEST, f"{run.as_posix()}\n".encode())
+    # A convenience: where nothing can be written here, people name the run themselves.
+    with contextlib.suppress(OSError):
+        files.make_folders(RUNS)
+        files.write_atomic(RUNS / _LATEST, f"{run.as_posix()}\n".encode())
 
 
 def latest() -> Path:
     """The run that was written to last."""
     try:
-        return Path((RUNS / _LATEST).read_text(encoding="utf-8").strip())
+        run = Path((RUNS / _LATEST).read_text(encoding="utf-8").strip())
     except FileNotFoundError as error:
         raise RunFolderError(
             "no run yet: name one with --run, or make one with `understudy play swarm`"
         ) from error
+    if not run.is_dir():
+        raise RunFolderError(f"the latest run, {run}, is gone: name another with --run")
+    return run
+
+
+def kept_config(run: Path | None) -> Config | None:
+    """The settings that a run folder keeps; None where there is no such run yet."""
+    if run is None or not (run / "run.json").exists():
+        return None
+    return RunFolder.load(run, SystemClock()).config

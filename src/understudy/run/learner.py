@@ -54,22 +54,24 @@ def work_until_stopped(root: Path, *, wake: threading.Event, stop: threading.Eve
     """Learn whenever there is something to learn from, until `stop`; then drain."""
     try:
         import filelock
-
-        from understudy.learner.trainer import Trainer
     except ImportError as error:
-        raise MissingDependency(
-            f'the learner needs {error.name}: pip install "understudy[learn]"'
-        ) from error
-    from understudy.learner.background import Background
-
+        raise _missing(error) from error
     clock = SystemClock()
     folder = RunFolder.load(root, clock)
     lock = filelock.FileLock(root / LOCK)
     try:
         lock.acquire(timeout=0)
     except filelock.Timeout as error:
-        raise LearnerBusy(f"{root}: another learner works on this run folder") from error
+        raise LearnerBusy(
+            f"{root}: another learner works on this run folder; one is enough"
+        ) from error
     with lock:
+        try:  # after the lock: JAX takes a second to load, being refused should not
+            from understudy.learner.trainer import Trainer
+        except ImportError as error:
+            raise _missing(error) from error
+        from understudy.learner.background import Background
+
         log = TrainingLog(folder.logs / LOG, past=Reader(folder.journal).new())
         journal = Journal(folder.journal, "learner", clock, also=log.add)
         background = Background(folder, Trainer(folder.spec, folder.config.learner), journal)
@@ -95,6 +97,10 @@ def work_until_stopped(root: Path, *, wake: threading.Event, stop: threading.Eve
                     wall_s=time.monotonic() - began,
                 )
             )
+
+
+def _missing(error: ImportError) -> MissingDependency:
+    return MissingDependency(f'the learner needs {error.name}: pip install "understudy[learn]"')
 
 
 def _loop(background: Background, wake: threading.Event, stop: threading.Event) -> None:

@@ -29,9 +29,11 @@ from understudy.policy.policy import Policy
 from understudy.policy.spec import AnyNetwork, PolicySpec
 from understudy.registry.run_folder import RunFolder
 from understudy.run.folders import remember
+from understudy.run.interrupts import Interrupts
 from understudy.telemetry import events
-from understudy.telemetry.journal import Journal
-from understudy.telemetry.status import Status, StatusReader
+from understudy.telemetry.fold import StatusReader
+from understudy.telemetry.journal import Journal, Reader
+from understudy.telemetry.status import Status
 
 ADAPTIVE = "adaptive"
 _RECENT = 40
@@ -70,6 +72,8 @@ class Progress:
     """How a session goes, for whoever shows it."""
 
     session: Session
+    earlier: int = 0
+    """Matches that this run folder has from earlier sessions."""
     began: float = field(default_factory=time.monotonic)
     played: int = 0
     version: int = 0
@@ -129,42 +133,55 @@ class Summary:
 
 
 def play(session: Session, *, show: Callable[[Progress], None]) -> Summary:
-    """Play the whole session; Ctrl-C ends it early and keeps everything."""
+    """Play the whole session. Ctrl-C ends it early and keeps everything; once more: no waiting."""
     game = catalog.make(session.game, difficulty=first_difficulty(session.difficulty))
     spec = PolicySpec(game.features, game.actions, session.network)
-    mind = _open(session, game, spec)
-    remember(session.run)
-    untrained = mind.policy
-    progress = Progress(session)
-    interrupted = False
-    try:
-        with mind:
-            try:
-                while progress.share < 1.0:
-                    _one_match(mind, session, progress)
+    progress = Progress(session, earlier=_earlier(session.run))
+    with Interrupts() as interrupts:
+        mind = _open(session, game, spec)
+        remember(session.run)
+        untrained = mind.policy
+        judged: list[Tally] = []
+        try:
+            with mind:
+                while progress.share < 1.0 and not interrupts.asked:
+                    _one_match(mind, session, progress, interrupts)
                     show(progress)
-            except KeyboardInterrupt:
-                interrupted = True
-        mind.refresh()
-    except KeyboardInterrupt:
-        interrupted = True
+            mind.refresh()
+            if session.evaluate and not interrupts.asked:
+                interrupts.gentle = False
+                judged = [frozen(session, one) for one in (untrained, mind.policy, None)]
+                _journal_evaluation(mind, session, judged[1])
+        except KeyboardInterrupt:
+            interrupts.asked = True
+    status = StatusReader(session.run, mind.folder.clock).read()
+    before, after, rules = judged if len(judged) == 3 else (None, None, None)
+    return Summary(status, interrupts.asked, before, after, rules)
+
+
+def _earlier(run: Path) -> int:
+    """Matches that were played in this run folder before: their seeds are used up."""
+    return StatusReader(run, LogicalClock()).read().matches if run.is_dir() else 0
+
+
+def _clock_after(run: Path) -> LogicalClock:
+    """A run that is continued goes on in time as well: its journals are read in that order."""
+    times = [entry.t for entry in Reader(run / "journal").new()]
+    return LogicalClock(max(times)) if times else LogicalClock()
+
+
+def _journal_evaluation(mind: Understudy, session: Session, tally: Tally) -> None:
     folder = mind.folder
-    champion = mind.policy
-    status = StatusReader(folder.root, folder.clock).read()
-    if not session.evaluate or interrupted:
-        return Summary(status, interrupted, None, None, None)
-    judged = [frozen(session, player) for player in (untrained, champion, None)]
     Journal(folder.journal, "eval", folder.clock).write(
         events.Evaluated(
-            version=champion.version,
-            matches=judged[1].matches,
-            wins=judged[1].wins,
-            draws=judged[1].draws,
-            losses=judged[1].losses,
+            version=mind.version,
+            matches=tally.matches,
+            wins=tally.wins,
+            draws=tally.draws,
+            losses=tally.losses,
             opponent=judging_difficulty(session.difficulty),
         )
     )
-    return Summary(StatusReader(folder.root, folder.clock).read(), False, *judged)
 
 
 def frozen(session: Session, policy: Policy | None) -> Tally:
@@ -173,7 +190,9 @@ def frozen(session: Session, policy: Policy | None) -> Tally:
     seeds = match_seeds(session.seed, np.arange(session.evaluate), purpose=EVALUATION)
     if policy is None:
         return evaluate(game, BotPlayer(catalog.bots(session.game)[_RULES], seeds), seeds)
-    return evaluate(game, PolicyPlayer(policy, len(seeds)), seeds)
+    # Untrained, all actions are about equally likely: the likeliest one would be an accident.
+    draws_with = session.seed if policy.version == 0 else None
+    return evaluate(game, PolicyPlayer(policy, len(seeds), draws_with=draws_with), seeds)
 
 
 def adapted(win_rate: float) -> str:
@@ -213,9 +232,8 @@ def _open(session: Session, game: Game, spec: PolicySpec) -> Understudy:
         )
     from understudy.run.lockstep import LockstepLearner
 
-    folder = RunFolder.open(
-        session.run, spec=spec, config=session.config, clock=LogicalClock(), game=label
-    )
+    clock = _clock_after(session.run)
+    folder = RunFolder.open(session.run, spec=spec, config=session.config, clock=clock, game=label)
     learner = LockstepLearner(folder)
     mind = Understudy(
         folder, mode="learn", learner=learner, result_rewards=nothing, seed=session.seed
@@ -224,17 +242,21 @@ def _open(session: Session, game: Game, spec: PolicySpec) -> Understudy:
     return mind
 
 
-def _one_match(mind: Understudy, session: Session, progress: Progress) -> None:
+def _one_match(
+    mind: Understudy, session: Session, progress: Progress, interrupts: Interrupts
+) -> None:
     difficulty = session.difficulty
     if difficulty == ADAPTIVE:
         difficulty = adapted(progress.win_rate)
     game = catalog.make(session.game, difficulty=difficulty)
-    index = np.array([progress.played])
+    index = np.array([progress.earlier + progress.played])
     seed = int(match_seeds(session.seed, index, purpose=TRAINING)[0])
     stage = Stage(game, seed)
     codes = {name: code for code, name in enumerate(game.actions.names)}  # type: ignore[union-attr]
     with mind.match(**stage.tags) as match:
         while not stage.over:
+            if interrupts.asked:
+                return  # leaving without a result: the match is kept as aborted
             action = match.decide(stage.observe(), legal=stage.legal())
             match.reward(stage.act(codes[action]))
         outcome = stage.outcome()

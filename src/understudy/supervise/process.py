@@ -7,11 +7,12 @@ gone, however it died: the learner drains and exits. The learner's death never s
 from __future__ import annotations
 
 import contextlib
+import os
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 REFUSED = 3
@@ -21,18 +22,25 @@ _FIRST_WAIT_S = 0.5
 _LONGEST_WAIT_S = 60.0
 _STEADY_AFTER_S = 30.0
 
+_WINDOWS = os.name == "nt"
+_NEW_PROCESS_GROUP = 0x200
+
 
 class LearnerProcess:
-    """`python -m understudy learner` beside this process."""
+    """`python -m understudy learner` (or another `command`) beside this process.
+
+    `died(code, restart_in_s)` is called from a thread whenever it ends by itself.
+    """
 
     def __init__(
         self,
         root: Path,
         *,
         died: Callable[[int, float | None], None],
+        command: Sequence[str] | None = None,
     ) -> None:
-        self._command = [sys.executable, "-m", "understudy", "learner", "--run", str(root)]
-        self._command.append("--supervised")
+        learner = [sys.executable, "-m", "understudy", "learner", "--supervised", "--run"]
+        self._command = command or [*learner, str(root)]
         self._errors = root / "logs" / "learner.err"
         self._died = died
         self._stopping = threading.Event()
@@ -69,14 +77,29 @@ class LearnerProcess:
             process.kill()
             process.wait()
             return False
+        except BaseException:  # Ctrl-C: somebody will not wait. It may die at any point, so it does
+            process.kill()
+            process.wait()
+            raise
         self._watch.join(timeout=5.0)
         return True
 
     def _start(self) -> subprocess.Popen[bytes]:
         with self._errors.open("ab") as errors:
-            return subprocess.Popen(
-                self._command, stdin=subprocess.PIPE, stdout=errors, stderr=errors, bufsize=0
+            process = subprocess.Popen(
+                self._command,
+                stdin=subprocess.PIPE,
+                stdout=errors,
+                stderr=errors,
+                bufsize=0,
+                # Ctrl-C in a terminal reaches the bot alone; the learner hears of it by the pipe.
+                creationflags=_NEW_PROCESS_GROUP if _WINDOWS else 0,
+                process_group=None if _WINDOWS else 0,
             )
+        # A learner that hangs must not hang the bot once the pipe is full of wake-ups.
+        if process.stdin is not None and hasattr(os, "set_blocking"):
+            os.set_blocking(process.stdin.fileno(), False)
+        return process
 
     def _send(self, data: bytes) -> None:
         with self._lock:
@@ -106,4 +129,5 @@ class LearnerProcess:
                     return
                 if self._process.stdin is not None:
                     self._process.stdin.close()
-                self._process = self._start()
+                with contextlib.suppress(OSError):  # no memory, no disk: the next turn tries again
+                    self._process = self._start()

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import importlib
 import threading
+import traceback
+from collections.abc import Callable
 from pathlib import Path
 
 _LEARNER = "understudy.run.learner"
@@ -16,17 +18,18 @@ _LEARNER = "understudy.run.learner"
 class LearnerThread:
     """The same loop that the process runs, in a thread."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *, failed: Callable[[BaseException], None]) -> None:
         learner = importlib.import_module(_LEARNER)
         self._wake = threading.Event()
         self._stop = threading.Event()
-        self._error: BaseException | None = None
 
         def run() -> None:
             try:
                 learner.work_until_stopped(root, wake=self._wake, stop=self._stop)
-            except BaseException as error:  # noqa: BLE001  raised again by stop, in the caller's thread
-                self._error = error
+            except BaseException as error:  # noqa: BLE001  play goes on, whatever it was
+                with (root / "logs" / "learner.err").open("a", encoding="utf-8") as errors:
+                    traceback.print_exc(file=errors)
+                failed(error)
 
         self._thread = threading.Thread(target=run, name="understudy-learner", daemon=True)
         self._thread.start()
@@ -41,10 +44,8 @@ class LearnerThread:
         self._wake.set()
 
     def stop(self, timeout_s: float) -> bool:
-        """Let the learner drain and end; whatever ended it early is raised here."""
+        """Let the learner drain and end; False if it still works on."""
         self._stop.set()
         self._wake.set()
         self._thread.join(timeout_s)
-        if self._error is not None:
-            raise self._error
         return not self._thread.is_alive()

@@ -18,8 +18,8 @@ from understudy.games.swarm import tables
 from understudy.games.swarm.bots import BOTS
 from understudy.games.swarm.rules import Swarm
 
-HELD_OUT = 2_000_000_011
-"""The first of the seeds that tables are made from; the rules were tuned on others."""
+HELD_OUT = 2_700_000_029
+"""The first of the seeds that tables are made from: first used after the rules were frozen."""
 
 
 class Outcome(NamedTuple):

@@ -1,0 +1,64 @@
+"""What a bot declares when it opens a run folder or a match, checked before anything is played."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from understudy.core.clock import Clock
+from understudy.core.errors import InputError, nearest
+from understudy.core.spaces import ActionSpace
+from understudy.live.actions import space_of
+from understudy.policy.mlp import Mlp
+from understudy.policy.spec import AnyNetwork, PolicySpec
+from understudy.registry.run_folder import RunFolder
+
+_MAX_TAG = 200
+
+
+def kept_network(root: Path, clock: Clock) -> AnyNetwork:
+    """The network that a run folder was made with, else the default one."""
+    if (root / "run.json").exists():
+        return RunFolder.load(root, clock).spec.network
+    return Mlp()
+
+
+def spec_of(
+    features: Sequence[str],
+    actions: ActionSpace | Sequence[str] | Mapping[str, object],
+    network: AnyNetwork,
+) -> PolicySpec:
+    """What was declared, as a run folder will read it again: a list may stand for a tuple."""
+    declared = PolicySpec(tuple(features), space_of(actions), network)
+    try:
+        return msgspec.convert(msgspec.to_builtins(declared), PolicySpec)
+    except msgspec.ValidationError as error:
+        raise InputError(f"features, actions or network: {error}") from error
+
+
+def checked_rewards(given: Mapping[str, float], default: Mapping[str, float]) -> dict[str, float]:
+    """The reward of every outcome: as given, else the default."""
+    for outcome, reward in given.items():
+        if outcome not in default:
+            known = list(default)
+            raise InputError(
+                f"result_rewards: {outcome!r} is not an outcome, expected some of {known}."
+                f"{nearest(str(outcome), known)}"
+            )
+        if not math.isfinite(reward):
+            raise InputError(f"result_rewards: {outcome!r} is {reward}, not a finite number")
+    return {**default, **given}
+
+
+def checked_tags(tags: Mapping[str, object]) -> dict[str, str]:
+    """Tags as text that every file can hold: a broken surrogate would cost the whole match."""
+    checked: dict[str, str] = {}
+    for name, value in tags.items():
+        text = str(value).encode("utf-8", "backslashreplace").decode()
+        if max(len(name), len(text)) > _MAX_TAG:
+            raise InputError(f"match: tag {name[:40]!r} is longer than {_MAX_TAG} characters")
+        checked[name] = text
+    return checked

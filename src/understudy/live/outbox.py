@@ -1,0 +1,47 @@
+"""The outbox: finished matches on their way to the spool. A full disk delays them, no more."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from understudy.experience.episode import Episode
+from understudy.experience.spool import Spool
+
+_MOST = 1000
+
+
+class Outbox:
+    """Matches may finish in several threads; each episode is put exactly once."""
+
+    def __init__(self, spool: Spool, problem: Callable[[str], None]) -> None:
+        self._spool = spool
+        self._problem = problem
+        self._waiting: list[Episode] = []
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        """How many could not be saved so far."""
+        return len(self._waiting)
+
+    def put(self, episode: Episode) -> bool:
+        """True: the episode is on disk, and so is everything before it."""
+        with self._lock:
+            self._waiting.append(episode)
+        return self.flush()
+
+    def flush(self) -> bool:
+        """Try again with whatever waits; False if anything still does."""
+        with self._lock:
+            while self._waiting:
+                try:
+                    self._spool.put(self._waiting[0])
+                except OSError as error:
+                    self._problem(
+                        f"a match could not be saved and is kept in memory "
+                        f"({len(self._waiting)} so far): {error}"
+                    )
+                    del self._waiting[:-_MOST]
+                    return False
+                del self._waiting[0]
+        return True

@@ -1,0 +1,53 @@
+"""Calls the command line in this process, exactly as the `understudy` command does."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import sys
+from dataclasses import dataclass
+from typing import Any
+from unittest import mock
+
+import msgspec
+
+from understudy.cli.app import run
+
+
+@dataclass(frozen=True)
+class Called:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """The one JSON value that stdout is."""
+        return msgspec.json.decode(self.out.encode())
+
+
+def understudy(*args: object) -> Called:
+    """Exit code, stdout and stderr of `understudy ARGS…`."""
+    out, err = io.StringIO(), io.StringIO()
+    argv = ["understudy", *map(str, args)]
+    with (
+        mock.patch.object(sys, "argv", argv),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+    ):
+        try:
+            run()
+        except SystemExit as end:
+            assert isinstance(end.code, int), end.code
+            return Called(end.code, out.getvalue(), err.getvalue())
+    raise AssertionError("run() always exits")
+
+
+SMALL = ("--set", "learner.batch_matches=2", "--set", "learner.replay_matches=2")
+"""Batches of the shapes that all tests share: compiling is what takes time."""
+
+
+def lockstep(run: object, *args: object, matches: int) -> Called:
+    """A short session with the learner taking turns."""
+    options = ("--difficulty", "easy", "--lockstep", "--run", run, "--json", *SMALL)
+    return understudy("play", "swarm", "--matches", matches, *options, *args)

@@ -1,0 +1,122 @@
+"""Help that helps, and mistakes that name what was probably meant."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+import typer
+
+from understudy import __main__, __version__
+from understudy.cli.app import app
+
+from .calling import understudy
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def commands() -> dict[str, Any]:
+    """Every command with its full name."""
+    found: dict[str, Any] = {}
+
+    def collect(command: Any, path: tuple[str, ...]) -> None:
+        inner = getattr(command, "commands", None)
+        if inner is None:
+            found[" ".join(path)] = command
+        else:
+            for name, one in inner.items():
+                collect(one, (*path, name))
+
+    collect(typer.main.get_command(app), ())
+    return found
+
+
+def test_help_is_grouped() -> None:
+    for flag in ("--help", "-h"):
+        called = understudy(flag)
+        assert called.code == 0
+        places = [called.out.index(group) for group in ("Play", "Look", "Manage")]
+        assert places == sorted(places)
+    assert understudy().out.strip() == called.out.strip()  # without anything: the help as well
+
+
+@pytest.mark.parametrize("name", sorted(commands()))
+def test_every_command_has_help_with_an_example(name: str) -> None:
+    help_text = commands()[name].help or ""
+    assert f"Example: understudy {name}" in " ".join(help_text.split())
+    called = understudy(*name.split(), "--help")
+    assert called.code == 0
+    assert "Example:" in called.out
+
+
+def test_only_what_is_finished_is_offered() -> None:
+    offered = {name.split()[0] for name in commands()}
+    assert {"play", "learner", "status", "models", "games", "version"} <= offered
+    assert not offered & {"serve", "train", "monitor", "dashboard", "watch", "doctor", "tournament"}
+
+
+@pytest.mark.parametrize(
+    ("line", "named", "nearest"),
+    [
+        ("pley", "'pley'", "'play'"),
+        ("models lst", "'lst'", "'list'"),
+        ("play swrm", "'swrm'", "'swarm'"),
+        ("play swarm --matchs 3", "--matchs", "--matches"),
+        ("play swarm --difficulty hrd", "--difficulty", "'hard'"),
+        ("play swarm --network mpl", "network", "'mlp'"),
+        ("play swarm --learner proces", "learner", "'process'"),
+        ("play swarm --set learner.gama=1", "--set", "'gamma'"),
+        ("play swarm --set nonsense", "--set nonsense", "learner.gamma=0.99"),
+        ("play swarm --set learner.gamma=2", "learner.gamma", "0 to 1"),
+        ("play swarm --set learner.gamma=x", "learner.gamma", "float"),
+        ("play swarm --matches 3 --minutes 1", "--matches", "--minutes"),
+        ("play swarm --matches 0", "--matches", "1 or more"),
+        ("play swarm --matches three", "--matches", "integer"),
+        ("play swarm --eval -1 --matches 1", "--eval", "0 or more"),
+        ("play", "game", "understudy play --help"),
+        ("learner", "--run", "understudy learner --help"),
+        ("status --run nowhere", "nowhere", "not a run folder"),
+        ("status", "--run", "understudy play swarm"),
+        ("status --jsn", "--jsn", "--json"),
+        ("models show one", "version", "integer"),
+    ],
+)
+def test_a_mistake_is_one_line_that_names_it_and_the_nearest(
+    line: str, named: str, nearest: str
+) -> None:
+    called = understudy(*line.split(), *(["--json"] if "play swarm" in line else []))
+    assert called.code == 2
+    assert called.out == ""
+    assert called.err.count("\n") == 1 and called.err.startswith("understudy: ")
+    assert named in called.err and nearest in called.err
+
+
+def test_version() -> None:
+    called = understudy("version")
+    assert (called.code, called.out) == (0, f"{__version__}\n")
+
+
+def test_without_typer_one_is_told_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.startswith("understudy.cli")]:
+        monkeypatch.delitem(sys.modules, name)
+    with mock.patch.dict(sys.modules, {"typer": None}), pytest.raises(SystemExit) as end:
+        __main__.main()
+    assert 'pip install "understudy[learn]"' in str(end.value.code)
+
+
+def test_trouble_with_a_file_is_one_line_too(played: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from understudy.core import files
+
+    def full(path: Path, data: bytes) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(files, "write_atomic", full)
+    called = understudy("models", "export", 1, "--out", "champion.npz", "--run", played)
+    assert called.code == 2
+    assert called.err.count("\n") == 1 and "No space left" in called.err

@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from understudy.core.clock import SystemClock
+from understudy.registry.run_folder import RunFolder
+from understudy.telemetry import events as ev
+from understudy.telemetry.journal import Reader
+
+from .calling import lockstep, understudy
+
+
+@pytest.fixture
+def run(played: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy that may be changed."""
+    monkeypatch.chdir(tmp_path)
+    return Path(shutil.copytree(played, tmp_path / "run"))
+
+
+def test_the_list(played: Path) -> None:
+    rows = understudy("models", "list", "--run", played, "--json").json
+    assert [row["version"] for row in rows] == [1, 2, 3]
+    assert [row["parent"] for row in rows] == [None, 1, 2]
+    assert [row["matches"] for row in rows] == [2, 4, 6]
+    assert [row["roles"] for row in rows] == [[], [], ["candidate", "champion"]]
+    assert all(isinstance(row["loss"], float) for row in rows)
+    called = understudy("models", "list", "--run", played)
+    assert called.out.count("\n") == 4
+    assert "candidate, champion" in called.out.splitlines()[-1]
+
+
+def test_one_version(played: Path) -> None:
+    manifest = understudy("models", "show", 2, "--run", played, "--json").json
+    assert (manifest["number"], manifest["parent"]) == (2, 1)
+    assert len(manifest["ingested"]) == 2
+    called = understudy("models", "show", 2, "--run", played)
+    assert "Version    2" in called.out and "Parent     1" in called.out
+    assert "2 matches since its parent; in all 4 matches, " in called.out
+    for command in ("show", "rollback"):
+        called = understudy("models", command, 9, "--run", played)
+        assert called.code == 2
+        assert "version 9 is not in" in called.err and "1 to 3" in called.err
+
+
+def test_export_is_a_file_that_numpy_reads(played: Path, tmp_path: Path) -> None:
+    out = tmp_path / "champion.npz"
+    called = understudy("models", "export", 3, "--out", out, "--run", played, "--json")
+    assert called.json == {"version": 3, "file": str(out), "bytes": out.stat().st_size}
+    with np.load(out, allow_pickle=False) as arrays:
+        assert "normaliser.mean" in arrays and len(arrays) > 4
+    for bad in (tmp_path / "champion.txt", tmp_path / "nowhere" / "champion.npz"):
+        called = understudy("models", "export", 3, "--out", bad, "--run", played)
+        assert called.code == 2 and "--out" in called.err
+
+
+def test_no_version_yet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    options = ("--matches", 1, "--difficulty", "easy", "--learner", "off", "--run", "run")
+    assert understudy("play", "swarm", *options, "--json").code == 0
+    assert "No version yet" in understudy("models", "list", "--run", "run").out
+    assert understudy("models", "list", "--run", "run", "--json").json == []
+    for command in ("rollback", "release"):
+        called = understudy("models", command, "--run", "run")
+        assert called.code == 2 and called.err.count("\n") == 1
+
+
+def test_a_rollback_holds_until_it_is_released(run: Path) -> None:
+    """Bots play the pinned version, the learner goes on from it, and nothing is ingested twice."""
+    called = understudy("models", "rollback", 1, "--run", run, "--json")
+    assert called.json == {"champion": 1, "pinned": True}
+    again = lockstep(run, "--seed", 3, matches=4)
+    assert again.code == 0 and again.json["episodes"]["quarantined"] == 0
+    rows = understudy("models", "list", "--run", run, "--json").json
+    assert [row["version"] for row in rows] == [1, 2, 3, 4, 5]
+    assert [row["parent"] for row in rows] == [None, 1, 2, 1, 4]
+    assert rows[0]["roles"] == ["champion (pinned)"] and rows[4]["roles"] == ["candidate"]
+    told = [entry.e for entry in Reader(run / "journal").new()]
+    assert [event.version for event in told if isinstance(event, ev.BotStarted)] == [0, 1]
+    assert [event.version for event in told if isinstance(event, ev.MatchFinished)][-4:] == [1] * 4
+
+    called = understudy("models", "release", "--run", run, "--json")
+    assert called.json == {"champion": 1, "pinned": False}
+    assert lockstep(run, "--seed", 3, matches=2).code == 0
+    rows = understudy("models", "list", "--run", run, "--json").json
+    assert rows[-1]["version"] == 6 and rows[-1]["parent"] == 5
+    assert rows[-1]["roles"] == ["candidate", "champion"]
+    versions = RunFolder.load(run, SystemClock()).versions
+    ingested = Counter(key for row in rows for key in versions.manifest(row["version"]).ingested)
+    assert len(ingested) == 12 and set(ingested.values()) == {1}
+
+
+def test_a_rollback_without_a_number_goes_to_the_parent(run: Path) -> None:
+    called = understudy("models", "rollback", "--run", run)
+    assert called.code == 0
+    assert "Version 2 plays now and is pinned" in called.out
+    assert f"understudy models release --run {run}" in called.out
+    called = understudy("models", "release", "--run", run)
+    assert "Version 2 plays until the next one is promoted" in called.out
+
+
+def test_a_damaged_version_is_never_rolled_back_to(run: Path) -> None:
+    weights = run / "versions" / "00000001" / "weights.npz"
+    weights.write_bytes(weights.read_bytes()[:-1] + b"?")
+    called = understudy("models", "rollback", 1, "--run", run)
+    assert called.code == 2 and "checksum" in called.err
+    rows = understudy("models", "list", "--run", run, "--json").json
+    assert rows[2]["roles"] == ["candidate", "champion"]

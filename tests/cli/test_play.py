@@ -1,0 +1,154 @@
+"""`understudy play`: what it prints is what happened, and Ctrl-C costs nothing."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from understudy.core.clock import SystemClock
+from understudy.registry.run_folder import RunFolder
+from understudy.telemetry.fold import StatusReader
+from understudy.telemetry.status import Status
+
+from .calling import SMALL, lockstep, understudy
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def check_agreement(told: dict[str, Any], run: object) -> None:
+    """What `play --json` says is what `status --json` says."""
+    status = understudy("status", "--run", run, "--json").json
+    shared = ("matches", "win_rate_first", "win_rate_last", "versions", "episodes", "decision_ms")
+    assert {key: told[key] for key in shared} == {key: status[key] for key in shared}
+    assert told["episodes"].keys() == {"written", "ingested", "archived", "quarantined"}
+    assert told["decision_ms"].keys() == {"p50", "p99"}
+
+
+def test_json_is_one_object_with_everything(tmp_path: Path) -> None:
+    called = lockstep("run", "--seed", 1, "--eval", 6, matches=10)
+    assert called.code == 0
+    assert called.err == "" and called.out.count("\n") == 1
+    told = called.json
+    assert told["matches"] == 10 and told["versions"] == 5
+    assert told["interrupted"] is False
+    assert told["episodes"]["written"] == told["episodes"]["ingested"] == 10
+    for name in ("eval", "start", "rules"):
+        assert told[name].keys() == {
+            "matches", "wins", "draws", "losses", "win_rate", "interval"
+        }  # fmt: skip
+        assert told[name]["matches"] == 6
+    check_agreement(told, "run")
+
+
+def test_a_person_sees_the_climb_and_where_it_is() -> None:
+    options = ("--matches", 2, "--difficulty", "easy", "--learner", "off", "--eval", 4)
+    called = understudy("play", "swarm", *options)
+    assert called.code == 0
+    assert called.out == ""  # stdout belongs to --json; what moves is on stderr
+    for text in (
+        "run folder runs/swarm-1",
+        "match     2",
+        "at the start",
+        "now  ",
+        "the rules",
+        "Run folder      runs/swarm-1",
+        "understudy status --run runs/swarm-1",
+    ):
+        assert text in called.err.replace("\\", "/")
+    assert "STATISTICS" not in called.err
+    assert understudy("status", "--json").json["matches"] == 2
+    understudy("play", "swarm", *options)
+    assert understudy("status", "--json").json["run"].endswith("swarm-2")
+
+
+def test_a_run_keeps_its_settings() -> None:
+    first = ("--matches", 1, "--difficulty", "easy", "--learner", "off", "--run", "run", "--json")
+    settings = ("learner.gamma=0.5", "report.statistics_every_matches=3", "learner.priority=won")
+    flags = [flag for one in settings for flag in ("--set", one)]
+    assert understudy("play", "swarm", *first, *flags).code == 0
+    assert understudy("play", "swarm", *first, "--set", "learner.clip=0.1").code == 0
+    config = RunFolder.load(Path("run"), SystemClock()).config
+    assert (config.learner.gamma, config.learner.clip) == (0.5, 0.1)
+    assert config.learner.priority == "won"
+    assert config.report.status_every_s == 0
+
+
+# --- for real: another process learns ------------------------------------------------------------
+
+
+def command(*args: object) -> list[str]:
+    quick = ("--set", "learner.niceness=0", "--set", "learner.publish_interval_s=0.1")
+    line = ("play", "swarm", "--difficulty", "easy", "--run", "run", *SMALL, *quick, *args)
+    return [sys.executable, "-m", "understudy", *map(str, line)]
+
+
+def status() -> Status:
+    return StatusReader(Path("run"), SystemClock()).read()
+
+
+def wait_for_matches(count: int, play: subprocess.Popen[str]) -> None:
+    deadline = time.monotonic() + 60.0
+    while status().matches < count or not status().versions:
+        assert play.poll() is None and time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_with_the_learner_in_the_background() -> None:
+    done = subprocess.run(
+        command("--matches", 12, "--json"), capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("\n") == 1 and done.stderr == ""
+    told = json.loads(done.stdout)
+    assert told["matches"] == 12 and told["versions"] >= 1
+    written = {"written": 12, "ingested": 12, "archived": 12, "quarantined": 0}
+    assert told["episodes"] == written
+    check_agreement(told, "run")
+    assert status().learner == "stopped"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+def test_ctrl_c_drains_sums_up_and_exits_130() -> None:
+    with subprocess.Popen(command("--minutes", 5), stderr=subprocess.PIPE, text=True) as play:
+        wait_for_matches(3, play)
+        play.send_signal(signal.SIGINT)
+        _, said = play.communicate(timeout=60)
+    assert play.returncode == 130
+    assert "Interrupted: everything up to here is kept." in said
+    assert "Run folder      run" in said
+    assert "Traceback" not in said
+    now = status()
+    assert now.aborted <= 1  # none, where it fell between two matches
+    assert now.episodes.written == now.episodes.ingested == now.matches
+    assert now.buffer_file_count == 0
+    assert now.learner == "stopped"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+def test_ctrl_c_twice_does_not_wait_and_loses_nothing() -> None:
+    options = ("--minutes", 5, "--json", "--set", "learner.drain_s=60")
+    with subprocess.Popen(
+        command(*options), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as play:
+        wait_for_matches(3, play)
+        play.send_signal(signal.SIGINT)
+        time.sleep(0.1)
+        play.send_signal(signal.SIGINT)
+        out, said = play.communicate(timeout=60)
+    assert play.returncode == 130
+    assert "Traceback" not in said
+    assert json.loads(out)["interrupted"] is True
+    now = status()
+    assert now.unsaved == 0
+    assert now.episodes.written == now.matches
+    assert now.buffer_file_count + now.archive_file_count == now.matches

@@ -1,0 +1,186 @@
+"""A session of play, with nobody who learns: what is played, counted and kept."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from understudy.core.clock import SystemClock
+from understudy.core.config import Config
+from understudy.core.errors import ConfigError, RunFolderError
+from understudy.experience.episode import Episode
+from understudy.experience.spool import Spool
+from understudy.match.stage import Stage
+from understudy.policy.mlp import Mlp
+from understudy.registry.run_folder import RunFolder
+from understudy.run import folders
+from understudy.run.play import Progress, Session, adapted, play
+from understudy.telemetry import events as ev
+from understudy.telemetry.journal import Reader
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def session(**changes: Any) -> Session:
+    kept: dict[str, Any] = {
+        "game": "swarm",
+        "run": Path("runs/one"),
+        "difficulty": "easy",
+        "matches": 3,
+        "seed": 1,
+        "learner": "off",
+        "network": Mlp((8,)),
+        "config": Config(),
+    }
+    return Session(**{**kept, **changes})
+
+
+def silent(progress: Progress) -> None:
+    pass
+
+
+def episodes(run: Path) -> list[Episode]:
+    folder = RunFolder.load(run, SystemClock())
+    spool = Spool(run, folder.spec, folder.clock)
+    return [spool.load(name) for name in spool.pending()]
+
+
+def test_a_session_plays_what_was_asked_for_and_keeps_it() -> None:
+    seen: list[int] = []
+    summary = play(session(), show=lambda progress: seen.append(progress.played))
+    assert seen == [1, 2, 3]
+    assert not summary.interrupted
+    told = summary.as_dict()
+    assert told["matches"] == 3 and told["versions"] == 0
+    assert told["episodes"] == {"written": 3, "ingested": 0, "archived": 0, "quarantined": 0}
+    assert "eval" not in told
+    assert folders.latest() == Path("runs/one")
+    for episode in episodes(Path("runs/one")):
+        assert episode.meta.outcome in {"victory", "defeat", "tie"}
+        assert episode.meta.tags["difficulty"] == "easy"
+        assert episode.legal is not None and episode.sampled.all()
+
+
+def test_a_run_that_is_continued_meets_new_matches() -> None:
+    for _ in range(2):
+        play(session(matches=2), show=silent)
+    kept = episodes(Path("runs/one"))
+    assert len({episode.meta.id for episode in kept}) == 4
+    assert len({episode.observations[0].tobytes() for episode in kept}) == 4
+
+
+def test_frozen_matches_measure_the_start_the_end_and_the_rules() -> None:
+    summary = play(session(matches=1, evaluate=8, difficulty="adaptive"), show=silent)
+    told = summary.as_dict()
+    keys = {"matches", "wins", "draws", "losses", "win_rate", "interval"}
+    for name in ("eval", "start", "rules"):
+        tally = told[name]
+        assert isinstance(tally, dict) and tally.keys() == keys
+        assert tally["matches"] == 8
+    assert told["eval"] == told["start"]  # nobody learned
+    measured = summary.status.last_evaluation
+    assert measured is not None
+    assert (measured.version, measured.matches, measured.opponent) == (0, 8, "hard")
+    again = play(session(matches=1, evaluate=8, difficulty="hard"), show=silent).as_dict()
+    assert again["rules"] == told["rules"]
+
+
+def test_adaptive_difficulty_follows_the_win_rate() -> None:
+    rates = (0.0, 0.099, 0.1, 0.299, 0.3, 0.699, 0.7, 1.0)
+    expected = ["easy"] * 2 + ["medium"] * 2 + ["hard"] * 2 + ["very_hard"] * 2
+    assert [adapted(rate) for rate in rates] == expected
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"minutes": 1.0}, "give one of them"),
+        ({"matches": None}, "give one of them"),
+        ({"matches": 0}, "--matches: expected 1 or more, got 0"),
+        ({"matches": None, "minutes": 0.0}, "--minutes"),
+        ({"matches": None, "minutes": float("nan")}, "--minutes"),
+        ({"evaluate": -1}, "--eval"),
+    ],
+)
+def test_an_impossible_session_is_an_error(changes: dict[str, Any], expected: str) -> None:
+    with pytest.raises(ConfigError, match=expected):
+        session(**changes)
+
+
+def test_minutes_bound_a_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    summary = play(session(matches=None, minutes=0.5 / 60), show=silent)
+    assert summary.status.matches >= 1
+
+
+def test_a_run_folder_of_something_else_is_refused() -> None:
+    play(session(matches=1), show=silent)
+    with pytest.raises(RunFolderError, match="network"):
+        play(session(network=Mlp((4,))), show=silent)
+
+
+def press_after(monkeypatch: pytest.MonkeyPatch, acts: int) -> None:
+    """Ctrl-C in mid-match, after so many frames."""
+    count = 0
+    act = Stage.act
+
+    def pressed(self: Stage, action: Any) -> float:
+        nonlocal count
+        count += 1
+        if count == acts:
+            signal.raise_signal(signal.SIGINT)
+        return act(self, action)
+
+    monkeypatch.setattr(Stage, "act", pressed)
+
+
+def test_ctrl_c_ends_early_and_keeps_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = signal.getsignal(signal.SIGINT)
+    press_after(monkeypatch, 300)
+    summary = play(session(matches=100, evaluate=8), show=silent)
+    assert signal.getsignal(signal.SIGINT) is before
+    assert summary.interrupted and summary.as_dict()["interrupted"] is True
+    assert summary.after is None
+    kept = episodes(Path("runs/one"))
+    assert sum(episode.meta.outcome == "aborted" for episode in kept) == 1
+    assert sum(len(episode) for episode in kept) == 300
+    assert summary.status.matches == summary.status.episodes.written == len(kept)
+    assert summary.status.aborted == 1
+    assert isinstance(Reader(Path("runs/one/journal")).new()[-1].e, ev.BotStopped)
+
+
+def test_ctrl_c_pressed_again_loses_nothing_either(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second one comes while the aborted match is being written."""
+    press_after(monkeypatch, 300)
+    put, pressed = Spool.put, 0
+
+    def put_under_fire(self: Spool, episode: Episode) -> str:
+        nonlocal pressed
+        if episode.meta.outcome == "aborted" and not pressed:
+            pressed += 1
+            signal.raise_signal(signal.SIGINT)
+        return put(self, episode)
+
+    monkeypatch.setattr(Spool, "put", put_under_fire)
+    summary = play(session(matches=100), show=silent)
+    assert pressed == 1 and summary.interrupted
+    kept = episodes(Path("runs/one"))
+    assert sum(len(episode) for episode in kept) == 300
+    assert kept[-1].meta.outcome == "aborted"
+
+
+def test_ctrl_c_while_it_measures_skips_the_measuring(monkeypatch: pytest.MonkeyPatch) -> None:
+    from understudy.run import play as module
+
+    def interrupted(session: Session, policy: object) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(module, "frozen", interrupted)
+    summary = play(session(matches=1, evaluate=8), show=silent)
+    assert summary.interrupted and summary.after is None
+    assert summary.status.matches == 1

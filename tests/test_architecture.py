@@ -1,0 +1,196 @@
+"""What holds the rooms together: who needs what, what is public, what is documented.
+
+`python tests/test_architecture.py` writes docs/settings.md anew.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+import understudy
+from understudy.core import config as configs
+from understudy.core.config import Config
+
+ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "src" / "understudy"
+SETTINGS = ROOT / "docs" / "settings.md"
+
+_EDGE = """
+import json, sys
+
+class Nothing_else:
+    allowed = sys.stdlib_module_names | {"numpy", "msgspec", "understudy"}
+
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] not in self.allowed:
+            raise ModuleNotFoundError(f"{name} is blocked", name=name)
+
+sys.meta_path.insert(0, Nothing_else())
+from understudy import Understudy
+with Understudy.open(
+    sys.argv[1], features=["a", "b"], actions=["x", "y"], mode="learn", learner="off"
+) as mind:
+    with mind.match(opponent="nobody") as match:
+        for step in range(5):
+            match.decide([step, 1.0], legal=[True, True])
+            match.reward(0.1)
+        assert match.finish("victory")
+print(json.dumps(sorted({name.partition(".")[0] for name in sys.modules})))
+"""
+
+
+def run_python(code: str, *args: object) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", code, *map(str, args)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def modules() -> list[Path]:
+    return sorted(SOURCE.rglob("*.py"))
+
+
+def test_a_bot_needs_numpy_and_msgspec_alone(tmp_path: Path) -> None:
+    loaded = set(json.loads(run_python(_EDGE, tmp_path)))
+    assert {"numpy", "msgspec", "understudy"} <= loaded
+    assert not loaded & {"jax", "optax", "typer", "click", "rich", "filelock", "psutil"}
+    assert len(list((tmp_path / "buffer").glob("*.npz"))) == 1
+
+
+def test_importing_understudy_imports_nothing_heavy() -> None:
+    code = "import sys, understudy; print('numpy' in sys.modules, 'msgspec' in sys.modules)"
+    assert run_python(code) == "False False\n"
+
+
+def test_public_names() -> None:
+    assert sorted(understudy.__all__) == [
+        "Config",
+        "Discrete",
+        "Mlp",
+        "MultiBinary",
+        "MultiDiscrete",
+        "Understudy",
+        "UnderstudyError",
+        "__version__",
+    ]
+    for name in understudy.__all__:
+        assert getattr(understudy, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'Overstudy'"):
+        _ = understudy.Overstudy
+
+
+def test_the_version_is_said_once() -> None:
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    assert f'version = "{understudy.__version__}"' in project
+
+
+def test_no_pickle_anywhere() -> None:
+    """A pickled file can run any code when it is read."""
+    for path in modules():
+        text = path.read_text(encoding="utf-8")
+        assert not re.search(r"allow_pickle\s*=\s*True", text), path
+        for node in ast.walk(ast.parse(text)):
+            names = []
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                names = [node.module or ""]
+            tops = {name.partition(".")[0] for name in names}
+            assert not tops & {"pickle", "marshal", "shelve", "dill", "cloudpickle"}, path
+            if isinstance(node, ast.Attribute) and node.attr == "load":
+                assert not (isinstance(node.value, ast.Name) and node.value.id == "np"), (
+                    f"{path}: np.load; read arrays through core.arrays"
+                )
+
+
+def test_no_path_of_somebodys_machine() -> None:
+    pattern = re.compile(r"""["'`( ](/(?:home|Users|root|work|tmp|mnt)/|[A-Z]:\\)""")
+    for path in [*modules(), *(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md")]:
+        found = pattern.search(path.read_text(encoding="utf-8"))
+        assert not found, f"{path}: {found and found.group()}"
+
+
+def test_every_module_opens_with_what_lives_in_it() -> None:
+    for path in modules():
+        assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))), path
+
+
+# --- what is documented --------------------------------------------------------------------------
+
+
+def settings_page() -> str:
+    """docs/settings.md, from the docstrings in core/config.py."""
+    tree = ast.parse(Path(configs.__file__).read_text(encoding="utf-8"))
+    classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+    lines = [
+        "# Settings",
+        "",
+        "Every setting with its default. A run keeps its own in `config.toml`; "
+        "`--set learner.gamma=0.997` at the",
+        "command line or `Understudy.open(..., config=...)` changes them. "
+        "An unknown key or an impossible value is an error.",
+        "",
+        "Made from `core/config.py` by `python tests/test_architecture.py`.",
+    ]
+    for field in msgspec.structs.fields(Config):
+        section = field.type
+        summary = ast.get_docstring(classes[section.__name__]) or ""
+        lines += ["", f"## `[{field.name}]`", "", summary.split(" (`")[0].rstrip(".") + ".", ""]
+        lines += ["| setting | default | what it does |", "|---|---|---|"]
+        words = dict(_attribute_docs(classes[section.__name__]))
+        for one in msgspec.structs.fields(section):
+            default = json.dumps(one.default)
+            lines.append(f"| `{field.name}.{one.name}` | `{default}` | {words[one.name]} |")
+    return "\n".join(lines) + "\n"
+
+
+def _attribute_docs(node: ast.ClassDef) -> Iterator[tuple[str, str]]:
+    for field, after in zip(node.body, node.body[1:], strict=False):
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
+            value: Any = getattr(after, "value", None)
+            text = value.value if isinstance(value, ast.Constant) else ""
+            yield field.target.id, " ".join(str(text).split())
+
+
+def test_every_setting_is_documented() -> None:
+    page = settings_page()
+    assert "|  |" not in page, "a setting in core/config.py has no docstring"
+    assert SETTINGS.read_text(encoding="utf-8") == page, (
+        "docs/settings.md is out of date: python tests/test_architecture.py"
+    )
+
+
+def test_every_command_is_documented() -> None:
+    typer = pytest.importorskip("typer")
+    from understudy.cli.app import app
+
+    text = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+
+    def check(command: Any, path: str) -> None:
+        assert re.search(rf"^##+ {re.escape(path)}$", text, re.MULTILINE), (
+            f"docs/cli.md has no section on `{path}`"
+        )
+        for name, inner in getattr(command, "commands", {}).items():
+            check(inner, f"{path} {name}")
+
+    for name, command in typer.main.get_command(app).commands.items():
+        check(command, f"understudy {name}")
+
+
+if __name__ == "__main__":
+    SETTINGS.write_text(settings_page(), encoding="utf-8")
