@@ -1,1 +1,0 @@
-"""Benchmarks: every speed and strength that we claim, printed beside its peer."""
