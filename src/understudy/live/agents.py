@@ -36,6 +36,7 @@ from understudy.policy.spec import PolicySpec
 from understudy.policy.weights import normalise
 from understudy.registry.legacy import begin_with
 from understudy.registry.run_folder import RunFolder
+from understudy.telemetry import events
 from understudy.telemetry.journal import Journal
 from understudy.telemetry.text import say
 
@@ -134,6 +135,7 @@ class Shared:
         self.counted = counted
         self.imports = old_files.Imports(mind.folder.root)
         self._spool = Spool(mind.folder.root, mind.spec, mind.folder.clock)
+        self._journal = Journal(mind.folder.journal, "agent", mind.folder.clock)
         self._seats: list[Seat] = []
         self._metrics: tuple[int, dict[str, float]] = (0, {})
 
@@ -169,6 +171,7 @@ class Shared:
         """Hand an old match to the learner (which looks every second)."""
         self._spool.put(episode)
         self.imports.add(episode.meta.id, name)
+        self._journal.write(events.EpisodesImported(count=1))
 
     def metrics(self) -> dict[str, float]:
         """Of the batch that made the version now playing; nothing for an untrained one."""

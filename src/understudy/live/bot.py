@@ -243,7 +243,7 @@ class Understudy:
                 decisions=decisions,
                 reward=float(episode.rewards.sum()),
                 version=int(episode.versions[-1]),
-                seconds=float(recorder.took_ns[:decisions].sum()) / 1e9,
+                seconds=self._clock.monotonic() - match.began,
                 saved=saved,
                 tags=match.tags,
                 fallback=int((~episode.sampled).sum()),
@@ -295,6 +295,9 @@ class Understudy:
             return
         if not self._learner.stop(self.folder.config.learner.drain_s + 10.0):
             self._problem("the learner did not stop in time and was ended; nothing is lost")
+        left = self._outbox.pending()
+        if left:
+            _say(f"understudy: {left} matches wait in the buffer; the next learner takes them")
 
     def _problem(self, message: str) -> None:
         _say(f"understudy: {message}")

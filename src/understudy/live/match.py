@@ -63,6 +63,7 @@ class Match:
         self._parts = mind.spec.actions.parts
         self._uniforms = rng.random((256, len(self._parts)), dtype=np.float32)
         self._agreed = 0
+        self.began = mind.folder.clock.monotonic()
         self.outcome: Outcome | None = None
 
     def decide(

@@ -24,6 +24,10 @@ class Outbox:
         """How many could not be saved so far."""
         return len(self._waiting)
 
+    def pending(self) -> int:
+        """How many are on disk and not learned from yet."""
+        return len(self._spool.pending())
+
     def put(self, episode: Episode) -> bool:
         """True: the episode is on disk, and so is everything before it."""
         with self._lock:
@@ -41,7 +45,9 @@ class Outbox:
                         f"a match could not be saved and is kept in memory "
                         f"({len(self._waiting)} so far): {error}"
                     )
-                    del self._waiting[:-_MOST]
+                    if len(self._waiting) > _MOST:
+                        self._problem("too many matches wait in memory: the oldest is given up")
+                        del self._waiting[0]
                     return False
                 del self._waiting[0]
         return True

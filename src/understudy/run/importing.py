@@ -28,6 +28,7 @@ from understudy.policy.spec import PolicySpec
 from understudy.registry.legacy import begin_with
 from understudy.registry.run_folder import RunFolder
 from understudy.run.learner import LOCK
+from understudy.telemetry import events
 from understudy.telemetry.journal import Journal
 
 
@@ -102,6 +103,10 @@ class _Door:
         return RunFolder.open(self._run, spec=self._spec, config=None, clock=self._clock)
 
     @cached_property
+    def _journal(self) -> Journal:
+        return Journal(self._folder.journal, "import", self._clock)
+
+    @cached_property
     def _spool(self) -> Spool:
         return Spool(self._folder.root, self._spec, self._clock)
 
@@ -160,6 +165,7 @@ class _Door:
             return Line(path, "known")
         self._spool.put(episode)
         self._imports.add(key, path.name)
+        self._journal.write(events.EpisodesImported(count=1))
         self._known.add(key)
         return Line(path, "experience", decisions=len(episode))
 

@@ -24,6 +24,7 @@ _STEADY_AFTER_S = 30.0
 
 _WINDOWS = os.name == "nt"
 _NEW_PROCESS_GROUP = 0x200
+_BELOW_NORMAL_PRIORITY = 0x4000
 
 
 class LearnerProcess:
@@ -93,7 +94,7 @@ class LearnerProcess:
                 stderr=errors,
                 bufsize=0,
                 # Ctrl-C in a terminal reaches the bot alone; the learner hears of it by the pipe.
-                creationflags=_NEW_PROCESS_GROUP if _WINDOWS else 0,
+                creationflags=_NEW_PROCESS_GROUP | _BELOW_NORMAL_PRIORITY if _WINDOWS else 0,
                 process_group=None if _WINDOWS else 0,
             )
         # A learner that hangs must not hang the bot once the pipe is full of wake-ups.

@@ -39,6 +39,7 @@ class MatchFinished(_Event, frozen=True, kw_only=True):
     reward: float
     version: int
     seconds: float
+    """From `mind.match` to `finish`."""
     saved: bool
     tags: dict[str, str] = {}
     fallback: int = 0
@@ -47,6 +48,12 @@ class MatchFinished(_Event, frozen=True, kw_only=True):
     """Of those, how many the policy would have made as well."""
     decision_us: tuple[float, float] = (0.0, 0.0)
     """p50 and p99 of `decide` in this match, in microseconds."""
+
+
+class EpisodesImported(_Event, frozen=True, kw_only=True):
+    """Matches of an older bot were put into the buffer."""
+
+    count: int
 
 
 class VersionAdopted(_Event, frozen=True, kw_only=True):
@@ -167,6 +174,7 @@ Event: TypeAlias = (
     BotStarted
     | BotStopped
     | MatchFinished
+    | EpisodesImported
     | VersionAdopted
     | ConstantFeatures
     | LearnerStarted

@@ -56,6 +56,8 @@ class StatusFold:
         match entry.e:
             case ev.MatchFinished() as e:
                 self._match(e)
+            case ev.EpisodesImported() as e:
+                self._count_episodes(written=e.count)
             case ev.BatchTrained() as e:
                 self._batch(e, entry.t)
             case ev.VersionPublished() as e:

@@ -32,7 +32,8 @@ class Episodes(msgspec.Struct, frozen=True):
     """What became of the experience of a run."""
 
     written: int = 0
-    """Matches whose episode was saved. One too few per bot killed between saving and saying so."""
+    """Matches whose episode was saved, and imported ones. One too few per bot killed between
+    saving and saying so."""
     ingested: int = 0
     """Recorded in the manifests of versions. Counted from published versions, not from batches:
     a batch whose learner was killed before the commit is trained again and would count twice."""
