@@ -84,9 +84,11 @@ def test_public_names() -> None:
         "Mlp",
         "MultiBinary",
         "MultiDiscrete",
+        "Transformer",
         "Understudy",
         "UnderstudyError",
         "__version__",
+        "with_values",
     ]
     for name in understudy.__all__:
         assert getattr(understudy, name) is not None

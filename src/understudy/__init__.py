@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from understudy.core.config import Config as Config
+    from understudy.core.config import with_values as with_values
     from understudy.core.errors import UnderstudyError as UnderstudyError
     from understudy.core.spaces import Discrete as Discrete
     from understudy.core.spaces import MultiBinary as MultiBinary
     from understudy.core.spaces import MultiDiscrete as MultiDiscrete
     from understudy.live.bot import Understudy as Understudy
     from understudy.policy.mlp import Mlp as Mlp
+    from understudy.policy.transformer import Transformer as Transformer
 
 __version__ = "0.1.0"
 
@@ -25,8 +27,10 @@ _HOMES = {
     "Mlp": "understudy.policy.mlp",
     "MultiBinary": "understudy.core.spaces",
     "MultiDiscrete": "understudy.core.spaces",
+    "Transformer": "understudy.policy.transformer",
     "Understudy": "understudy.live.bot",
     "UnderstudyError": "understudy.core.errors",
+    "with_values": "understudy.core.config",
 }
 
 __all__ = [*_HOMES, "__version__"]  # noqa: PLE0604

@@ -224,7 +224,7 @@ def test_matches_that_could_never_be_saved_are_an_error_in_the_end(
     monkeypatch.setattr(Spool, "put", full)
     bot = mind(tmp_path)
     play(bot)
-    with pytest.raises(InputError, match="1 matches could not be saved"):
+    with pytest.raises(RunFolderError, match="1 matches could not be saved"):
         bot.close()
     assert journal(tmp_path)[-1] == ev.BotStopped(matches=1, unsaved=1)
 

@@ -14,7 +14,7 @@ from understudy.cli.import_ import import_
 from understudy.cli.learner import learner
 from understudy.cli.play import play
 from understudy.cli.status import status
-from understudy.core.errors import LearnerBusy, UnderstudyError
+from understudy.core.errors import Fenced, LearnerBusy, UnderstudyError
 from understudy.supervise.process import REFUSED
 from understudy.telemetry.text import say
 
@@ -56,7 +56,7 @@ def run() -> None:
     except _UsageError as error:
         _explain(error)
         code = 2
-    except LearnerBusy as error:
+    except (LearnerBusy, Fenced) as error:
         say(f"understudy: {error}", file=sys.stderr)
         code = REFUSED
     except (UnderstudyError, OSError) as error:

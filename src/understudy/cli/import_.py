@@ -12,7 +12,7 @@ import typer
 def import_(
     paths: Annotated[list[Path], typer.Argument(help="Old .npz files, or folders that hold some.")],
     run: Annotated[
-        Path | None, typer.Option(help="The run folder [default: a new runs/imported-N].")
+        Path | None, typer.Option(help="The run folder (default: a new runs/imported-N).")
     ] = None,
     late_rewards: Annotated[
         bool,

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import msgspec
 import typer
 
-from understudy.core.errors import RunFolderError
+from understudy.core.errors import FileFormatError, RunFolderError
 from understudy.registry.run_folder import RunFolder
 from understudy.telemetry.text import duration, say, stamp
 
 app = typer.Typer(no_args_is_help=True, help="The versions of a run, and which of them plays.")
 
-_Run = Annotated[Path | None, typer.Option("--run", help="The run folder [default: the latest].")]
+_Run = Annotated[Path | None, typer.Option("--run", help="The run folder (default: the latest).")]
 _Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 _Version = Annotated[int, typer.Argument(help="The number of a version.")]
 
@@ -27,7 +28,14 @@ def list_(run: _Run = None, json: _Json = False) -> None:
     """
     folder = _folder(run)
     roles = _roles(folder)
-    rows = [folder.versions.manifest(number) for number in folder.versions.numbers()]
+    rows, damaged = [], []
+    for number in folder.versions.numbers():
+        try:
+            rows.append(folder.versions.manifest(number))
+        except FileFormatError as error:
+            damaged.append(str(error))
+    for message in damaged:
+        say(f"understudy: passed over: {message}", file=sys.stderr)
     if json:
         table = [
             {
@@ -42,7 +50,7 @@ def list_(run: _Run = None, json: _Json = False) -> None:
         ]
         say(msgspec.json.encode(table).decode())
         return
-    if not rows:
+    if not rows and not damaged:
         say("No version yet: the learner commits the first one after the first batch of matches.")
         return
     say(f"{'version':>8} {'parent':>7} {'matches':>8} {'loss':>9}  {'made':<19}  role")
@@ -79,7 +87,7 @@ def show(version: _Version, run: _Run = None, json: _Json = False) -> None:
 @app.command()
 def rollback(
     version: Annotated[
-        int | None, typer.Argument(help="Where to go back to [default: the champion's parent].")
+        int | None, typer.Argument(help="Where to go back to (default: the champion's parent).")
     ] = None,
     run: _Run = None,
     json: _Json = False,

@@ -11,6 +11,7 @@ import typer
 from understudy.cli.settings import config_from
 from understudy.core.errors import ConfigError, nearest
 from understudy.games import catalog
+from understudy.telemetry.text import say
 
 INTERRUPTED = 130
 """Exit code after Ctrl-C, as shells have it: 128 and the number of SIGINT."""
@@ -27,13 +28,18 @@ def play(
     matches: Annotated[int | None, typer.Option(help="How many matches to play.")] = None,
     minutes: Annotated[float | None, typer.Option(help="How long to play instead.")] = None,
     evaluate: Annotated[
-        int | None, typer.Option("--eval", help="Frozen matches at the end [default: 200].")
+        int | None,
+        typer.Option("--eval", help="Frozen matches at the end (default: 200; with --json: 0)."),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seeds matches and learning.")] = 0,
+    seed: Annotated[
+        int | None, typer.Option(help="Seeds matches and learning (default: the run's, else 0).")
+    ] = None,
     run: Annotated[
-        Path | None, typer.Option(help="The run folder [default: a new runs/GAME-N].")
+        Path | None, typer.Option(help="The run folder (default: a new runs/GAME-N).")
     ] = None,
-    network: Annotated[str, typer.Option(help="The network of a new run.")] = "mlp",
+    network: Annotated[
+        str | None, typer.Option(help="The network of a new run: mlp, decision-transformer, ...")
+    ] = None,
     learner: Annotated[str, typer.Option(help="process, thread or off.")] = "process",
     lockstep: Annotated[
         bool, typer.Option(help="One process, serially: the same bits for the same seed.")
@@ -52,11 +58,15 @@ def play(
     """
     from understudy.cli.show import Screen, summary_text
     from understudy.policy.presets import network as network_named
-    from understudy.run.folders import kept_config, new_run
+    from understudy.run.folders import kept, new_run
     from understudy.run.play import ADAPTIVE, Session, judging_difficulty
     from understudy.run.play import play as play_session
 
     _check_difficulty(game, difficulty, ADAPTIVE)
+    before = kept(run)
+    if seed is None:
+        seed = before.config.learner.seed if before else 0
+    new = network_named(network or "mlp")
     session = Session(
         game=game,
         run=run or new_run(game),
@@ -67,10 +77,10 @@ def play(
         seed=seed,
         learner=learner,  # type: ignore[arg-type]  # checked by Understudy.open
         lockstep=lockstep,
-        network=network_named(network),
+        network=before.spec.network if before and network is None else new,
         config=config_from(
             set_ or [],
-            base=kept_config(run),
+            base=before.config if before else None,
             defaults={"learner.seed": seed, **_OWN_SCREEN},
         ),
     )
@@ -81,7 +91,7 @@ def play(
     )
     summary = play_session(session, show=screen.show)
     if json:
-        typer.echo(msgspec.json.encode(summary.as_dict()).decode())
+        say(msgspec.json.encode(summary.as_dict()).decode())
     else:
         screen.note(summary_text(summary, opponent=judging_difficulty(difficulty)))
     if summary.interrupted:

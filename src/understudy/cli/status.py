@@ -10,7 +10,7 @@ import typer
 
 
 def status(
-    run: Annotated[Path | None, typer.Option(help="The run folder [default: the latest].")] = None,
+    run: Annotated[Path | None, typer.Option(help="The run folder (default: the latest).")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Say how a run goes: matches, win rate, versions, the learner, the spool, problems.

@@ -17,9 +17,9 @@ from understudy.core import files
 from understudy.core.errors import FileFormatError, NotFinite
 from understudy.experience.episode import Episode
 from understudy.experience.replay import Replay
-from understudy.learner.commit import PROMOTION_RULE, commit
+from understudy.learner.commit import commit
 from understudy.learner.intake import Intake
-from understudy.registry.pointers import NAMES
+from understudy.registry.pointers import LATEST, NAMES
 from understudy.registry.run_folder import RunFolder
 from understudy.registry.versions import Manifest, ReplayEntry
 from understudy.telemetry import events
@@ -74,6 +74,11 @@ class Background:
     def total_matches(self) -> int:
         """Episodes ingested by any version, ever."""
         return self._total
+
+    @property
+    def samples_per_insert(self) -> float:
+        """How often a match was sampled on average."""
+        return self._replay.samples_per_insert
 
     @property
     def drain_s(self) -> float:
@@ -174,8 +179,8 @@ class Background:
         """A crash may have come between a commit and the moves of the pointers."""
         for name in NAMES:
             record = self._folder.pointers.read(name)
-            if self._parent is not None and (record is None or record.by == PROMOTION_RULE):
-                self._folder.pointers.move(name, self._parent, by=PROMOTION_RULE)
+            if self._parent is not None and (record is None or record.by == LATEST):
+                self._folder.pointers.move(name, self._parent, by=LATEST)
 
     def _go_back_to(self, number: int | None) -> None:
         """The trainer, the counters and the replay as they were at a version."""

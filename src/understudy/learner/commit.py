@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from understudy.registry.pointers import LATEST
 from understudy.registry.run_folder import RunFolder
 from understudy.registry.versions import Manifest, ReplayEntry
-
-PROMOTION_RULE = "latest"
 
 
 def commit(
@@ -39,5 +38,5 @@ def commit(
         ),
         contents,
     )
-    folder.pointers.move("candidate", number, by=PROMOTION_RULE)
-    return manifest, folder.pointers.move("champion", number, by=PROMOTION_RULE)
+    folder.pointers.move("candidate", number, by=LATEST)
+    return manifest, folder.pointers.move("champion", number, by=LATEST)

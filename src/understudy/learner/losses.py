@@ -70,7 +70,7 @@ def losses(config: LearnerConfig, terms: Terms, *, share: Array) -> Losses:
     ratio = jnp.exp(terms.log_probs - terms.behaviour_log_probs)
     return Losses(
         total=total,
-        policy=policy_loss + imitation_loss,
+        policy=policy_loss + config.imitation_weight * imitation_loss,
         value=value_loss,
         entropy=entropy,
         clip_share=(clipped * terms.on_policy).sum() / count,

@@ -31,7 +31,7 @@ import numpy as np
 
 from understudy.core.clock import Clock, SystemClock
 from understudy.core.config import Config
-from understudy.core.errors import ConfigError, InputError, nearest
+from understudy.core.errors import ConfigError, InputError, RunFolderError, nearest
 from understudy.core.spaces import ActionSpace
 from understudy.experience.episode import Meta
 from understudy.experience.spool import Spool
@@ -202,7 +202,7 @@ class Understudy:
             self._journal.write(events.BotStopped(matches=self.matches, unsaved=unsaved))
             self._restore_signal()
         if unsaved:
-            raise InputError(f"{unsaved} matches could not be saved: see the messages above")
+            raise RunFolderError(f"{unsaved} matches could not be saved: see the messages above")
 
     def __enter__(self) -> Self:
         return self
@@ -294,7 +294,7 @@ class Understudy:
         if self._learner is None:
             return
         if not self._learner.stop(self.folder.config.learner.drain_s + 10.0):
-            self._problem("the learner did not stop in time and was ended; nothing is lost")
+            self._problem("the learner did not stop in time; nothing is lost")
         left = self._outbox.pending()
         if left:
             _say(f"understudy: {left} matches wait in the buffer; the next learner takes them")

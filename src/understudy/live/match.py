@@ -87,6 +87,8 @@ class Match:
         mask = None if legal is None else self._mask(legal)
         if not self._explores:
             recorder.actions[row] = self._rules(fallback, mask)
+        elif row == 0 and fallback is not None:
+            self._rules(fallback, mask)  # a typo should show now, not on going back to shadow
         policy = self._fixed or self._current()
         # From here on nothing fails: a decision that was refused must leave no trace, neither in
         # the policy's memory nor in the mask of the decision that comes in its place.

@@ -18,7 +18,7 @@ PRESETS: Mapping[str, AnyNetwork] = MappingProxyType(
         "decision-transformer-long": Transformer(window=64),
     }
 )
-"""`decision-transformer` has the size of the one that seeds 000 and 001 name."""
+"""`decision-transformer`: width 64, 4 heads, 2 layers, the last 10 decisions."""
 
 
 def network(name: str) -> AnyNetwork:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from understudy.core.errors import RunFolderError
 from understudy.policy import weights as weight_files
 from understudy.policy.legacy import OldModel
-from understudy.registry.pointers import NAMES
+from understudy.registry.pointers import LATEST, NAMES
 from understudy.registry.run_folder import RunFolder
 from understudy.registry.versions import WEIGHTS, Manifest
 from understudy.telemetry import events
 from understudy.telemetry.journal import Journal
 
-_RULE = "latest"
 """The same rule that the learner promotes by, so that its next version follows this one."""
 
 
@@ -32,7 +31,7 @@ def begin_with(folder: RunFolder, model: OldModel, journal: Journal) -> Manifest
         ),
         {WEIGHTS: weight_files.encode(model.weights)},
     )
-    moved = [folder.pointers.move(name, manifest.number, by=_RULE) for name in NAMES]
+    moved = [folder.pointers.move(name, manifest.number, by=LATEST) for name in NAMES]
     journal.write(
         events.VersionPublished(
             version=manifest.number, parent=None, matches=0, promoted=all(moved)

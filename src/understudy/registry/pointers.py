@@ -19,6 +19,8 @@ from understudy.core.clock import Clock
 
 Name = Literal["candidate", "champion"]
 NAMES: tuple[Name, ...] = ("candidate", "champion")
+LATEST = "latest"
+"""The automatic rule: every version that is committed becomes candidate and champion."""
 _DIGITS = 8
 _KEEP = 20
 

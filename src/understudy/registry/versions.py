@@ -58,7 +58,7 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     replay: dict[str, ReplayEntry] = {}
     """Episodes that may be sampled again, by id."""
     counters: dict[str, int] = {}
-    """Totals over the whole lineage: matches, steps, updates."""
+    """Totals over the lineage (matches, steps, updates), and `ingested` over all versions."""
     metrics: dict[str, float] = {}
     """What the last batch looked like."""
     files: dict[str, FileSeal] = {}

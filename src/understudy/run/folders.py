@@ -7,7 +7,6 @@ from pathlib import Path
 
 from understudy.core import files
 from understudy.core.clock import SystemClock
-from understudy.core.config import Config
 from understudy.core.errors import RunFolderError
 from understudy.registry.run_folder import RunFolder
 
@@ -45,8 +44,8 @@ def latest() -> Path:
     return run
 
 
-def kept_config(run: Path | None) -> Config | None:
-    """The settings that a run folder keeps; None where there is no such run yet."""
+def kept(run: Path | None) -> RunFolder | None:
+    """The run folder that a person wants to go on with; None where there is no such run yet."""
     if run is None or not (run / "run.json").exists():
         return None
-    return RunFolder.load(run, SystemClock()).config
+    return RunFolder.load(run, SystemClock())

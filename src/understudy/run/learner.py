@@ -7,6 +7,7 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,8 @@ from understudy.core.clock import SystemClock
 from understudy.core.errors import LearnerBusy, MissingDependency
 from understudy.registry.run_folder import RunFolder
 from understudy.telemetry import events
-from understudy.telemetry.journal import Journal, Reader
+from understudy.telemetry.journal import Entry, Journal, Reader
+from understudy.telemetry.text import plain, say
 from understudy.telemetry.training_log import TrainingLog
 
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
 LOCK = "learner.lock"
 LOG = "background_training.log"
+_IDLE_AFTER_S = 5.0
 _LOOK_EVERY_S = 1.0
 """How often to look at the spool unasked: another machine may share the folder."""
 
@@ -47,11 +50,20 @@ def serve(root: Path, *, supervised: bool) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN if supervised else end)
     if supervised:
         threading.Thread(target=_listen, args=(wake, stop), daemon=True).start()
-    work_until_stopped(root, wake=wake, stop=stop)
+    work_until_stopped(root, wake=wake, stop=stop, tell=None if supervised else _tell)
 
 
-def work_until_stopped(root: Path, *, wake: threading.Event, stop: threading.Event) -> None:
-    """Learn whenever there is something to learn from, until `stop`; then drain."""
+def work_until_stopped(
+    root: Path,
+    *,
+    wake: threading.Event,
+    stop: threading.Event,
+    tell: Callable[[Entry], None] | None = None,
+) -> None:
+    """Learn whenever there is something to learn from, until `stop`; then drain.
+
+    `tell` hears every event, for whoever watches.
+    """
     try:
         import filelock
     except ImportError as error:
@@ -73,7 +85,13 @@ def work_until_stopped(root: Path, *, wake: threading.Event, stop: threading.Eve
         from understudy.learner.background import Background
 
         log = TrainingLog(folder.logs / LOG, past=Reader(folder.journal).new())
-        journal = Journal(folder.journal, "learner", clock, also=log.add)
+
+        def also(entry: Entry) -> None:
+            log.add(entry)
+            if tell is not None:
+                tell(entry)
+
+        journal = Journal(folder.journal, "learner", clock, also=also)
         background = Background(folder, Trainer(folder.spec, folder.config.learner), journal)
         began, cpu = time.monotonic(), time.process_time()
         journal.write(
@@ -86,7 +104,7 @@ def work_until_stopped(root: Path, *, wake: threading.Event, stop: threading.Eve
         )
         reason = "failed"
         try:
-            _loop(background, wake, stop)
+            _loop(background, journal, wake, stop)
             reason = "stopped"
         finally:
             journal.write(
@@ -103,15 +121,45 @@ def _missing(error: ImportError) -> MissingDependency:
     return MissingDependency(f'the learner needs {error.name}: pip install "understudy[learn]"')
 
 
-def _loop(background: Background, wake: threading.Event, stop: threading.Event) -> None:
+def _loop(
+    background: Background, journal: Journal, wake: threading.Event, stop: threading.Event
+) -> None:
+    said_at = busy_at = time.monotonic()
     while not stop.is_set():
         wake.clear()
-        if not background.work():
-            wake.wait(max(0.0, min(_LOOK_EVERY_S, background.wait_s())))
+        if background.work():
+            busy_at = time.monotonic()
+            continue
+        if said_at <= busy_at < time.monotonic() - _IDLE_AFTER_S:
+            said_at = time.monotonic()
+            journal.write(
+                events.WaitingForExperience(samples_per_insert=background.samples_per_insert)
+            )
+        wake.wait(max(0.0, min(_LOOK_EVERY_S, background.wait_s())))
     deadline = time.monotonic() + background.drain_s
     while time.monotonic() < deadline and background.work(hurry=True):
         pass
     background.publish_rest()
+
+
+def _tell(entry: Entry) -> None:
+    """What a person in front of `understudy learner` sees."""
+    match entry.e:
+        case events.LearnerStarted() as e:
+            say(f"learning on from version {e.version}; {e.pending} matches wait. Ctrl-C stops.")
+        case events.BatchTrained() as e:
+            say(f"  batch: {e.matches} new + {e.replayed} earlier matches, loss {e.loss:.4f}, "
+                f"entropy {e.entropy:.2f}, {e.seconds:.2f} s")  # fmt: skip
+        case events.VersionPublished() as e:
+            say(f"version {e.version}: {e.total_matches} matches learned from")
+        case events.WaitingForExperience():
+            say("waiting for experience")
+        case events.EpisodeQuarantined() as e:
+            say(f"  set aside {e.name}: {plain(e.reason)}")
+        case events.Problem() as e:
+            say(f"  problem in {e.where}: {plain(e.message)}")
+        case events.LearnerStopped() as e:
+            say(f"stopped; {e.pending} matches wait for the next learner")
 
 
 def _listen(wake: threading.Event, stop: threading.Event) -> None:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 REFUSED = 3
-"""Exit code of a learner that found another one at work: starting it again would not help."""
+"""Exit code of a learner that was refused or fenced off by another one: that one goes on."""
 
 _FIRST_WAIT_S = 0.5
 _LONGEST_WAIT_S = 60.0

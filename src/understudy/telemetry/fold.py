@@ -22,7 +22,7 @@ from understudy.telemetry import events as ev
 from understudy.telemetry.journal import Entry, Reader
 from understudy.telemetry.status import Folder, Folders, LearnerState, Percentiles, Status, Trouble
 
-_NO_LEARNER = {"", "off", "none", "external"}
+_NO_LEARNER = {"", "off"}
 _KEPT_PROBLEMS = 5
 _TRAINING_FOR_S = 10.0
 _MAX_MESSAGE = 500
