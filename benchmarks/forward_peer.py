@@ -26,15 +26,21 @@ class Peer(torch.nn.Module):  # type: ignore[misc]
 
     def __init__(self, params: dict[str, np.ndarray]) -> None:
         super().__init__()
-        self.trunk = torch.nn.Sequential(
-            _linear(params, "trunk.0"), torch.nn.ReLU(), _linear(params, "trunk.1"), torch.nn.ReLU()
-        )
-        self.policy = _linear(params, "policy")
-        self.value = _linear(params, "value")
+        self.policy = _tower(params, "trunk", "policy")
+        self.value = _tower(params, "critic", "value")
 
     def forward(self, obs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        x = self.trunk(obs)
-        return self.policy(x), self.value(x)[..., 0]
+        return self.policy(obs), self.value(obs)[..., 0]
+
+
+def _tower(params: dict[str, np.ndarray], trunk: str, head: str) -> torch.nn.Sequential:
+    return torch.nn.Sequential(
+        _linear(params, f"{trunk}.0"),
+        torch.nn.ReLU(),
+        _linear(params, f"{trunk}.1"),
+        torch.nn.ReLU(),
+        _linear(params, head),
+    )
 
 
 def _linear(params: dict[str, np.ndarray], name: str) -> torch.nn.Linear:

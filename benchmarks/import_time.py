@@ -5,8 +5,6 @@ python benchmarks/import_time.py [--json]
 
 from __future__ import annotations
 
-import argparse
-import json
 import subprocess
 import sys
 import time
@@ -40,19 +38,12 @@ def measure() -> dict[str, object]:
     }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--json", action="store_true")
-    arguments = parser.parse_args()
-    result = measure()
-    if arguments.json:
-        print(json.dumps(result))
-        return
-    print(result["machine"])
-    print(f"import numpy: {result['numpy_ms']:.0f} ms; `import understudy` on top: "
-          f"{result['understudy_more_ms']:.0f} ms, and with its facade loaded: "
-          f"{result['facade_more_ms']:.0f} ms; goal: under 150 ms")  # fmt: skip
+def words(numpy_ms: float, understudy_more_ms: float, facade_more_ms: float, machine: str) -> str:
+    return (
+        f"import numpy: {numpy_ms:.0f} ms; `import understudy` on top: {understudy_more_ms:.0f} ms,"
+        f" and with its facade loaded: {facade_more_ms:.0f} ms; goal: under 150 ms"
+    )
 
 
 if __name__ == "__main__":
-    main()
+    machine.tell(__doc__, measure, words)

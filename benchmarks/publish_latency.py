@@ -5,8 +5,6 @@ python benchmarks/publish_latency.py [--json]
 
 from __future__ import annotations
 
-import argparse
-import json
 import tempfile
 import time
 from pathlib import Path
@@ -69,19 +67,12 @@ def _ingested(mind: Understudy) -> int:
     return mind.folder.versions.manifest(mind.version).counters["ingested"]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--json", action="store_true")
-    arguments = parser.parse_args()
-    result = measure()
-    if arguments.json:
-        print(json.dumps(result))
-        return
-    print(result["machine"])
-    print(f"from finish to a version that decides: median {result['median_s']:.3f} s, "
-          f"p90 {result['p90_s']:.3f} s over {result['batches']} batches of {MATCHES} matches; "
-          "goal: median under 1 s")  # fmt: skip
+def words(median_s: float, p90_s: float, batches: int, machine: str) -> str:
+    return (
+        f"from finish to a version that decides: median {median_s:.3f} s, p90 {p90_s:.3f} s "
+        f"over {batches} batches of {MATCHES} matches; goal: median under 1 s"
+    )
 
 
 if __name__ == "__main__":
-    main()
+    machine.tell(__doc__, measure, words)

@@ -1,10 +1,11 @@
 """From nothing to strength: `play swarm --minutes 3 --difficulty hard`, judged on frozen matches.
 
-    python benchmarks/strength.py [--seeds 9001,9002,...] [--minutes 3] [--json]
+    python benchmarks/strength.py [--seeds 7001,7002,...] [--minutes 3] [--json]
 
 The seeds were never used for tuning. Every run is the real command, with the learner in its own
 process; afterwards versions from along the way are judged on the same frozen matches, which gives
-the curve over matches and seconds.
+the curve over matches and seconds. Untrained, the policy is judged twice: drawing its actions, as
+it plays (`start`), and taking the likeliest ones, as versions are judged (`start_argmax`).
 """
 
 from __future__ import annotations
@@ -23,9 +24,11 @@ from understudy.core.clock import SystemClock
 from understudy.games import catalog
 from understudy.match.evaluate import PolicyPlayer, evaluate
 from understudy.match.stage import EVALUATION, match_seeds
+from understudy.match.tally import Tally
+from understudy.policy.policy import Policy, untrained
 from understudy.registry.run_folder import RunFolder
 
-SEEDS = (9001, 9002, 9003, 9004, 9005)
+SEEDS = (7001, 7002, 7003, 7004, 7005)
 POINTS = 10
 
 
@@ -39,20 +42,27 @@ def one_seed(seed: int, minutes: float, matches: int, root: Path) -> dict[str, o
         check=True, stdout=subprocess.PIPE, text=True, cwd=root,
     )  # fmt: skip
     result = json.loads(done.stdout)
-    return {"seed": seed, **result, "curve": curve(run, seed, matches)}
-
-
-def curve(run: Path, seed: int, matches: int) -> list[dict[str, float]]:
-    """Frozen win rates of versions spread evenly over the run."""
     folder = RunFolder.load(run, SystemClock())
-    numbers = folder.versions.numbers()
-    picks = sorted({numbers[int(at)] for at in np.linspace(0, len(numbers) - 1, POINTS)})
+    at_first = judged(untrained(folder.spec, folder.config.learner.seed), seed, matches)
+    points = curve(folder, seed, matches)
+    return {"seed": seed, **result, "start_argmax": at_first.as_dict(), "curve": points}
+
+
+def judged(policy: Policy, seed: int, matches: int) -> Tally:
+    """Frozen matches with the likeliest actions."""
     seeds = match_seeds(seed, np.arange(matches), purpose=EVALUATION)
     game = catalog.make("swarm", difficulty="hard")
+    return evaluate(game, PolicyPlayer(policy, matches), seeds)
+
+
+def curve(folder: RunFolder, seed: int, matches: int) -> list[dict[str, float]]:
+    """Frozen win rates of versions spread evenly over the run."""
+    numbers = folder.versions.numbers()
+    picks = sorted({numbers[int(at)] for at in np.linspace(0, len(numbers) - 1, POINTS)})
     points = []
     for number in picks:
         manifest = folder.versions.manifest(number)
-        tally = evaluate(game, PolicyPlayer(folder.versions.policy(number), matches), seeds)
+        tally = judged(folder.versions.policy(number), seed, matches)
         points.append(
             {
                 "version": number,
@@ -90,13 +100,17 @@ def main() -> None:
 
 def row(result: dict[str, object]) -> str:
     """One line a seed, one line its curve."""
-    start, end, rules = (result[key] for key in ("start", "eval", "rules"))
-    assert isinstance(start, dict) and isinstance(end, dict) and isinstance(rules, dict)
+    start, likeliest, end, rules = (
+        result[key] for key in ("start", "start_argmax", "eval", "rules")
+    )
+    assert isinstance(start, dict) and isinstance(likeliest, dict)
+    assert isinstance(end, dict) and isinstance(rules, dict)
     points = result["curve"]
     assert isinstance(points, list)
     drawn = "  ".join(f"{p['seconds']:.0f}s/{p['matches']}: {p['win_rate']:.0%}" for p in points)
     return (
-        f"seed {result['seed']}: start {start['win_rate']:.1%} -> {end['win_rate']:.1%} "
+        f"seed {result['seed']}: untrained {start['win_rate']:.1%} (its likeliest actions "
+        f"{likeliest['win_rate']:.1%}) -> {end['win_rate']:.1%} "
         f"({end['interval'][0]:.1%} to {end['interval'][1]:.1%}, {end['matches']} frozen matches), "
         f"rules {rules['win_rate']:.1%}, {result['matches']} matches, "
         f"{result['versions']} versions\n"

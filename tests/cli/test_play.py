@@ -7,9 +7,11 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from understudy.core.clock import SystemClock
@@ -96,9 +98,9 @@ def status() -> Status:
     return StatusReader(Path("run"), SystemClock()).read()
 
 
-def wait_for_matches(count: int, play: subprocess.Popen[str]) -> None:
+def wait_for(play: subprocess.Popen[str], holds: Callable[[], object]) -> None:
     deadline = time.monotonic() + 60.0
-    while status().matches < count or not status().versions:
+    while not holds():
         assert play.poll() is None and time.monotonic() < deadline
         time.sleep(0.05)
 
@@ -120,7 +122,7 @@ def test_with_the_learner_in_the_background() -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 def test_ctrl_c_drains_sums_up_and_exits_130() -> None:
     with subprocess.Popen(command("--minutes", 5), stderr=subprocess.PIPE, text=True) as play:
-        wait_for_matches(3, play)
+        wait_for(play, lambda: status().matches >= 3 and status().versions)
         play.send_signal(signal.SIGINT)
         _, said = play.communicate(timeout=60)
     assert play.returncode == 130
@@ -136,19 +138,27 @@ def test_ctrl_c_drains_sums_up_and_exits_130() -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 def test_ctrl_c_twice_does_not_wait_and_loses_nothing() -> None:
-    options = ("--minutes", 5, "--json", "--set", "learner.drain_s=60")
+    passes = 20_000  # the learner is in its first batch for minutes, and drains no faster
+    slow = ("drain_s=600", f"samples_per_insert={passes}", f"epochs={passes}")
+    flags = [flag for one in slow for flag in ("--set", f"learner.{one}")]
     with subprocess.Popen(
-        command(*options), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command("--minutes", 5, "--json", *flags),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     ) as play:
-        wait_for_matches(3, play)
+        wait_for(play, lambda: status().matches >= 3 and status().learner_pid)
+        learner = psutil.Process(status().learner_pid)
         play.send_signal(signal.SIGINT)
-        time.sleep(0.1)
+        time.sleep(1.0)  # by now it waits for the learner
         play.send_signal(signal.SIGINT)
         out, said = play.communicate(timeout=60)
     assert play.returncode == 130
     assert "Traceback" not in said
     assert json.loads(out)["interrupted"] is True
+    assert not learner.is_running() or learner.status() == psutil.STATUS_ZOMBIE
     now = status()
+    assert now.learner != "stopped", "it was not killed: it said goodbye"
     assert now.unsaved == 0
     assert now.episodes.written == now.matches
-    assert now.buffer_file_count + now.archive_file_count == now.matches
+    assert now.buffer_file_count == now.matches

@@ -47,3 +47,16 @@ def test_looking_changes_nothing(played: Path) -> None:
     understudy("models", "list", "--run", played)
     understudy("models", "show", 2, "--run", played)
     assert everything() == before
+
+
+def test_json_is_ascii_whatever_the_folder_is_called(played: Path, tmp_path: Path) -> None:
+    """A narrow console would show a letter as `\\xe9`, which is no JSON."""
+    run = tmp_path / "ligue-é"
+    shutil.copytree(played, run)
+    for command in (
+        ("status",),
+        ("models", "export", 3, "--out", run / "3.npz"),
+    ):
+        called = understudy(*command, "--run", run, "--json")
+        assert called.out.isascii() and called.out.count("\n") == 1
+        assert "ligue-é" in str(called.json)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -118,6 +119,52 @@ def test_sweeping_takes_what_was_abandoned_and_nothing_else(tmp_path: Path) -> N
     assert names(tmp_path) == [".tmp-3", "whole"]
 
 
+def test_one_leftover_that_cannot_be_removed_does_not_keep_the_others(tmp_path: Path) -> None:
+    class Held(Disk):
+        def remove(self, path: Path) -> None:
+            if path.name == ".tmp-1":
+                raise PermissionError(errno.EACCES, "somebody has it open")
+            super().remove(path)
+
+    for name in (".tmp-0", ".tmp-1", ".tmp-2"):
+        (tmp_path / name).write_bytes(b"half")
+    with files.using(Held()):
+        assert files.sweep(tmp_path, older_than_s=0.0) == 2
+    assert names(tmp_path) == [".tmp-1"]
+
+
+def refused(monkeypatch: pytest.MonkeyPatch, where: object, name: str) -> None:
+    """Windows, where somebody has the file open for a moment."""
+    effect, left = getattr(where, name), 3
+
+    def refuse(*arguments: object) -> object:
+        nonlocal left
+        left -= 1
+        if left >= 0:
+            raise PermissionError(errno.EACCES, "somebody has it open")
+        return effect(*arguments)
+
+    monkeypatch.setattr(files, "_WINDOWS", True)
+    monkeypatch.setattr(where, name, refuse)
+
+
+def test_on_windows_a_name_is_claimed_patiently(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused(monkeypatch, Path, "rename")
+    files.create_exclusive(tmp_path / "it", b"whole")
+    assert (tmp_path / "it").read_bytes() == b"whole" and names(tmp_path) == ["it"]
+
+
+def test_on_windows_a_folder_is_removed_patiently(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files.commit_folder(tmp_path / "it", {"a": b"1"})
+    refused(monkeypatch, shutil, "rmtree")
+    files.remove_folder(tmp_path / "it")
+    assert names(tmp_path) == []
+
+
 def test_a_removed_folder_is_gone_at_once_for_readers(tmp_path: Path) -> None:
     files.commit_folder(tmp_path / "it", {"a": b"1"})
 
@@ -158,3 +205,11 @@ def test_appended_lines_stay_apart(tmp_path: Path) -> None:
     for thread in threads:
         thread.join()
     assert sorted(path.read_bytes().split()) == sorted([b"0", b"1", b"2", b"3"] * 50)
+
+
+def test_half_an_appended_line_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last free bytes of a disk are filled without a word."""
+    write = os.write
+    monkeypatch.setattr(os, "write", lambda file, data: write(file, data[:5]))
+    with pytest.raises(OSError, match="No space left"):
+        files.append(tmp_path / "lines", b"a whole line\n")

@@ -57,10 +57,10 @@ def test_the_oldest_leaves_first() -> None:
 
 def test_what_is_resumed_keeps_its_count() -> None:
     replay = held(limit=4)
-    replay.resume("a.npz", episode("a"), samples=3)
+    replay.insert("a.npz", episode("a"), samples=3)
     assert replay.held["a"].samples == 3
     assert replay.sample(np.random.default_rng(0), 1, times=2) == []
-    replay.resume("b.npz", episode("b"), samples=4)
+    replay.insert("b.npz", episode("b"), samples=4)
     assert "b" not in replay
 
 

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import io
+import os
 import pickle
 import struct
+import sys
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -15,10 +17,12 @@ from walk.toys import (
     START,
     SetClock,
     check_ingested_once,
+    counts,
     episode,
     head_tally,
     learner,
     open_run,
+    problems,
     reasons,
     settings,
     spool_of,
@@ -28,7 +32,7 @@ from walk.toys import (
 from understudy.core.config import SpoolConfig
 from understudy.core.errors import FileFormatError
 from understudy.experience import episode as episodes
-from understudy.experience.spool import Counts, Spool
+from understudy.experience.spool import Spool
 
 from .test_episode import BAD_FILES
 
@@ -64,10 +68,10 @@ def test_what_is_put_can_be_loaded_and_moves_on(spool: Spool) -> None:
     assert spool.pending() == [name]
     assert spool.load(name).meta.id == "a"
     spool.archive(name)
-    assert spool.counts() == Counts(buffer=0, archive=1, quarantine=0)
+    assert counts(spool.buffer.parent) == (0, 1, 0)
     assert spool.load_archived(name).meta.id == "a"
     spool.archive(name)  # again, as after a crash
-    assert spool.counts() == Counts(buffer=0, archive=1, quarantine=0)
+    assert counts(spool.buffer.parent) == (0, 1, 0)
 
 
 def test_what_is_half_written_is_not_pending(spool: Spool) -> None:
@@ -75,8 +79,10 @@ def test_what_is_half_written_is_not_pending(spool: Spool) -> None:
     (spool.buffer / ".tmp-1-2-3.npz").write_bytes(b"half")
     (spool.buffer / "notes.txt").write_bytes(b"hello")
     (spool.buffer / "folder.npz").mkdir()
+    if os.name == "posix":
+        (spool.buffer / "loop.npz").symlink_to("loop.npz")
     assert spool.pending() == []
-    assert spool.counts() == Counts(buffer=0, archive=0, quarantine=0)
+    assert spool.adopt() == {}
 
 
 @pytest.mark.parametrize("evil", EVIL)
@@ -129,7 +135,7 @@ def test_old_files_do_not_starve_new_ones(tmp_path: Path) -> None:
     spool.put(episode("new", finished_at=clock.time()))
     work_to_the_end(learner(folder))
     assert head_tally(folder).ingested == {"new": 1}
-    assert spool.counts() == Counts(buffer=0, archive=11, quarantine=0)
+    assert counts(tmp_path) == (0, 11, 0)
 
 
 def bomb() -> bytes:
@@ -175,23 +181,85 @@ def test_bad_files_go_to_quarantine_and_their_neighbours_are_learned_from(tmp_pa
     assert len(why) == len(bad)
 
 
-def test_a_file_that_cannot_be_read_does_not_stop_the_others(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+ODD = (b"bad\xff.npz", b"\x1b[2J\n.npz", "größe.npz".encode(), b"n" * 251 + b".npz", b" .npz")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="others refuse such names themselves")
+@pytest.mark.parametrize("odd", ODD)
+def test_a_file_with_an_odd_name_is_learned_from_or_set_aside_under_a_plain_one(
+    tmp_path: Path, odd: bytes
 ) -> None:
     folder = open_run(tmp_path, settings(), SetClock())
+    path = os.fsdecode(bytes(tmp_path / "buffer") + b"/" + odd)
     spool = spool_of(folder)
-    sick = spool.put(episode("sick"))
-    spool.put(episode("well"))
-    load = Spool.load
+    spool.put(episode("neighbour"))
+    Path(path).write_bytes(episodes.encode(episode("good")))
+    work_to_the_end(learner(folder))
+    Path(path).write_bytes(b"rotten")
+    work_to_the_end(learner(folder))
+    check_ingested_once(folder, {"neighbour", "good"})
+    ((name, reason),) = reasons(folder).items()
+    assert name.isascii() and len(name) == 20 + 1 + 16 + 4
+    assert "not a readable .npz file" in reason and ascii(os.fsdecode(odd)) in reason
+    assert len(problems(folder)) == 2 and ascii(os.fsdecode(odd)) in problems(folder)[0]
+    assert counts(tmp_path) == (0, 2, 1)
+
+
+def test_a_plain_name_that_a_person_gave_is_kept(tmp_path: Path) -> None:
+    folder = open_run(tmp_path, settings(), SetClock())
+    (spool_of(folder).buffer / "my_copy-2.npz").write_bytes(episodes.encode(episode("good")))
+    work_to_the_end(learner(folder))
+    check_ingested_once(folder, {"good"})
+    assert (tmp_path / "archive" / "my_copy-2.npz").exists()
+
+
+def sicken(monkeypatch: pytest.MonkeyPatch, sick: str, times: int) -> list[str]:
+    """Reading a certain file fails so many times; returns what was read, as it grows."""
+    load, read = Spool.load, list[str]()
 
     def fail(self: Spool, name: str) -> episodes.Episode:
-        if name == sick:
+        read.append(name)
+        if name == sick and read.count(sick) <= times:
             raise OSError(5, "Input/output error")
         return load(self, name)
 
     monkeypatch.setattr(Spool, "load", fail)
-    work_to_the_end(learner(folder))
+    return read
+
+
+def test_a_file_that_cannot_be_read_does_not_stop_the_others_and_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = SetClock()
+    folder = open_run(tmp_path, settings(learner__batch_matches=1), clock)
+    spool = spool_of(folder)
+    sick = spool.put(episode("sick", finished_at=START))
+    clock.advance(1.0)
+    spool.put(episode("well", finished_at=START))
+    read = sicken(monkeypatch, sick, times=4)
+    mind = learner(folder)
+    work_to_the_end(mind)
     assert head_tally(folder).ingested == {"well": 1}
+    assert read.count(sick) == 1 and mind.pending() == 1
+    for _ in range(4):
+        clock.advance(6.0)
+        work_to_the_end(mind)
+    check_ingested_once(folder, {"sick", "well"})
+    assert problems(folder) == [f"{sick} cannot be read: Input/output error; it is tried again"]
+
+
+def test_a_file_that_can_never_be_read_is_set_aside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = SetClock()
+    folder = open_run(tmp_path, settings(), clock)
+    sick = spool_of(folder).put(episode("sick"))
+    read = sicken(monkeypatch, sick, times=1000)
+    mind = learner(folder)
+    for _ in range(10):
+        work_to_the_end(mind)
+        clock.advance(6.0)
+    assert read == 5 * [sick]
     assert reasons(folder) == {sick: "cannot be read: Input/output error"}
 
 
@@ -245,7 +313,7 @@ def test_a_learner_keeps_its_archive_within_bounds(tmp_path: Path) -> None:
         spool.put(episode(str(number)))
     mind = learner(folder)
     work_to_the_end(mind)
-    assert spool.counts() == Counts(buffer=0, archive=5, quarantine=0)
+    assert counts(tmp_path) == (0, 5, 0)
 
 
 def test_an_episode_that_was_pruned_says_so(spool: Spool) -> None:

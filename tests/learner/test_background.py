@@ -4,6 +4,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import settings as examples
@@ -13,12 +14,14 @@ from walk.toys import (
     Toy,
     check_ingested_once,
     check_registry,
+    counts,
     episode,
     head_tally,
     learner,
     manifests,
     metas,
     open_run,
+    problems,
     reasons,
     settings,
     spool_of,
@@ -28,13 +31,11 @@ from walk.toys import (
 
 from understudy.core.errors import Fenced, NotFinite
 from understudy.experience import episode as episodes
-from understudy.experience.spool import Counts
+from understudy.experience.spool import Spool
 from understudy.learner.background import Background
 from understudy.registry.pointers import Pointers
 from understudy.registry.run_folder import RunFolder
 from understudy.registry.versions import WEIGHTS
-from understudy.telemetry import events
-from understudy.telemetry.journal import Reader
 
 
 def run(root: Path, **values: object) -> RunFolder:
@@ -57,11 +58,6 @@ def poisoned_by(*culprits: str) -> Toy:
 
 def quarantined(folder: RunFolder) -> list[str]:
     return [meta.id for meta in metas(folder.root / "quarantine")]
-
-
-def problems(folder: RunFolder) -> list[str]:
-    found = Reader(folder.journal).new()
-    return [entry.e.message for entry in found if isinstance(entry.e, events.Problem)]
 
 
 def champion(folder: RunFolder) -> int:
@@ -88,6 +84,25 @@ def test_poison_is_set_aside_and_all_others_are_learned_from(
     assert not (tmp_path / "suspects.json").exists()
 
 
+def test_suspects_are_tried_again_before_a_long_queue(tmp_path: Path) -> None:
+    clock = SetClock()
+    folder = open_run(tmp_path, settings(learner__batch_matches=2), clock)
+    for number in range(9):
+        play(folder, str(number))
+        clock.advance(0.001)
+    met: list[Sequence[str]] = []
+
+    def meet(ids: Sequence[str]) -> None:
+        met.append(ids)
+        if "2" in ids:
+            raise NotFinite("the loss is nan")
+
+    work_to_the_end(learner(folder, Toy(folder.config, meet)))
+    assert met[:5] == [["0", "1"], ["2", "3"], ["2", "3"], ["2", "3"], ["2"]]
+    assert quarantined(folder) == ["2"]
+    check_ingested_once(folder, set("01345678"))
+
+
 def test_after_nonsense_nothing_is_committed_and_the_last_good_version_goes_on(
     tmp_path: Path,
 ) -> None:
@@ -102,7 +117,7 @@ def test_after_nonsense_nothing_is_committed_and_the_last_good_version_goes_on(
     assert folder.versions.numbers() == [1]
     assert toy.restored == ["version 1"] and toy.slowed == 1
     assert toy.tally.ingested == {"good": 1}
-    assert spool_of(folder).counts().buffer == 2
+    assert counts(tmp_path) == (2, 1, 0)
     assert problems(folder) == ["the loss is nan"]
 
 
@@ -194,6 +209,19 @@ def test_matches_that_are_too_old_are_archived_and_not_learned_from(tmp_path: Pa
     assert sorted(meta.id for meta in metas(tmp_path / "archive")) == ["new", "old"]
 
 
+def test_what_no_policy_sampled_never_is_too_old(tmp_path: Path) -> None:
+    """Shadow mode: the rules played, so no policy has moved away from it."""
+    clock = SetClock()
+    folder = open_run(tmp_path, settings(learner__max_age_s=60.0), clock)
+    rules, some = np.zeros(3, np.bool_), np.array([False, True, False])
+    spool_of(folder).put(episode("shadow", sampled=rules, log_probs=np.zeros(3, np.float32)))
+    spool_of(folder).put(episode("mixed", sampled=some))
+    clock.advance(86400.0)
+    work_to_the_end(learner(folder))
+    assert head_tally(folder).ingested == {"shadow": 1}
+    assert counts(tmp_path) == (0, 2, 0)
+
+
 LIVES = st.lists(
     st.sampled_from(["play", "play", "work", "work", "publish", "die", "roll back"]), max_size=40
 )
@@ -247,6 +275,34 @@ def test_a_batch_is_no_larger_than_it_may_be(tmp_path: Path) -> None:
     play(folder, *map(str, range(10)))
     work_to_the_end(learner(folder))
     assert [len(manifest.ingested) for manifest in manifests(folder)] == [4, 4, 2]
+
+
+def test_a_long_queue_is_not_listed_for_every_batch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = SetClock()
+    folder = open_run(tmp_path, settings(learner__batch_matches=2), clock)
+    for number in range(40):
+        play(folder, str(number))
+        clock.advance(0.001)
+    mind = learner(folder)
+    pending, listed = Spool.pending, 0
+
+    def count(self: Spool) -> list[str]:
+        nonlocal listed
+        listed += 1
+        return pending(self)
+
+    monkeypatch.setattr(Spool, "pending", count)
+    for _ in range(10):
+        assert mind.work()
+    assert listed == 1
+    play(folder, "late")
+    assert mind.pending() == 21, "those that were not listed are counted"
+    work_to_the_end(mind)
+    order = [key for manifest in manifests(folder) for key in manifest.ingested]
+    assert order == [*map(str, range(40)), "late"]
+    assert listed < 6
 
 
 # --- publishing ----------------------------------------------------------------------------------
@@ -398,7 +454,7 @@ def test_a_damaged_head_is_passed_over(tmp_path: Path) -> None:
     work_to_the_end(mind)
     assert (folder.versions.head(), champion(folder)) == (4, 4)
     assert head_tally(folder).ingested == {"a": 1, "b": 1, "d": 1}, "c is not ingested again"
-    assert spool_of(folder).counts().archive == 4
+    assert counts(tmp_path) == (0, 4, 0)
 
 
 # --- housekeeping --------------------------------------------------------------------------------
@@ -458,4 +514,4 @@ def test_a_file_that_vanishes_is_nobodys_problem(
     monkeypatch.setattr(episodes, "decode", vanish)
     work_to_the_end(mind)
     assert head_tally(folder).ingested.keys() == {"a", "b"}
-    assert spool_of(folder).counts() == Counts(buffer=0, archive=1, quarantine=0)
+    assert counts(tmp_path) == (0, 1, 0)

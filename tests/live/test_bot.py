@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +15,18 @@ import numpy as np
 import pytest
 
 from understudy import Config, Discrete, Mlp, MultiDiscrete, Understudy
+from understudy.core import files
 from understudy.core.clock import SystemClock
 from understudy.core.config import with_values
 from understudy.core.errors import ConfigError, InputError, RunFolderError
 from understudy.experience.spool import Spool
-from understudy.live.bot import INSTALL_LINE
+from understudy.live.beside import INSTALL_LINE
+from understudy.live.outbox import Outbox
+from understudy.live.recorder import Recorder
 from understudy.registry.run_folder import RunFolder
 from understudy.telemetry import events as ev
 from understudy.telemetry.fold import StatusReader
+from understudy.telemetry.journal import Reader
 
 from .minds import episodes, journal, mind, publish
 
@@ -136,9 +141,29 @@ def test_a_run_that_is_continued_with_its_seed_plays_new_matches(tmp_path: Path)
     assert len({episode.log_probs.tobytes() for episode in kept}) == 3
 
 
-def test_the_same_seed_decides_alike_in_another_folder(tmp_path: Path) -> None:
+def test_two_bots_at_once_with_one_seed_do_not_share_ids(tmp_path: Path) -> None:
+    """They see one another's journals only if one was faster."""
+    with mind(tmp_path, seed=5) as one:
+        for path in (tmp_path / "journal").glob("bot-*"):
+            path.unlink()
+        with mind(tmp_path, seed=5) as other:
+            play(one)
+            play(other)
+    assert len({episode.meta.id for episode in episodes(tmp_path)}) == 2
+
+
+def test_opening_does_not_read_the_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def read(self: Reader) -> None:
+        raise AssertionError("a long run has a long journal")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Reader, "new", read)
+        mind(tmp_path, seed=5).close()
+
+
+def test_the_same_seed_in_lockstep_is_the_same_in_another_folder(tmp_path: Path) -> None:
     for name in ("a", "b"):
-        with mind(tmp_path / name, seed=5) as bot:
+        with with_learner(tmp_path / name, Nobody()) as bot:
             play(bot, decisions=50)
     one, two = episodes(tmp_path / "a")[0], episodes(tmp_path / "b")[0]
     assert np.array_equal(one.actions, two.actions)
@@ -165,8 +190,11 @@ def test_leaving_without_a_result_is_aborted_and_no_decision_is_no_episode(tmp_p
             match.decide([1, 2])
         with bot.match():
             pass
-        assert bot.matches == 2
+        with bot.match() as match:
+            assert match.finish("victory") is True
+        assert bot.matches == 1
     assert [episode.meta.outcome for episode in episodes(tmp_path)] == ["aborted"]
+    assert StatusReader(tmp_path, SystemClock()).read().matches == 1
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
@@ -198,6 +226,44 @@ def test_sigterm_is_left_alone_where_a_bot_has_its_own_idea(tmp_path: Path) -> N
     assert signal.getsignal(signal.SIGTERM) is before
 
 
+@pytest.mark.parametrize(
+    ("kind", "name"), [(Recorder, "episode"), (Outbox, "put"), (Spool, "put"), (Outbox, "flush")]
+)
+def test_a_signal_inside_finish_costs_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: type, name: str
+) -> None:
+    """The result stands, the reward of the result counts once, and so does the match."""
+    unharmed = getattr(kind, name)
+    pressed: list[int] = []
+
+    def interrupted(*args: Any, **kwargs: Any) -> Any:
+        if not pressed:
+            pressed.append(1)
+            raise SystemExit(143)
+        return unharmed(*args, **kwargs)
+
+    monkeypatch.setattr(kind, name, interrupted)
+    with pytest.raises(SystemExit), mind(tmp_path) as bot:
+        play(bot, decisions=2)
+    (episode,) = episodes(tmp_path)
+    assert episode.meta.outcome == "victory"
+    assert episode.rewards.tolist() == [0.0, 10.0]
+    finished = [event for event in journal(tmp_path) if isinstance(event, ev.MatchFinished)]
+    assert [event.id for event in finished] == [episode.meta.id]
+    assert bot.matches == 1
+
+
+def test_a_signal_after_the_match_was_kept_does_not_keep_it_twice(tmp_path: Path) -> None:
+    class Impatient(Nobody):
+        def wake(self) -> None:
+            raise KeyboardInterrupt
+
+    bot = with_learner(tmp_path, Impatient())
+    with pytest.raises(KeyboardInterrupt), bot:
+        play(bot)
+    assert len(episodes(tmp_path)) == bot.matches == 1
+
+
 def full(self: Spool, episode: object) -> str:
     raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -216,6 +282,40 @@ def test_a_full_disk_is_said_and_play_goes_on(
         assert episodes(tmp_path) == []
         play(bot, outcome="defeat")
     assert [one.meta.outcome for one in episodes(tmp_path)] == ["victory", "victory", "defeat"]
+
+
+class FullDisk:
+    """A stderr that is redirected to the disk that is full."""
+
+    closed = False
+    encoding = "utf-8"
+
+    def write(self, text: str) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    def flush(self) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_a_full_disk_that_stderr_goes_to_as_well_stops_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with mind(tmp_path) as bot:
+        with monkeypatch.context() as patch:
+            patch.setattr(sys, "stderr", FullDisk())
+            patch.setattr(Spool, "put", full)
+            patch.setattr(files, "append", full)
+            with bot.match() as match:
+                match.decide([1, 2])
+                assert match.finish("victory") is False
+            bot.folder.pointers.move("champion", 7, by="test")  # a version that is not there
+            bot.refresh()
+        publish(bot.folder, 8)
+        deadline = time.monotonic() + 20.0
+        while bot.version != 8 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert bot.version == 8, "the watch goes on"
+    assert [one.meta.outcome for one in episodes(tmp_path)] == ["victory"]
 
 
 def test_matches_that_could_never_be_saved_are_an_error_in_the_end(
@@ -316,7 +416,7 @@ def test_without_jax_it_records_and_says_how_to_learn_once(
             play(bot)
     out, err = capsys.readouterr()
     assert err.count(INSTALL_LINE) == 1
-    assert out == ""
+    assert "Experience Files Recorded: 5" in out.splitlines()
     assert len(episodes(tmp_path)) == 6
     assert any(isinstance(e, ev.Problem) and "jax" in e.message for e in journal(tmp_path))
 
@@ -331,55 +431,55 @@ class Nobody:
         return True
 
 
-class SetClock(SystemClock):
-    """Monotonic time as the test sets it."""
-
-    now = 0.0
-
-    def monotonic(self) -> float:
-        return self.now
-
-
-def with_console(root: Path, clock: SetClock, **report: float) -> Understudy:
+def with_learner(root: Path, learner: Nobody) -> Understudy:
     mind(root).close()
-    folder = RunFolder.load(root, clock)
-    values = {f"report.{name}": value for name, value in report.items()}
-    folder.config = with_values(folder.config, values)
-    return Understudy(folder, mode="learn", learner=Nobody(), result_rewards={}, seed=1)
+    folder = RunFolder.load(root, SystemClock())
+    return Understudy(folder, mode="learn", learner=learner, result_rewards={}, seed=1)
 
 
-def test_the_console_reports_every_few_matches_and_every_half_minute(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    clock = SetClock()
-    with with_console(tmp_path, clock) as bot:
+def reporting(**report: float) -> Config:
+    return with_values(Config(), {f"report.{name}": value for name, value in report.items()})
+
+
+def test_statistics_every_few_matches(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with mind(tmp_path) as bot:
         for _ in range(4):
             play(bot)
-        clock.now = 29.0
-        with bot.match() as match:
-            match.decide([0, 0])
-            assert capsys.readouterr().out == ""  # nothing yet, and never in mid-match
-            match.finish("victory")
-        assert "STATISTICS" in (out := capsys.readouterr().out)
-        assert "Matches: 5 (5 won" in out and "STATUS REPORT" not in out
-        clock.now = 30.0
-        play(bot)
-        assert "STATUS REPORT" in capsys.readouterr().out
-        clock.now = 59.0
-        play(bot)
         assert capsys.readouterr().out == ""
+        play(bot)
+        out = capsys.readouterr().out
+        assert "STATISTICS" in out and "Matches: 5 (5 won" in out
+        assert "STATUS REPORT" not in out
+
+
+def test_a_status_report_by_the_clock_also_in_the_middle_of_a_long_match(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with mind(tmp_path, config=reporting(status_every_s=0.05)) as bot, bot.match() as match:
+        match.decide([0, 0])
+        out, deadline = "", time.monotonic() + 20.0
+        while out.count("STATUS REPORT") < 2 and time.monotonic() < deadline:
+            time.sleep(0.01)
+            out += capsys.readouterr().out
+        assert out.count("STATUS REPORT") >= 2
 
 
 def test_the_console_can_be_turned_off(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    clock = SetClock()
-    with with_console(tmp_path, clock, status_every_s=0, statistics_every_matches=0) as bot:
-        for _ in range(6):
-            clock.now += 100.0
-            play(bot)
-    with mind(tmp_path, learner="off") as bot:  # nobody learns: there is nothing to report
+    quiet = reporting(status_every_s=0, statistics_every_matches=0)
+    with mind(tmp_path, config=quiet) as bot:
         for _ in range(6):
             play(bot)
+        bot._console.tick()
     assert capsys.readouterr().out == ""
+
+
+def test_a_dead_console_costs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with mind(tmp_path, config=reporting(status_every_s=1e-9)) as bot, monkeypatch.context() as to:
+        to.setattr(sys, "stdout", FullDisk())
+        for _ in range(5):
+            play(bot)
+        bot._console.tick()
+    assert len(episodes(tmp_path)) == 5
 
 
 def test_status_agrees_with_what_was_played(tmp_path: Path) -> None:

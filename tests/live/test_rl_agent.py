@@ -19,6 +19,7 @@ from understudy.core.config import with_values
 from understudy.core.errors import FileFormatError, InputError, RunFolderError
 from understudy.experience.episode import Episode, Outcome
 from understudy.experience.spool import Spool
+from understudy.live.outbox import Outbox
 from understudy.live.rl_agent import RLAgent, run_folder
 from understudy.registry.run_folder import RunFolder
 
@@ -74,6 +75,22 @@ def test_rewards_belong_to_the_decision_before_them(agent: RLAgent, model_path: 
     agent.get_action(STATE)
     agent.end_episode()
     assert kept(model_path)[1].rewards.tolist() == [0.0]  # nothing leaks into the next match
+
+
+def test_a_signal_inside_end_episode_costs_nothing(
+    agent: RLAgent, model_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(self: Outbox, episode: Episode) -> bool:
+        raise SystemExit(143)
+
+    agent.get_action(STATE)
+    with monkeypatch.context() as patch, pytest.raises(SystemExit):
+        patch.setattr(Outbox, "put", interrupted)
+        agent.end_episode(10.0)
+    agent.close()
+    (episode,) = kept(model_path)
+    assert episode.meta.outcome is Outcome.VICTORY
+    assert episode.rewards.tolist() == [10.0]
 
 
 @pytest.mark.parametrize(("final", "outcome"), [(10.0, "victory"), (-5.0, "defeat"), (0.0, "tie")])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pytest
@@ -27,8 +28,13 @@ class Stage:
         self.folder = RunFolder.open(root, spec=spec, config=None, clock=SystemClock())
         self.adopted: list[int] = []
         self.problems: list[str] = []
+        self.ticks = threading.Semaphore(0)
         self.watcher = Watcher(
-            self.folder, adopt=self._adopt, problem=self.problems.append, playing=0
+            self.folder,
+            adopt=self._adopt,
+            problem=self.problems.append,
+            tick=self.ticks.release,
+            playing=0,
         )
 
     def _adopt(self, policy: Policy) -> None:
@@ -99,4 +105,13 @@ def test_trouble_with_the_folder_does_not_end_the_watch(
             stage.watcher.look()
     assert len(stage.problems) == 1 and "Permission denied" in stage.problems[0]
     stage.watcher.look()
+    assert stage.adopted == [1]
+
+
+def test_its_thread_looks_and_ticks(tmp_path: Path) -> None:
+    stage = Stage(tmp_path)
+    publish(stage.folder, 1)
+    stage.watcher.start()
+    assert stage.ticks.acquire(timeout=20) and stage.ticks.acquire(timeout=20)
+    stage.watcher.stop()
     assert stage.adopted == [1]

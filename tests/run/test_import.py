@@ -6,9 +6,9 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
-import filelock
 import numpy as np
 import pytest
+from walk.toys import counts
 
 from run import old_bot
 from understudy.core.arrays import NDArray
@@ -31,7 +31,7 @@ from understudy.policy.spec import PolicySpec
 from understudy.policy.weights import normalise
 from understudy.registry.run_folder import RunFolder
 from understudy.run.importing import Report, import_files
-from understudy.run.learner import LOCK
+from understudy.run.lock import learner_lock
 from understudy.telemetry.journal import Journal
 
 CLOCK = SystemClock()
@@ -247,10 +247,10 @@ def test_an_old_model_can_only_be_the_first_version(tmp_path: Path) -> None:
 def test_no_model_comes_in_while_a_learner_works(tmp_path: Path) -> None:
     good = old_bot.experience(tmp_path / "exp.npz")
     bring(good, run=tmp_path / "run")
-    with filelock.FileLock(tmp_path / "run" / LOCK):
+    with learner_lock(tmp_path / "run"):
         more = old_bot.experience(tmp_path / "more.npz", seed=1)
         report = bring(old_bot.model(tmp_path / "m.npz"), more, run=tmp_path / "run")
-    assert "a learner works" in report.of("failed")[0].reason
+    assert "another learner works" in report.of("failed")[0].reason
     assert len(report.of("experience")) == 1
     assert RunFolder.load(tmp_path / "run", CLOCK).versions.numbers() == []
 
@@ -288,8 +288,7 @@ def test_the_learner_learns_from_imports_whenever_it_comes(tmp_path: Path) -> No
     bring(tmp_path / "data", run=run)
     learn(run)
     folder = RunFolder.load(run, CLOCK)
-    counts = Spool(run, folder.spec, CLOCK).counts()
-    assert (counts.buffer, counts.archive, counts.quarantine) == (0, 40, 0)
+    assert counts(run) == (0, 40, 0)
     ingested = [
         key for n in folder.versions.numbers() for key in folder.versions.manifest(n).ingested
     ]

@@ -4,7 +4,6 @@ import os
 import threading
 from pathlib import Path
 
-import filelock
 import pytest
 
 from understudy.core.clock import SystemClock
@@ -14,6 +13,7 @@ from understudy.policy.mlp import Mlp
 from understudy.policy.spec import PolicySpec
 from understudy.registry.run_folder import RunFolder
 from understudy.run import learner
+from understudy.run.lock import learner_lock
 from understudy.telemetry import events as ev
 from understudy.telemetry.journal import Reader
 
@@ -42,7 +42,7 @@ def test_told_to_stop_it_says_that_it_started_and_stopped(run: Path) -> None:
 
 def test_a_second_one_is_refused(run: Path) -> None:
     with (
-        filelock.FileLock(run / learner.LOCK),
+        learner_lock(run),
         pytest.raises(LearnerBusy, match="another learner works on this run folder"),
     ):
         learner.work_until_stopped(run, wake=threading.Event(), stop=stopped())

@@ -21,10 +21,10 @@ class Deaths:
     """What the watchdog reported, and a way to wait for it."""
 
     def __init__(self) -> None:
-        self.seen: list[tuple[int, float | None]] = []
+        self.seen: list[tuple[int, float]] = []
         self._more = threading.Condition()
 
-    def __call__(self, code: int, restart_in_s: float | None) -> None:
+    def __call__(self, code: int, restart_in_s: float) -> None:
         with self._more:
             self.seen.append((code, restart_in_s))
             self._more.notify_all()
@@ -34,7 +34,7 @@ class Deaths:
             assert self._more.wait_for(lambda: len(self.seen) >= count, timeout=30)
 
 
-def start(root: Path, script: str, died: Callable[[int, float | None], None]) -> LearnerProcess:
+def start(root: Path, script: str, died: Callable[[int, float], None]) -> LearnerProcess:
     (root / "logs").mkdir(exist_ok=True)
     return LearnerProcess(root, died=died, command=[sys.executable, "-S", "-c", script])
 
@@ -42,6 +42,7 @@ def start(root: Path, script: str, died: Callable[[int, float | None], None]) ->
 @pytest.fixture
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(supervising, "_FIRST_WAIT_S", 0.01)
+    monkeypatch.setattr(supervising, "_FIRST_WAIT_REFUSED_S", 0.02)
     monkeypatch.setattr(supervising, "_LONGEST_WAIT_S", 0.04)
 
 
@@ -67,13 +68,28 @@ def test_a_learner_that_dies_is_started_again_ever_later(tmp_path: Path) -> None
 
 
 @pytest.mark.usefixtures("hasty")
-def test_a_learner_that_was_refused_is_not(tmp_path: Path) -> None:
+def test_a_learner_that_was_refused_looks_again_until_the_other_one_is_gone(
+    tmp_path: Path,
+) -> None:
+    """The other one may be the orphan of a bot that was killed: it drains and is gone."""
+    lock, up = tmp_path / "lock", tmp_path / "up"
+    lock.touch()
+    script = f"""
+import pathlib, sys
+if pathlib.Path({str(lock)!r}).exists():
+    sys.exit({REFUSED})
+pathlib.Path({str(up)!r}).touch()
+{OBEDIENT}
+"""
     died = Deaths()
-    learner = start(tmp_path, f"import sys; sys.exit({REFUSED})", died)
-    died.wait_for(1)
-    learner._watch.join(20.0)
-    assert not learner._watch.is_alive()
-    assert died.seen == [(REFUSED, None)]
+    learner = start(tmp_path, script, died)
+    died.wait_for(3)
+    assert died.seen[:3] == [(REFUSED, 0.02), (REFUSED, 0.04), (REFUSED, 0.04)]
+    lock.unlink()
+    deadline = time.monotonic() + 20.0
+    while not up.exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert up.exists() and learner.alive
     assert learner.stop(20.0) is True
 
 

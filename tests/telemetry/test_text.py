@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import errno
 import io
+import json
 import os
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from understudy.telemetry.text import duration, plain, say, size, stamp
+from understudy.telemetry.text import complain, duration, plain, say, say_json, size, stamp
 
 
 class Broken(io.StringIO):
@@ -103,6 +104,24 @@ def test_say_without_a_console_is_quiet(monkeypatch: pytest.MonkeyPatch) -> None
 def test_say_raises_what_is_not_a_missing_reader() -> None:
     with pytest.raises(OSError, match="No space"):
         say("x", Broken(errno.ENOSPC))
+
+
+def test_a_complaint_is_never_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", Broken(errno.ENOSPC))
+    complain("the disk is full")
+    closed = io.StringIO()
+    closed.close()
+    monkeypatch.setattr(sys, "stderr", closed)
+    complain("nobody is there")
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "cp949", "latin-1"])
+def test_json_is_json_on_every_console(monkeypatch: pytest.MonkeyPatch, encoding: str) -> None:
+    stream, raw = console(encoding)
+    monkeypatch.setattr(sys, "stdout", stream)
+    value = {"run": "runs/é ✓ 승리 \\ \x1b", "none": None, "list": [1, 0.5]}
+    say_json(value)
+    assert json.loads(raw.getvalue()) == value
 
 
 @pytest.mark.skipif(os.name != "posix", reason="pipes break differently")

@@ -23,7 +23,8 @@ from understudy.policy.mlp import Mlp
 from understudy.policy.spec import PolicySpec
 from understudy.registry.run_folder import RunFolder
 from understudy.registry.versions import LEARNER, WEIGHTS, Manifest
-from understudy.telemetry.journal import Journal
+from understudy.telemetry import events
+from understudy.telemetry.journal import Journal, Reader
 
 SPEC = PolicySpec(("a", "b"), Discrete(("left", "right")), Mlp(widths=(2,)))
 START = 1_700_000_000.0
@@ -116,6 +117,7 @@ class Toy:
 
     def restore(self, contents: Mapping[str, bytes] | None, *, what: str) -> None:
         self.restored.append(what)
+        self.slowed = 0  # how careful to be is part of a version
         self.tally = Tally() if contents is None else _tally(contents[LEARNER])
 
     def slow_down(self) -> None:
@@ -169,6 +171,14 @@ def metas(where: Path) -> Iterator[Meta]:
         yield msgspec.json.decode(read_npz(path)["meta"].tobytes(), type=Meta)
 
 
+def counts(root: Path) -> tuple[int, int, int]:
+    """How many episodes lie in buffer, archive and quarantine."""
+    buffer, archive, quarantine = (
+        len(list((root / where).glob("*.npz"))) for where in ("buffer", "archive", "quarantine")
+    )
+    return buffer, archive, quarantine
+
+
 def reasons(folder: RunFolder) -> dict[str, str]:
     """Why each quarantined file lies there."""
     where = folder.root / "quarantine"
@@ -176,6 +186,12 @@ def reasons(folder: RunFolder) -> dict[str, str]:
         path.name: msgspec.json.decode((where / f"{path.name}.reason.json").read_bytes())["reason"]
         for path in where.glob("*.npz")
     }
+
+
+def problems(folder: RunFolder) -> list[str]:
+    """What the journal complains about."""
+    found = Reader(folder.journal).new()
+    return [entry.e.message for entry in found if isinstance(entry.e, events.Problem)]
 
 
 def check_registry(folder: RunFolder) -> None:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import msgspec
 import typer
 
 from understudy.games import catalog
-from understudy.telemetry.text import say
+from understudy.telemetry.text import say, say_json
 
 
 def games(
@@ -30,7 +29,7 @@ def games(
             }
             for game in listed
         ]
-        say(msgspec.json.encode(table).decode())
+        say_json(table)
         return
     for game in listed:
         say(f"{game.name} (rules version {game.version})\n  {game.summary}")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import msgspec
 import typer
 
 
@@ -33,7 +32,7 @@ def import_(
     from understudy.core.clock import SystemClock
     from understudy.run.folders import new_run, remember
     from understudy.run.importing import import_files
-    from understudy.telemetry.text import plain, say
+    from understudy.telemetry.text import plain, say, say_json
 
     target = run or new_run("imported")
     report = import_files(paths, target, clock=SystemClock(), late_rewards=late_rewards)
@@ -41,7 +40,7 @@ def import_(
     if taken:
         remember(target)
     if json:
-        say(msgspec.json.encode(report.as_dict()).decode())
+        say_json(report.as_dict())
         raise typer.Exit(1 if failed else 0)
     for line in failed:
         say(f"Not taken  {plain(str(line.path))}: {plain(line.reason, limit=400)}")

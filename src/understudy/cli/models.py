@@ -6,12 +6,11 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-import msgspec
 import typer
 
 from understudy.core.errors import FileFormatError, RunFolderError
 from understudy.registry.run_folder import RunFolder
-from understudy.telemetry.text import duration, say, stamp
+from understudy.telemetry.text import duration, say, say_json, stamp
 
 app = typer.Typer(no_args_is_help=True, help="The versions of a run, and which of them plays.")
 
@@ -48,7 +47,7 @@ def list_(run: _Run = None, json: _Json = False) -> None:
             }
             for row in rows
         ]
-        say(msgspec.json.encode(table).decode())
+        say_json(table)
         return
     if not rows and not damaged:
         say("No version yet: the learner commits the first one after the first batch of matches.")
@@ -71,7 +70,7 @@ def show(version: _Version, run: _Run = None, json: _Json = False) -> None:
     folder = _folder(run)
     manifest = folder.versions.existing(version)
     if json:
-        say(msgspec.json.encode(manifest).decode())
+        say_json(manifest)
         return
     age = duration(max(0.0, folder.clock.time() - manifest.created_at))
     say(f"Version    {version} of {folder.root}, made {stamp(manifest.created_at)} ({age} ago)")
@@ -151,9 +150,7 @@ def export(
     data = folder.versions.read(manifest, WEIGHTS)
     files.write_atomic(out, data)
     if json:
-        say(
-            msgspec.json.encode({"version": version, "file": str(out), "bytes": len(data)}).decode()
-        )
+        say_json({"version": version, "file": str(out), "bytes": len(data)})
     else:
         say(f"Version {version} is in {out} ({len(data)} bytes).")
 
@@ -179,4 +176,7 @@ def _roles(folder: RunFolder) -> dict[int, list[str]]:
 
 
 def _moved(text: str, version: int, *, pinned: bool, json: bool) -> None:
-    say(msgspec.json.encode({"champion": version, "pinned": pinned}).decode() if json else text)
+    if json:
+        say_json({"champion": version, "pinned": pinned})
+    else:
+        say(text)

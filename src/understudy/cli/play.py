@@ -5,13 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import msgspec
 import typer
 
 from understudy.cli.settings import config_from
 from understudy.core.errors import ConfigError, nearest
 from understudy.games import catalog
-from understudy.telemetry.text import say
+from understudy.telemetry.text import say_json
 
 INTERRUPTED = 130
 """Exit code after Ctrl-C, as shells have it: 128 and the number of SIGINT."""
@@ -91,7 +90,7 @@ def play(
     )
     summary = play_session(session, show=screen.show)
     if json:
-        say(msgspec.json.encode(summary.as_dict()).decode())
+        say_json(summary.as_dict())
     else:
         screen.note(summary_text(summary, opponent=judging_difficulty(difficulty)))
     if summary.interrupted:

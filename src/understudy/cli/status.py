@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import msgspec
 import typer
 
 
@@ -22,9 +21,12 @@ def status(
     from understudy.run.folders import latest
     from understudy.telemetry.fold import StatusReader
     from understudy.telemetry.report import describe
-    from understudy.telemetry.text import say
+    from understudy.telemetry.text import say, say_json
 
     clock = SystemClock()
     folder = RunFolder.load(run or latest(), clock)
     now = StatusReader(folder.root, clock).read()
-    say(msgspec.json.encode(now).decode() if json else describe(now))
+    if json:
+        say_json(now)
+    else:
+        say(describe(now))

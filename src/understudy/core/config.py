@@ -91,7 +91,7 @@ class LearnerConfig(_Section, frozen=True, kw_only=True):
     max_version_lag: int = 100
     """Decisions of versions older than this teach the value only."""
     max_age_s: float = 3600.0
-    """Matches older than this are archived without training."""
+    """Matches that a policy played and that are older than this are archived without training."""
     publish_interval_s: float = 0.5
     """At most one new version in this time."""
     drain_s: float = 20.0

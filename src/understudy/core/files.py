@@ -11,6 +11,7 @@ whatever was not yet synced dropped (tests/core/test_power_cut.py).
 from __future__ import annotations
 
 import contextlib
+import errno
 import itertools
 import os
 import shutil
@@ -21,7 +22,7 @@ from pathlib import Path
 TEMPORARY = ".tmp-"
 """What the name of everything unfinished begins with; no reader matches it."""
 
-_RENAME_PATIENCE_S = 2.0
+_PATIENCE_S = 2.0
 _ABANDONED_AFTER_S = 3600.0
 _counter = itertools.count()
 
@@ -35,8 +36,8 @@ class Disk:
 
     def claim(self, source: Path, target: Path) -> None:
         """A file gets a name (and may keep its old one too); FileExistsError if that is taken."""
-        if os.name == "nt":
-            source.rename(target)  # fails on Windows where a file is there already
+        if _WINDOWS:
+            _patiently(lambda: source.rename(target))  # fails there if the name is taken
             return
         try:
             os.link(source, target)
@@ -52,7 +53,8 @@ class Disk:
         """More bytes at the end of a file, in one write."""
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | _BINARY, 0o644)
         try:
-            os.write(descriptor, data)
+            if os.write(descriptor, data) < len(data):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
         finally:
             os.close(descriptor)
 
@@ -66,7 +68,7 @@ class Disk:
 
     def sync_folder(self, path: Path) -> None:
         """The names in a folder survive a power cut from here on (POSIX only)."""
-        if os.name == "posix":
+        if not _WINDOWS:
             descriptor = os.open(path, os.O_RDONLY)
             try:
                 os.fsync(descriptor)
@@ -87,9 +89,10 @@ class Disk:
 
     def remove_folder(self, path: Path) -> None:
         """A folder and all that is in it."""
-        shutil.rmtree(path)
+        _patiently(lambda: shutil.rmtree(path))
 
 
+_WINDOWS = os.name == "nt"
 _BINARY: int = getattr(os, "O_BINARY", 0)
 _disk = Disk()
 
@@ -206,8 +209,8 @@ def sweep(folder: Path, *, older_than_s: float = _ABANDONED_AFTER_S) -> int:
                 _disk.remove_folder(path)
             else:
                 _disk.remove(path)
-        except FileNotFoundError:
-            continue  # its owner was alive after all, or another sweeper was faster
+        except OSError:
+            continue  # another sweeper was faster, or somebody has it open: it harms nobody
         swept += 1
     return swept
 
@@ -226,13 +229,13 @@ def _discard(temporary: Path) -> None:
 
 
 def _patiently(effect: Callable[[], object]) -> None:
-    """Windows refuses to rename what a virus scanner or a reader has open: wait a moment."""
-    deadline = time.monotonic() + _RENAME_PATIENCE_S
+    """Windows refuses to move or remove what a scanner or a reader has open: wait a moment."""
+    deadline = time.monotonic() + _PATIENCE_S
     while True:
         try:
             effect()
         except PermissionError:
-            if os.name == "posix" or time.monotonic() > deadline:
+            if not _WINDOWS or time.monotonic() > deadline:
                 raise
             time.sleep(0.01)
         else:

@@ -54,17 +54,13 @@ class Replay:
 
     @property
     def samples_per_insert(self) -> float:
-        """How often an episode was sampled on average, since this object was made."""
+        """How often an episode was sampled on average."""
         return self.sampled / max(self.inserted, 1)
 
     def insert(self, name: str, episode: Episode, *, samples: int) -> None:
         """Hold an episode that has been sampled this often; the oldest leaves when full."""
         self.inserted += 1
         self.sampled += samples
-        self._hold(episode.meta.id, Held(name, episode, samples, _surprise(episode)))
-
-    def resume(self, name: str, episode: Episode, *, samples: int) -> None:
-        """Hold an episode that an earlier process inserted."""
         self._hold(episode.meta.id, Held(name, episode, samples, _surprise(episode)))
 
     def sample(self, rng: np.random.Generator, count: int, *, times: int) -> list[Episode]:

@@ -1,13 +1,17 @@
 """The spool: the durable queue of episodes, `buffer/` to `archive/` or `quarantine/`.
 
 When `put` returns, the episode survives a power cut. File names are made here, from time and
-chance: nothing that a bot or a file says about itself ever becomes a name.
+chance: nothing that a bot or a file says about itself ever becomes a name. A file that a person
+laid into the buffer keeps a plain name, and gets one of ours for any other.
 """
 
 from __future__ import annotations
 
+import contextlib
+import os
+import re
 import secrets
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import msgspec
@@ -21,14 +25,8 @@ from understudy.experience.episode import Episode
 from understudy.policy.spec import PolicySpec
 
 _SUFFIX = ".npz"
-
-
-class Counts(msgspec.Struct, frozen=True):
-    """How many files lie where."""
-
-    buffer: int
-    archive: int
-    quarantine: int
+_PLAIN = re.compile(r"[A-Za-z0-9._-]{1,116}\.npz")
+"""What can be written down anywhere, and is short enough to have something appended."""
 
 
 class Spool:
@@ -46,13 +44,23 @@ class Spool:
 
     def put(self, episode: Episode) -> str:
         """Keep an episode for ever (or until it was learned from); returns its name."""
-        name = f"{int(self._clock.time() * 1e9):020d}-{secrets.token_hex(8)}{_SUFFIX}"
+        name = self._new_name()
         files.write_atomic(self.buffer / name, episodes.encode(episode))
         return name
 
     def pending(self) -> list[str]:
         """Names in the buffer, oldest first."""
-        return _names(self.buffer)
+        return sorted(name for name in _names(self.buffer) if _PLAIN.fullmatch(name))
+
+    def adopt(self) -> dict[str, str]:
+        """Rename files of the buffer that no note or manifest could name: new name to old."""
+        renamed = {}
+        for odd in [name for name in _names(self.buffer) if not _PLAIN.fullmatch(name)]:
+            name = self._new_name()
+            with contextlib.suppress(OSError):  # somebody has it open: it can wait
+                files.move(self.buffer / odd, self.buffer / name)
+                renamed[name] = ascii(odd)
+        return renamed
 
     def load(self, name: str) -> Episode:
         """An episode of the buffer; `FileFormatError` if it is not a good one."""
@@ -72,17 +80,9 @@ class Spool:
         files.write_atomic(self.quarantined / f"{name}.reason.json", note)
         _move_if_there(self.buffer / name, self.quarantined / name)
 
-    def counts(self) -> Counts:
-        """How many episodes lie where."""
-        return Counts(
-            buffer=len(_names(self.buffer)),
-            archive=len(_names(self.archived)),
-            quarantine=len(_names(self.quarantined)),
-        )
-
     def prune(self, limits: SpoolConfig, *, keep: Collection[str]) -> int:
         """Remove the oldest archived episodes beyond the limits, but none of `keep`."""
-        names = _names(self.archived)
+        names = sorted(_names(self.archived))
         sizes = {name: (self.archived / name).stat().st_size for name in names}
         count, total = len(names), sum(sizes.values())
         oldest_ns = (self._clock.time() - limits.archive_age_s) * 1e9
@@ -96,17 +96,27 @@ class Spool:
                 count, total, removed = count - 1, total - sizes[name], removed + 1
         return removed
 
+    def _new_name(self) -> str:
+        return f"{int(self._clock.time() * 1e9):020d}-{secrets.token_hex(8)}{_SUFFIX}"
+
     def _read(self, path: Path) -> Episode:
         data = read_bytes(path, limit=episodes.MAX_BYTES)
         return episodes.decode(data, self._spec, what=path.name)
 
 
-def _names(folder: Path) -> list[str]:
-    return sorted(
-        path.name
-        for path in folder.iterdir()
-        if path.suffix == _SUFFIX and not path.name.startswith(files.TEMPORARY) and path.is_file()
-    )
+def _names(folder: Path) -> Iterator[str]:
+    with os.scandir(folder) as entries:  # a path and a stat for each would be slow with 10^5 files
+        for entry in entries:
+            name = entry.name
+            if name.endswith(_SUFFIX) and not name.startswith(files.TEMPORARY) and _is_file(entry):
+                yield name
+
+
+def _is_file(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_file()
+    except OSError:  # a link that leads nowhere
+        return False
 
 
 def _move_if_there(source: Path, target: Path) -> None:

@@ -7,8 +7,7 @@ archived, never trained on again; one that no version names is still in the buff
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -17,6 +16,7 @@ from understudy.core import files
 from understudy.core.errors import FileFormatError, NotFinite
 from understudy.experience.episode import Episode
 from understudy.experience.replay import Replay
+from understudy.learner.batch import version_lags
 from understudy.learner.commit import commit
 from understudy.learner.intake import Intake
 from understudy.registry.pointers import LATEST, NAMES
@@ -61,6 +61,7 @@ class Background:
         self._total = 0
         self._taken = 0
         self._followed = 0
+        self._retreats = 0
         self._last_publish = -float("inf")
         self._gather_until = float("inf")
         self._resume()
@@ -95,7 +96,8 @@ class Background:
         A batch that is not full waits a moment for more matches, unless in a hurry.
         """
         self._follow_rollback()
-        learned = (hurry or self._gathered()) and self._learn()
+        waiting = self._intake.look(self._config.batch_matches)
+        learned = (hurry or self._gathered(waiting)) and self._learn()
         if self._intake.uncommitted and self.publish_in_s() <= 0.0:
             self.publish()
         return learned
@@ -140,7 +142,10 @@ class Background:
         self._total = total
         self._intake.committed()
         if manifest.number % _TIDY_EVERY == 0:
-            self._tidy()
+            try:
+                self._tidy()
+            except OSError as error:  # housekeeping can wait for the next turn
+                self._problem("retention", str(error))
         return manifest
 
     def publish_rest(self) -> None:
@@ -211,10 +216,10 @@ class Background:
     def _hold_again(self, entry: ReplayEntry) -> None:
         for load in (self._intake.spool.load_archived, self._intake.spool.load):
             try:
-                self._replay.resume(entry.name, load(entry.name), samples=entry.samples)
+                self._replay.insert(entry.name, load(entry.name), samples=entry.samples)
             except FileNotFoundError:
                 continue
-            except FileFormatError as error:
+            except (FileFormatError, OSError) as error:
                 self._problem("replay", str(error))
             return
 
@@ -233,9 +238,8 @@ class Background:
 
     # --- learning ------------------------------------------------------------------------------
 
-    def _gathered(self) -> bool:
+    def _gathered(self, waiting: int) -> bool:
         """Whether to learn now, or to wait a moment for the batch to fill."""
-        waiting = self.pending()
         now = self._folder.clock.monotonic()
         if 0 < waiting < self._config.batch_matches and now < self._gather_until:
             self._gather_until = min(self._gather_until, now + self._config.gather_s)
@@ -266,6 +270,7 @@ class Background:
             self._retreat(tried, str(error))
             return True
         intake.suspects.succeeded(tried)
+        self._retreats = 0
         for name, episode in batch.items():
             intake.uncommitted[episode.meta.id] = name
             self._replay.insert(name, episode, samples=epochs)
@@ -277,7 +282,9 @@ class Background:
         self._problem("training", message)
         self._intake.suspects.failed(tried)
         self._go_back_to(self._parent)
-        self._trainer.slow_down()
+        self._retreats += 1
+        for _ in range(self._retreats):  # going back has undone the earlier ones
+            self._trainer.slow_down()
 
     def _count(
         self,
@@ -297,7 +304,7 @@ class Background:
                 steps=steps,
                 seconds=seconds,
                 samples_per_insert=self._replay.samples_per_insert,
-                version_lag=_lags(batch.values(), self.version),
+                version_lag=version_lags(batch.values(), self.version),
                 **report,
             )
         )
@@ -305,7 +312,7 @@ class Background:
     # --- leaving things tidy -------------------------------------------------------------------
 
     def _tidy(self) -> None:
-        named = [self._folder.pointers.read(name) for name in ("candidate", "champion")]
+        named = [self._folder.pointers.read(name) for name in NAMES]
         keep = {record.version for record in named if record is not None}
         newest = self._folder.config.registry.keep_versions
         self._folder.versions.prune(keep_newest=newest, keep=keep)
@@ -314,15 +321,3 @@ class Background:
 
     def _problem(self, where: str, message: str) -> None:
         self._journal.write(events.Problem(where=where, message=message))
-
-
-def _lags(batch: Iterable[Episode], version: int) -> dict[str, int]:
-    """How many decisions were made how many versions ago, in widening steps."""
-    counts: Counter[str] = Counter()
-    for episode in batch:
-        lags, times = np.unique(version - episode.versions[episode.sampled], return_counts=True)
-        for lag, count in zip(lags, times, strict=True):
-            low = 1 << max(int(lag), 0).bit_length() >> 1
-            name = str(low) if low <= 1 else f"{low}-{2 * low - 1}"
-            counts[name] += int(count)
-    return dict(counts)

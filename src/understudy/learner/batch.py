@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -31,8 +32,10 @@ class Batch(NamedTuple):
     """float32 [T, B]: 1 where the match goes on after this decision"""
     valid: Array
     """float32 [T, B]: 1 on decisions, 0 on padding and on the row that only bootstraps"""
+    sampled: Array
+    """float32 [T, B]: 1 on valid decisions that a policy sampled"""
     on_policy: Array
-    """float32 [T, B]: 1 on valid decisions that a policy sampled not too many versions ago"""
+    """float32 [T, B]: 1 on those that it sampled not too many versions ago"""
     imitated: Array
     """float32 [T, B]: 1 on valid decisions that no policy sampled"""
 
@@ -59,6 +62,7 @@ def assemble(
         rewards=np.zeros(shape, np.float32),
         ongoing=np.zeros(shape, np.float32),
         valid=np.zeros(shape, np.float32),
+        sampled=np.zeros(shape, np.float32),
         on_policy=np.zeros(shape, np.float32),
         imitated=np.zeros(shape, np.float32),
     )
@@ -83,7 +87,20 @@ def _fill(batch: Batch, column: int, episode: Episode, *, oldest: int) -> None:
     if n and not truncated:
         batch.ongoing[n - 1, column] = 0.0
     batch.valid[:n, column] = 1.0
+    batch.sampled[:n, column] = episode.sampled[:n]
     batch.on_policy[:n, column] = episode.sampled[:n] & (episode.versions[:n] >= oldest)
     batch.imitated[:n, column] = ~episode.sampled[:n]
     if episode.legal is not None:
         batch.legal[:n, column] = episode.legal[:n]
+
+
+def version_lags(episodes: Iterable[Episode], version: int) -> dict[str, int]:
+    """How many decisions were made how many versions ago, in widening steps."""
+    counts: Counter[str] = Counter()
+    for episode in episodes:
+        lags, times = np.unique(version - episode.versions[episode.sampled], return_counts=True)
+        for lag, count in zip(lags, times, strict=True):
+            low = 1 << max(int(lag), 0).bit_length() >> 1
+            name = str(low) if low <= 1 else f"{low}-{2 * low - 1}"
+            counts[name] += int(count)
+    return dict(counts)

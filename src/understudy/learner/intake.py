@@ -1,12 +1,14 @@
 """The intake: which episodes are learned from next, and where all the others go.
 
 Good, new and fresh ones are learned from. Whatever a version names is archived, copies and damaged
-files are quarantined, poison is hunted, and what is too old leaves without being learned from.
+files are quarantined, poison is hunted, and what is too old leaves without being learned from. A
+file that cannot be read just now is tried again later, and nobody waits for it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 
 from understudy.core.errors import FileFormatError
 from understudy.experience.episode import Episode
@@ -15,6 +17,9 @@ from understudy.learner.suspects import Suspects
 from understudy.registry.run_folder import RunFolder
 from understudy.telemetry import events
 from understudy.telemetry.journal import Journal
+
+_READ_TRIES = 5
+_READ_AGAIN_S = 5.0
 
 
 class Intake:
@@ -25,6 +30,12 @@ class Intake:
         self._config = folder.config.learner
         self._journal = journal
         self._ingested: dict[str, str] = {}
+        self._backlog: dict[str, None] = {}
+        """Names known to wait, oldest first: what is finished later has a later name."""
+        self._unread: dict[str, tuple[int, float]] = {}
+        """How often reading a file has failed, and when to try again."""
+        self._odd: dict[str, str] = {}
+        """What files were called before the spool renamed them."""
         self.spool = Spool(folder.root, folder.spec, folder.clock)
         self.suspects = Suspects(folder.root / "suspects.json")
         self.uncommitted: dict[str, str] = {}
@@ -45,25 +56,40 @@ class Intake:
     def drop_uncommitted(self) -> None:
         """What was learned since the last commit is forgotten, and will be learned from again."""
         self.uncommitted = {}
+        self._backlog = {}
 
     def waiting(self) -> list[str]:
         """Names in the buffer that were not learned from yet, oldest first."""
+        for name, odd in self.spool.adopt().items():
+            self._odd[name] = odd
+            self._problem(f"{odd} is no name for a file of the buffer: it is now {name}")
         taken = set(self.uncommitted.values())
         return [name for name in self.spool.pending() if name not in taken]
 
+    def look(self, enough: int) -> int:
+        """How many can be learned from now; lists the buffer only if fewer than `enough` are known.
+
+        With a long queue, listing all of it for every batch would take longer than training.
+        """
+        if len(self._backlog) < enough:
+            now = self._folder.clock.monotonic()
+            ready = (name for name in self.waiting() if self._unread.get(name, (0, now))[1] <= now)
+            self._backlog = dict.fromkeys(ready)
+        return len(self._backlog)
+
     def next_names(self, most: int) -> Sequence[str]:
-        """What to learn from next: suspects alone, else whatever has waited longest."""
+        """What to learn from next, of what `look` saw: suspects alone, else the oldest."""
         while (group := self.suspects.next_group()) is not None:
-            waiting = set(self.waiting())
             poison = self.suspects.poison()
-            gone = [name for name in group.names if name not in waiting]
-            if poison in waiting:
+            gone = [name for name in group.names if name not in self._backlog]
+            if poison in self._backlog:
+                self._take([poison])
                 self._quarantine(poison, "poison: training on it fails, alone and again")
             elif not gone:
-                return group.names
+                return self._take(group.names)
             for name in gone:
                 self.suspects.forget(name)
-        return self.waiting()[:most]
+        return self._take(list(islice(self._backlog, most)))
 
     def load(self, names: Sequence[str]) -> dict[str, Episode]:
         """Good, new and fresh episodes by name; the others go where they belong."""
@@ -78,7 +104,7 @@ class Intake:
             except FileNotFoundError:
                 continue  # somebody removed it by hand
             except OSError as error:
-                self._quarantine(name, f"cannot be read: {error.strerror or error}")
+                self._could_not_read(name, f"cannot be read: {error.strerror or error}")
                 continue
             key = episode.meta.id
             known = self.uncommitted.get(key) or self._ingested.get(key)
@@ -97,10 +123,24 @@ class Intake:
             self._journal.write(events.EpisodesArchived(count=too_old, too_old=too_old))
         return loaded
 
+    def _take(self, names: Sequence[str]) -> Sequence[str]:
+        for name in names:
+            del self._backlog[name]
+        return names
+
+    def _could_not_read(self, name: str, reason: str) -> None:
+        """Too many open files, or a virus scanner at work: that is no fault of the match."""
+        failures = self._unread.get(name, (0, 0.0))[0] + 1
+        self._unread[name] = failures, self._folder.clock.monotonic() + _READ_AGAIN_S
+        if failures >= _READ_TRIES:
+            self._quarantine(name, reason)
+        elif failures == 1:
+            self._problem(f"{name} {reason}; it is tried again")
+
     def _too_old(self, episode: Episode) -> bool:
-        """Imports never are: nothing in them was sampled, so no policy has moved away from it."""
+        """Only what a policy sampled goes stale: the policy has moved away from it since."""
         age_s = self._folder.clock.time() - episode.meta.finished_at
-        return age_s > self._config.max_age_s and not episode.meta.imported_from
+        return age_s > self._config.max_age_s and bool(episode.sampled.any())
 
     def _archive(self, names: Sequence[str]) -> None:
         for name in names:
@@ -109,6 +149,11 @@ class Intake:
             self._journal.write(events.EpisodesArchived(count=len(names)))
 
     def _quarantine(self, name: str, reason: str) -> None:
+        if name in self._odd:
+            reason = f"{reason} (the file was called {self._odd[name]})"
         self.spool.quarantine(name, reason)
         self.suspects.forget(name)
         self._journal.write(events.EpisodeQuarantined(name=name, reason=reason))
+
+    def _problem(self, message: str) -> None:
+        self._journal.write(events.Problem(where="spool", message=message))

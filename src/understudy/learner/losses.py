@@ -45,6 +45,7 @@ class Losses(NamedTuple):
     value: Array
     entropy: Array
     clip_share: Array
+    """how many decisions the clip silenced, over `share`"""
     ratio: Array
 
 
@@ -73,7 +74,7 @@ def losses(config: LearnerConfig, terms: Terms, *, share: Array) -> Losses:
         policy=policy_loss + config.imitation_weight * imitation_loss,
         value=value_loss,
         entropy=entropy,
-        clip_share=(clipped * terms.on_policy).sum() / count,
+        clip_share=(clipped * terms.on_policy).sum() / share,
         # Nothing was sampled: nothing differs from the behaviour.
         ratio=jnp.where(
             terms.on_policy.any(), (ratio * terms.on_policy).sum() / count, jnp.float32(1.0)

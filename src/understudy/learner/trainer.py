@@ -18,9 +18,8 @@ from understudy.learner.batch import assemble
 from understudy.learner.statistics import Statistics
 from understudy.learner.update import Frozen, Report, State, optimiser, update
 from understudy.policy import weights as weight_files
-from understudy.policy.legacy import renormalised
 from understudy.policy.spec import PolicySpec
-from understudy.policy.weights import Weights
+from understudy.policy.weights import Weights, renormalised
 from understudy.registry.versions import LEARNER, WEIGHTS
 
 _RATE_STEP = 1.5
@@ -153,10 +152,12 @@ class Trainer:
             for name, value in self._state.params.items()
         }
         mean, obs_scale = seen.obs_mean.astype(np.float32), seen.obs_scale()
-        if self._inherited and seen.fitted_at == 0.0 and "trunk.0.w" in params:
-            # An old model knows raw features: its first normaliser must not change what it does.
+        if self._inherited or seen.fitted_at > 0.0:
+            # What was learned under the old normaliser must not change by the new one. A policy
+            # that has learned nothing yet is left to see its features in the new light.
             before = (np.asarray(self._weights.obs_mean), np.asarray(self._weights.obs_scale))
-            params = renormalised(params, before=before, after=(mean, obs_scale))
+            layers = self._spec.network.input_layers
+            params = renormalised(params, layers, before=before, after=(mean, obs_scale))
         self._state = self._state._replace(params=jax.tree.map(jnp.asarray, params))
         self._weights = Weights(self._weights.params, mean, obs_scale, scale)
         self._statistics = Statistics(

@@ -105,13 +105,21 @@ def update(
     after = distributions.log_probs(JAX, spec.actions.parts, after_logits, batch.legal)
     moved = distributions.divergence(JAX, log_p, after)
     report = Report(
-        losses=Losses(*(part.mean() for part in details)),
+        losses=_over_minibatches(details, batch),
         kl=(moved * batch.valid).sum() / jnp.maximum(batch.valid.sum(), 1.0),
         explained_variance=explained,
         first_ratio=details.ratio[0],
         gradient_norm=norms.mean(),
     )
     return State(params, moments, key), report
+
+
+def _over_minibatches(details: Losses, batch: Batch) -> Losses:
+    """Means over the minibatches, some of which may be empty; the clipped share is of those
+    decisions that can be clipped."""
+    means = Losses(*(part.mean() for part in details))
+    fraction = batch.on_policy.sum() / jnp.maximum(batch.valid.sum(), 1.0)
+    return means._replace(clip_share=means.clip_share / jnp.maximum(fraction, 1e-6))
 
 
 def _one_row(array: Array) -> Array:
@@ -130,7 +138,11 @@ def _deal(key: Array, filled: Array, hands: int) -> Array:
 
 
 def _loss(
-    spec: PolicySpec, config: LearnerConfig, params: Params, part: Tree, share: Array
+    spec: PolicySpec,
+    config: LearnerConfig,
+    params: Params,
+    part: Tree,
+    share: Array,
 ) -> tuple[Array, Losses]:
     batch, towards = part
     logits, values, _ = _forward(spec, params, batch)
@@ -172,7 +184,7 @@ def _targets(
     # last row is always such a row: dropping its transition loses nothing.
     rewards = jnp.where(batch.valid > 0, batch.rewards, values)[:-1]
     discounts = (config.gamma * batch.ongoing)[:-1]
-    ratios = jnp.where(batch.on_policy > 0, jnp.exp(anchor - batch.log_probs), 1.0)
+    ratios = jnp.where(batch.sampled > 0, jnp.exp(anchor - batch.log_probs), 1.0)
     if config.algorithm == "reinforce":
         targets = discounted_returns(rewards=rewards, discounts=discounts, bootstrap=values[-1])
         advantages = targets - values[:-1]

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import math
-import sys
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -22,23 +20,19 @@ from understudy.core import files
 from understudy.core.arrays import NDArray, read_npz
 from understudy.core.clock import SystemClock
 from understudy.core.config import Config, with_values
-from understudy.core.errors import Fenced, FileFormatError, InputError, RunFolderError
-from understudy.core.ops import NUMPY
+from understudy.core.errors import Fenced, FileFormatError, RunFolderError
 from understudy.experience import legacy as old_files
-from understudy.experience.episode import Episode, Outcome
+from understudy.experience.episode import Episode
 from understudy.experience.spool import Spool
 from understudy.live.bot import RESULT_REWARDS, Understudy
-from understudy.live.match import Match
-from understudy.policy import distributions
+from understudy.live.seat import Play, Seat
 from understudy.policy import legacy as old_models
-from understudy.policy.policy import Policy
 from understudy.policy.spec import PolicySpec
-from understudy.policy.weights import normalise
 from understudy.registry.legacy import begin_with
 from understudy.registry.run_folder import RunFolder
 from understudy.telemetry import events
 from understudy.telemetry.journal import Journal
-from understudy.telemetry.text import say
+from understudy.telemetry.text import complain
 
 _COUNTERS = "rl_agent.json"
 _BASELINE_DECAY = 0.95
@@ -56,75 +50,6 @@ class Counted(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     epsilon: float = 0.0
     recent: list[float] = []
     """Mean reward a decision of the last ten matches."""
-
-
-class Play:
-    """One match as an agent of the old API lives it; it begins with the first decision."""
-
-    def __init__(self, mind: Understudy) -> None:
-        self._mind = mind
-        self._match: Match | None = None
-        self._states: list[NDArray] = []
-        self._actions: list[int] = []
-        self.rewards: list[float] = []
-
-    def explore(self, state: Sequence[float] | NDArray) -> tuple[int, float]:
-        """Draw an action: its number and its probability. It is learned from."""
-        if self._match is None:
-            self._match = self._mind.match(api="rl_agent")
-        number = self._number(self._match.decide(state))
-        self._states.append(np.array(state, np.float32))
-        self._actions.append(number)
-        self.rewards.append(0.0)
-        return number, self._match.last.probability or 0.0
-
-    def exploit(self, state: Sequence[float] | NDArray) -> tuple[int, float]:
-        """The likeliest action and its probability. It is not learned from."""
-        seen = np.asarray(state, np.float32)
-        expected = (len(self._mind.spec.features),)
-        if seen.shape != expected or not np.isfinite(seen).all():
-            raise InputError(f"state: expected {expected[0]} finite numbers, got {state!r}")
-        policy = self._mind.policy
-        choice = policy.act(seen[None], policy.begin())
-        return int(choice.actions[0, 0]), math.exp(choice.log_probs[0])
-
-    def reward(self, amount: float) -> None:
-        """Add to the last decision that is learned from, if there is one."""
-        if self._match is not None:
-            self._match.reward(amount)
-            self.rewards[-1] += float(amount)
-
-    def finish(self, outcome: Outcome) -> None:
-        """The match is over, and kept when this returns."""
-        if self._match is not None and self._match.outcome is None:
-            self._match.finish(outcome)
-
-    def arrays(self) -> dict[str, NDArray]:
-        """states [T, F], actions [T], rewards [T], as old experience files have them."""
-        return {
-            "states": np.array(self._states, np.float32),
-            "actions": np.array(self._actions, np.int64),
-            "rewards": np.array(self.rewards, np.float32),
-        }
-
-    def exploration(self) -> float:
-        """How often the policy does something else than its favourite in these states."""
-        return 1.0 - float(_favourites(self._mind.policy, np.array(self._states)).mean())
-
-    def _number(self, label: str) -> int:
-        return self._mind.spec.actions.names.index(label)  # type: ignore[union-attr]
-
-
-class Seat:
-    """Where an agent plays: its present match and the one before."""
-
-    def __init__(self, mind: Understudy) -> None:
-        self.play = Play(mind)
-        self.finished = self.play
-
-    def next(self, mind: Understudy) -> None:
-        """The present match is over."""
-        self.finished, self.play = self.play, Play(mind)
 
 
 class Shared:
@@ -149,7 +74,7 @@ class Shared:
         """An agent goes; a match that it did not finish is kept as aborted."""
         with contextlib.suppress(ValueError):
             self._seats.remove(seat)
-        seat.play.finish(Outcome.ABORTED)
+        seat.play.leave()
 
     def close(self, *, whoever_plays: bool) -> None:
         """Stop the learner, unless somebody else plays here."""
@@ -239,11 +164,6 @@ def shared(
         return _open[root]
 
 
-def complain(text: str) -> None:
-    """On stderr, where no console can crash on it."""
-    say(f"understudy: {text}", file=sys.stderr)
-
-
 @atexit.register
 def _close_all() -> None:
     for one in tuple(_open.values()):
@@ -289,16 +209,6 @@ def _counted(folder: RunFolder, model: old_models.OldModel | None) -> Counted:
         return counted
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise RunFolderError(f"{path}: {error}; remove it to count from 0 again") from error
-
-
-def _favourites(policy: Policy, states: NDArray) -> NDArray:
-    """The probability [T] of the likeliest action in states [T, F]."""
-    weights, network = policy.weights, policy.spec.network
-    obs = normalise(NUMPY, weights, states)
-    logits, _, _ = network.step(NUMPY, weights.params, obs, policy.begin(len(states)))
-    log_probs = distributions.log_probs(NUMPY, policy.spec.actions.parts, logits, None)
-    likeliest: NDArray = np.exp(log_probs.max(-1))
-    return likeliest
 
 
 def _returns(rewards: Sequence[float], gamma: float) -> list[float]:

@@ -17,15 +17,13 @@ picked up while the game runs. Whatever happens to the learner, the game goes on
 
 from __future__ import annotations
 
-import importlib.util
 import os
-import sys
 import threading
-import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, Protocol, Self
+from typing import Literal, Self
+from uuid import uuid4
 
 import numpy as np
 
@@ -35,7 +33,9 @@ from understudy.core.errors import ConfigError, InputError, RunFolderError, near
 from understudy.core.spaces import ActionSpace
 from understudy.experience.episode import Meta
 from understudy.experience.spool import Spool
+from understudy.live import beside
 from understudy.live.actions import Codec
+from understudy.live.beside import Learner
 from understudy.live.console import Console
 from understudy.live.declared import checked_rewards, checked_tags, kept_network, spec_of
 from understudy.live.match import Match
@@ -47,29 +47,14 @@ from understudy.live.watcher import Watcher
 from understudy.policy.policy import Policy, untrained
 from understudy.policy.spec import AnyNetwork
 from understudy.registry.run_folder import RunFolder
-from understudy.supervise.process import LearnerProcess
-from understudy.supervise.thread import LearnerThread
 from understudy.telemetry import events
-from understudy.telemetry.journal import Journal, Reader
-from understudy.telemetry.text import say
+from understudy.telemetry.journal import Journal
+from understudy.telemetry.text import complain
 
 MODES = ("shadow", "learn")
 LEARNERS = ("process", "thread", "off")
 RESULT_REWARDS: Mapping[str, float] = {"victory": 10.0, "defeat": -5.0, "tie": 0.0, "aborted": 0.0}
 """What `finish` adds to the last decision, unless told otherwise."""
-
-LEARNER_NEEDS = ("jax", "optax", "filelock", "typer")
-INSTALL_LINE = 'pip install "understudy[learn]"'
-
-
-class Learner(Protocol):
-    """Whatever learns beside a bot."""
-
-    def wake(self) -> None:
-        """A match is finished: look at the spool."""
-
-    def stop(self, timeout_s: float) -> bool:
-        """Learn from what is pending, then end; False if time ran out."""
 
 
 class Understudy:
@@ -126,7 +111,8 @@ class Understudy:
         self.matches = 0
         self._clock = folder.clock
         self._rng = _rng(seed, folder.journal)
-        self._seeded = seed is not None
+        # Lockstep repeats bit for bit, ids too. Equal ids of two bots would be taken for copies.
+        self._seeded_ids = seed is not None and not isinstance(learner, str)
         self._result_rewards = checked_rewards(result_rewards, RESULT_REWARDS)
         self._codec = Codec(self.spec.actions)
         self._journal = Journal(folder.journal, "bot", folder.clock)
@@ -135,8 +121,13 @@ class Understudy:
         self._lock = threading.Lock()
         self._closed = False
         self._policy = untrained(self.spec, folder.config.learner.seed)
+        self._console = Console(folder.root, folder.config.report, folder.clock)
         self._watcher = Watcher(
-            folder, adopt=self._adopt, problem=self._problem, playing=self._policy.version
+            folder,
+            adopt=self._adopt,
+            problem=self._problem,
+            tick=self._console.tick,
+            playing=self._policy.version,
         )
         self._watcher.look()
         self._journal.write(
@@ -147,8 +138,7 @@ class Understudy:
                 version=self._policy.version,
             )
         )
-        self._learner = self._start(learner) if isinstance(learner, str) else learner
-        self._console = Console(folder.root, folder.config.report, folder.clock)
+        self._learner = beside.start(learner, folder, self._journal, self._problem)
         self._restore_signal = unwind_on_sigterm()
         if isinstance(learner, str):
             self._watcher.start()
@@ -220,21 +210,24 @@ class Understudy:
     def _keep(self, match: Match, recorder: Recorder, agreed: int) -> bool:
         """Make a finished match durable; a full disk is said and retried, and the game goes on."""
         assert match.outcome is not None
-        with self._lock:
-            self.matches += 1
-            matches = self.matches
         decisions = recorder.length
         if decisions == 0:
             return True
-        recorder.rewards[decisions - 1] += self._result_rewards[match.outcome]
+        # A signal may end this anywhere before `kept`, and then it is done once more: with the same
+        # id, so that nobody learns from the match twice.
+        match.id = match.id or (self._rng.bytes(16) if self._seeded_ids else uuid4().bytes).hex()
         meta = Meta(
-            id=self._new_id(),
+            id=match.id,
             outcome=match.outcome,
             finished_at=self._clock.time(),
             tags=match.tags,
         )
-        episode = recorder.episode(meta)
+        episode = recorder.episode(meta, result=self._result_rewards[match.outcome])
         saved = self._outbox.put(episode)
+        match.kept = True
+        with self._lock:
+            self.matches += 1
+            matches = self.matches
         took = np.percentile(recorder.took_ns[:decisions], (50, 99)) / 1e3
         self._journal.write(
             events.MatchFinished(
@@ -254,41 +247,14 @@ class Understudy:
         still = self._still.add(episode.observations)
         if still is not None:
             self._journal.write(events.ConstantFeatures(names=still, decisions=self._still.seen))
-        if self._learner is not None:
-            if saved:
-                self._learner.wake()
-            self._console.match_finished(matches)
+        if self._learner is not None and saved:
+            self._learner.wake()
+        self._console.match_finished(matches)
         return saved
-
-    def _new_id(self) -> str:
-        if self._seeded:  # a run that must repeat bit for bit needs ids that do
-            return self._rng.bytes(16).hex()
-        return uuid.uuid4().hex
 
     def _adopt(self, policy: Policy) -> None:
         previous, self._policy = self._policy.version, policy
         self._journal.write(events.VersionAdopted(version=policy.version, previous=previous))
-
-    def _start(self, learner: str) -> Learner | None:
-        if learner == "off":
-            return None
-        missing = [name for name in LEARNER_NEEDS if importlib.util.find_spec(name) is None]
-        if missing:
-            _say(f"understudy: recording only; to learn as well: {INSTALL_LINE}")
-            message = f"no learner: {', '.join(missing)} not installed"
-            self._journal.write(events.Problem(where="bot", message=message))
-            return None
-        if learner == "thread":
-            return LearnerThread(self.folder.root, failed=self._learner_failed)
-        return LearnerProcess(self.folder.root, died=self._learner_died)
-
-    def _learner_died(self, code: int, restart_in_s: float | None) -> None:
-        self._journal.write(events.LearnerDied(code=code, restart_in_s=restart_in_s))
-        if restart_in_s is None:
-            _say("understudy: another learner works on this run folder; this bot plays and records")
-
-    def _learner_failed(self, error: BaseException) -> None:
-        self._problem(f"the learner ended, this bot plays on and records: {error}")
 
     def _stop_learner(self) -> None:
         if self._learner is None:
@@ -297,10 +263,10 @@ class Understudy:
             self._problem("the learner did not stop in time; nothing is lost")
         left = self._outbox.pending()
         if left:
-            _say(f"understudy: {left} matches wait in the buffer; the next learner takes them")
+            complain(f"{left} matches wait in the buffer; the next learner takes them")
 
     def _problem(self, message: str) -> None:
-        _say(f"understudy: {message}")
+        complain(message)
         self._journal.write(events.Problem(where="bot", message=message))
 
 
@@ -308,9 +274,5 @@ def _rng(seed: int | None, journal: Path) -> np.random.Generator:
     """Another stream each time a run is opened: a match must not get the id of an earlier one."""
     if seed is None:
         return np.random.default_rng()
-    opened = sum(isinstance(entry.e, events.BotStarted) for entry in Reader(journal).new())
+    opened = len(list(journal.glob("bot-*.jsonl")))
     return np.random.default_rng([seed, opened])
-
-
-def _say(text: str) -> None:
-    say(text, file=sys.stderr)

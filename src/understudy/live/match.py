@@ -65,6 +65,9 @@ class Match:
         self._agreed = 0
         self.began = mind.folder.clock.monotonic()
         self.outcome: Outcome | None = None
+        self.id = ""
+        """Of its episode; given when the match is over."""
+        self.kept = False
 
     def decide(
         self,
@@ -131,7 +134,10 @@ class Match:
         self._recorder.rewards[row] = total
 
     def finish(self, outcome: str) -> bool:
-        """The match is over: victory, defeat, tie or aborted. True: the episode is on disk."""
+        """The match is over: victory, defeat, tie or aborted. True: the episode is on disk.
+
+        A match without a decision is neither kept nor counted.
+        """
         if self.outcome is not None:
             raise InputError(f"finish: this match is finished already ({self.outcome})")
         try:
@@ -143,6 +149,13 @@ class Match:
                 f"{nearest(str(outcome), known)}"
             ) from error
         return self._mind._keep(self, self._recorder, self._agreed)
+
+    def leave(self) -> None:
+        """Keep the match: as aborted, unless `finish` was called (and a signal may have cut in)."""
+        if self.outcome is None:
+            self.finish(Outcome.ABORTED)
+        elif not self.kept:
+            self._mind._keep(self, self._recorder, self._agreed)
 
     @property
     def decisions(self) -> int:
@@ -173,8 +186,7 @@ class Match:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self.outcome is None:
-            self.finish(Outcome.ABORTED)
+        self.leave()
 
     def _observe(self, features: Sequence[float] | NDArray, row: int) -> None:
         names = self._mind.spec.features

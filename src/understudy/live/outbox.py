@@ -12,7 +12,7 @@ _MOST = 1000
 
 
 class Outbox:
-    """Matches may finish in several threads; each episode is put exactly once."""
+    """Matches may finish in several threads; each episode waits at most once."""
 
     def __init__(self, spool: Spool, problem: Callable[[str], None]) -> None:
         self._spool = spool
@@ -31,7 +31,8 @@ class Outbox:
     def put(self, episode: Episode) -> bool:
         """True: the episode is on disk, and so is everything before it."""
         with self._lock:
-            self._waiting.append(episode)
+            if episode.meta.id not in {one.meta.id for one in self._waiting}:
+                self._waiting.append(episode)
         return self.flush()
 
     def flush(self) -> bool:

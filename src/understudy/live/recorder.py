@@ -40,16 +40,18 @@ class Recorder:
         if self.length == self.rows:
             self._grow()
 
-    def episode(self, meta: Meta) -> Episode:
-        """Everything recorded so far."""
+    def episode(self, meta: Meta, *, result: float) -> Episode:
+        """Everything recorded so far, and the reward of the result on the last decision."""
         n = self.length
+        rewards = self.rewards[:n].copy()  # asked once more, the result still counts once
+        rewards[-1] += result
         return Episode(
             meta=meta,
             observations=self.observations[:n],
             actions=self.actions[:n],
             log_probs=self.log_probs[:n],
             values=self.values[:n],
-            rewards=self.rewards[:n],
+            rewards=rewards,
             sampled=self.sampled[:n],
             versions=self.versions[:n],
             legal=None if self.legal is None else self.legal[:n],

@@ -28,9 +28,10 @@ from understudy.core.config import Config
 from understudy.core.errors import UnderstudyError
 from understudy.experience import legacy as old_files
 from understudy.experience.episode import Outcome
-from understudy.live.agents import complain, shared
+from understudy.live.agents import shared
 from understudy.policy import legacy as old_models
 from understudy.policy.legacy import OldModel
+from understudy.telemetry.text import complain
 
 DEFAULT_MODEL = "local_training/models/rl_agent_model.npz"
 

@@ -19,7 +19,7 @@ LOOK_EVERY_S = 0.05
 
 
 class Watcher:
-    """Follows the champion pointer of a run folder."""
+    """Follows the champion pointer of a run folder; calls `tick` every time it has looked."""
 
     def __init__(
         self,
@@ -27,11 +27,13 @@ class Watcher:
         *,
         adopt: Callable[[Policy], None],
         problem: Callable[[str], None],
+        tick: Callable[[], None],
         playing: int,
     ) -> None:
         self._folder = folder
         self._adopt = adopt
         self._problem = problem
+        self._tick = tick
         self._playing = playing
         self._complained = ""
         self._stop = threading.Event()
@@ -70,3 +72,4 @@ class Watcher:
     def _follow(self) -> None:
         while not self._stop.wait(LOOK_EVERY_S):
             self.look()
+            self._tick()

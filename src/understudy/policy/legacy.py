@@ -19,7 +19,7 @@ from understudy.core.spaces import Discrete
 from understudy.policy.layers import Params
 from understudy.policy.mlp import Mlp
 from understudy.policy.spec import PolicySpec
-from understudy.policy.weights import Weights
+from understudy.policy.weights import Weights, renormalised
 
 FEATURES = (
     "minerals", "vespene", "supply_used", "supply_cap", "workers", "units", "enemy_units",
@@ -62,7 +62,7 @@ def decode(arrays: Mapping[str, NDArray], spec: PolicySpec, *, what: str) -> Old
             f"{what}: an old model fits a network of widths {WIDTHS}, this run has {network}"
         )
     sizes = (len(spec.features), *WIDTHS, spec.actions.options)
-    params: Params = {}
+    params: Params = dict(network.init(np.random.default_rng(0), sizes[0], sizes[-1]))
     for index, layer in enumerate(_LAYERS):
         inputs, outputs = sizes[index], sizes[index + 1]
         params[f"{layer}.w"] = _array(arrays, f"W{index + 1}", (inputs, outputs), what)
@@ -84,6 +84,7 @@ def encode(model: OldModel) -> bytes:
     inputs = len(weights.obs_mean)
     params = renormalised(
         weights.params,
+        _LAYERS[:1],
         before=(weights.obs_mean, weights.obs_scale),
         after=(np.zeros(inputs, np.float32), np.ones(inputs, np.float32)),
     )
@@ -99,25 +100,6 @@ def encode(model: OldModel) -> bytes:
 def identify(model: OldModel) -> str:
     """The id of a model: the same numbers, under whatever name, are the same model."""
     return f"model-{hashlib.sha256(encode(model)).hexdigest()[:32]}"
-
-
-def renormalised(
-    params: Params, *, before: tuple[NDArray, NDArray], after: tuple[NDArray, NDArray]
-) -> Params:
-    """Parameters of an `Mlp` that say under one normaliser what they said under another.
-
-    before and after are (mean [F], scale [F]); nothing but the first layer changes.
-    """
-    (mean, scale), (new_mean, new_scale) = (
-        (np.asarray(m, np.float64), np.asarray(s, np.float64)) for m, s in (before, after)
-    )
-    weight = np.asarray(params["trunk.0.w"], np.float64)
-    bias = np.asarray(params["trunk.0.b"], np.float64)
-    return {
-        **params,
-        "trunk.0.w": ((scale / new_scale)[:, None] * weight).astype(np.float32),
-        "trunk.0.b": (bias + ((new_mean - mean) * scale) @ weight).astype(np.float32),
-    }
 
 
 def _array(arrays: Mapping[str, NDArray], name: str, shape: tuple[int, ...], what: str) -> NDArray:

@@ -18,6 +18,10 @@ from understudy.policy.layers import Params
 class Network(Protocol):
     """Hyper-parameters that know how to run."""
 
+    @property
+    def input_layers(self) -> tuple[str, ...]:
+        """Names of the linear layers that read the observation."""
+
     def init(self, rng: np.random.Generator, inputs: int, outputs: int) -> dict[str, NDArray]:
         """Fresh parameters for this many features and action options."""
 

@@ -71,6 +71,11 @@ class Transformer(msgspec.Struct, frozen=True, tag="transformer", forbid_unknown
                 f"network.width: expected a multiple of heads ({self.heads}), got {self.width}"
             )
 
+    @property
+    def input_layers(self) -> tuple[str, ...]:
+        """The embedding."""
+        return ("embed",)
+
     def init(self, rng: np.random.Generator, inputs: int, outputs: int) -> dict[str, NDArray]:
         """Small policy weights, so that a fresh policy explores evenly."""
         width = self.width

@@ -51,6 +51,29 @@ def normalise(ops: Ops, weights: Weights, obs: Array) -> Array:
     return xp.maximum(xp.minimum(scaled, _LIMIT), _LEAST)
 
 
+def renormalised(
+    params: Params,
+    layers: tuple[str, ...],
+    *,
+    before: tuple[NDArray, NDArray],
+    after: tuple[NDArray, NDArray],
+) -> Params:
+    """Parameters that say under one normaliser what they said under another (up to its clip).
+
+    `layers` are those that read the observation; before and after are (mean [F], scale [F]).
+    """
+    (mean, scale), (new_mean, new_scale) = (
+        (np.asarray(m, np.float64), np.asarray(s, np.float64)) for m, s in (before, after)
+    )
+    changed = dict(params)
+    for name in layers:
+        weight = np.asarray(params[f"{name}.w"], np.float64)
+        shift = ((new_mean - mean) * scale) @ weight
+        changed[f"{name}.w"] = ((scale / new_scale)[:, None] * weight).astype(np.float32)
+        changed[f"{name}.b"] = (np.asarray(params[f"{name}.b"]) + shift).astype(np.float32)
+    return changed
+
+
 def encode(weights: Weights) -> bytes:
     """As `.npz`."""
     extra = (weights.obs_mean, weights.obs_scale, weights.value_scale)

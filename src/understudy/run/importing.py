@@ -13,8 +13,6 @@ from understudy.core.arrays import NDArray, from_npz, read_bytes
 from understudy.core.clock import Clock
 from understudy.core.errors import (
     FileFormatError,
-    LearnerBusy,
-    MissingDependency,
     RunFolderError,
     UnderstudyError,
 )
@@ -27,7 +25,7 @@ from understudy.policy.legacy import OldModel
 from understudy.policy.spec import PolicySpec
 from understudy.registry.legacy import begin_with
 from understudy.registry.run_folder import RunFolder
-from understudy.run.learner import LOCK
+from understudy.run.lock import learner_lock
 from understudy.telemetry import events
 from understudy.telemetry.journal import Journal
 
@@ -191,19 +189,8 @@ class _Door:
 
 def _commit(folder: RunFolder, model: OldModel) -> None:
     """Under the learner's lock: a version that appears while it works would fence it off."""
-    try:
-        import filelock
-    except ImportError as error:
-        raise MissingDependency(
-            'importing a model needs filelock: pip install "understudy[learn]"'
-        ) from error
-    try:
-        with filelock.FileLock(folder.root / LOCK, timeout=0):
-            begin_with(folder, model, Journal(folder.journal, "import", folder.clock))
-    except filelock.Timeout as error:
-        raise LearnerBusy(
-            f"a learner works on {folder.root}; stop it (and its bot), then import the model"
-        ) from error
+    with learner_lock(folder.root):
+        begin_with(folder, model, Journal(folder.journal, "import", folder.clock))
 
 
 def _spec(run: Path, clock: Clock) -> PolicySpec:

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from understudy.core.clock import SystemClock
-from understudy.core.errors import LearnerBusy, MissingDependency
 from understudy.registry.run_folder import RunFolder
+from understudy.run.lock import learner_lock, missing
 from understudy.telemetry import events
 from understudy.telemetry.journal import Entry, Journal, Reader
 from understudy.telemetry.text import plain, say
@@ -22,7 +22,6 @@ from understudy.telemetry.training_log import TrainingLog
 if TYPE_CHECKING:
     from understudy.learner.background import Background
 
-LOCK = "learner.lock"
 LOG = "background_training.log"
 _IDLE_AFTER_S = 5.0
 _LOOK_EVERY_S = 1.0
@@ -64,24 +63,13 @@ def work_until_stopped(
 
     `tell` hears every event, for whoever watches.
     """
-    try:
-        import filelock
-    except ImportError as error:
-        raise _missing(error) from error
     clock = SystemClock()
     folder = RunFolder.load(root, clock)
-    lock = filelock.FileLock(root / LOCK)
-    try:
-        lock.acquire(timeout=0)
-    except filelock.Timeout as error:
-        raise LearnerBusy(
-            f"{root}: another learner works on this run folder; one is enough"
-        ) from error
-    with lock:
+    with learner_lock(root):
         try:  # after the lock: JAX takes a second to load, being refused should not
             from understudy.learner.trainer import Trainer
         except ImportError as error:
-            raise _missing(error) from error
+            raise missing(error) from error
         from understudy.learner.background import Background
 
         log = TrainingLog(folder.logs / LOG, past=Reader(folder.journal).new())
@@ -115,10 +103,6 @@ def work_until_stopped(
                     wall_s=time.monotonic() - began,
                 )
             )
-
-
-def _missing(error: ImportError) -> MissingDependency:
-    return MissingDependency(f'the learner needs {error.name}: pip install "understudy[learn]"')
 
 
 def _loop(

@@ -5,10 +5,13 @@ The debugging tool, and what seeds in tests mean: play, learn, publish and adopt
 
 from __future__ import annotations
 
+import contextlib
+
 from understudy.learner.background import Background
 from understudy.learner.trainer import Trainer
 from understudy.live.bot import Understudy
 from understudy.registry.run_folder import RunFolder
+from understudy.run.lock import learner_lock
 from understudy.telemetry.journal import Journal
 
 
@@ -16,6 +19,8 @@ class LockstepLearner:
     """Learns inside `finish`, whenever a batch is full, and has the bot adopt at once."""
 
     def __init__(self, folder: RunFolder) -> None:
+        self._lock = contextlib.ExitStack()
+        self._lock.enter_context(learner_lock(folder.root))
         self._batch = folder.config.learner.batch_matches
         self._background = Background(
             folder,
@@ -30,8 +35,9 @@ class LockstepLearner:
             self._turn()
 
     def stop(self, timeout_s: float) -> bool:
-        """Learn from the rest."""
-        self._turn()
+        """Learn from the rest, and let the run folder go."""
+        with self._lock:
+            self._turn()
         return True
 
     def _turn(self) -> None:

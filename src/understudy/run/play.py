@@ -140,7 +140,7 @@ def play(session: Session, *, show: Callable[[Progress], None]) -> Summary:
     with Interrupts() as interrupts:
         mind = _open(session, game, spec)
         remember(session.run)
-        untrained = mind.policy
+        at_start = mind.policy
         judged: list[Tally] = []
         try:
             with mind:
@@ -150,7 +150,7 @@ def play(session: Session, *, show: Callable[[Progress], None]) -> Summary:
             mind.refresh()
             if session.evaluate and not interrupts.asked:
                 interrupts.gentle = False
-                judged = [frozen(session, one) for one in (untrained, mind.policy, None)]
+                judged = [frozen(session, one) for one in (at_start, mind.policy, None)]
                 _journal_evaluation(mind, session, judged[1])
         except KeyboardInterrupt:
             interrupts.asked = True

@@ -16,9 +16,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 REFUSED = 3
-"""Exit code of a learner that was refused or fenced off by another one: that one goes on."""
+"""Exit code of a learner that was refused or fenced off by another one: that one goes on.
+
+The other one may be the orphan of a bot that was killed, and gone in a moment: we look again."""
 
 _FIRST_WAIT_S = 0.5
+_FIRST_WAIT_REFUSED_S = 5.0
 _LONGEST_WAIT_S = 60.0
 _STEADY_AFTER_S = 30.0
 
@@ -37,7 +40,7 @@ class LearnerProcess:
         self,
         root: Path,
         *,
-        died: Callable[[int, float | None], None],
+        died: Callable[[int, float], None],
         command: Sequence[str] | None = None,
     ) -> None:
         learner = [sys.executable, "-m", "understudy", "learner", "--supervised", "--run"]
@@ -112,19 +115,19 @@ class LearnerProcess:
                 stdin.write(data)
 
     def _watching(self) -> None:
-        wait_s = _FIRST_WAIT_S
+        wait_s = 0.0
         while True:
             started = time.monotonic()
             code = self._process.wait()
             if self._stopping.is_set():
                 return
             if time.monotonic() - started > _STEADY_AFTER_S:
-                wait_s = _FIRST_WAIT_S
-            restart = None if code == REFUSED else wait_s
-            self._died(code, restart)
-            if restart is None or self._stopping.wait(restart):
+                wait_s = 0.0
+            first_s = _FIRST_WAIT_REFUSED_S if code == REFUSED else _FIRST_WAIT_S
+            wait_s = min(max(2.0 * wait_s, first_s), _LONGEST_WAIT_S)
+            self._died(code, wait_s)
+            if self._stopping.wait(wait_s):
                 return
-            wait_s = min(2.0 * wait_s, _LONGEST_WAIT_S)
             with self._lock:
                 if self._stopping.is_set():
                     return

@@ -6,8 +6,9 @@ off by a crash is skipped by readers, and nothing else is.
 
 from __future__ import annotations
 
+import json
 import os
-import sys
+import re
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,6 +18,9 @@ import msgspec
 from understudy.core import files
 from understudy.core.clock import Clock
 from understudy.telemetry.events import Event
+from understudy.telemetry.text import complain
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -46,13 +50,13 @@ class Journal:
         entry = Entry(t=self._clock.time(), by=self._by, e=event)
         with self._lock:
             try:
-                files.append(self._path, msgspec.json.encode(entry) + b"\n")
+                files.append(self._path, _encoded(entry))
                 if self._also is not None:
                     self._also(entry)
             except OSError as error:
                 if not self._complained:
                     self._complained = True
-                    print(f"understudy: cannot write the journal: {error}", file=sys.stderr)
+                    complain(f"cannot write the journal: {error}")
 
 
 class Reader:
@@ -67,6 +71,8 @@ class Reader:
         entries: list[Entry] = []
         for path in sorted(self._folder.glob("*.jsonl")):
             offset = self._offsets.get(path, 0)
+            if path.stat().st_size == offset:
+                continue
             with path.open("rb") as file:
                 file.seek(offset)
                 data = file.read()
@@ -74,6 +80,14 @@ class Reader:
             self._offsets[path] = offset + end
             entries += _decoded(data[:end])
         return sorted(entries, key=lambda entry: entry.t)
+
+
+def _encoded(entry: Entry) -> bytes:
+    try:
+        return msgspec.json.encode(entry) + b"\n"
+    except UnicodeEncodeError:  # a file name that is not UTF-8: its odd bytes are told as `\udc80`
+        text = json.dumps(msgspec.to_builtins(entry), ensure_ascii=False)
+        return _SURROGATE.sub(lambda odd: f"\\\\u{ord(odd[0]):04x}", text).encode() + b"\n"
 
 
 def _decoded(data: bytes) -> Iterator[Entry]:

@@ -56,6 +56,7 @@ def statistics(status: Status) -> str:
             _WIDE,
             f"Matches: {_results(status)}",
             f"Win Rate: {_win_rate(status)}",
+            f"Experience Files Recorded: {status.episodes.written}",
             f"Experience Files Processed: {status.files_processed}",
             f"Batch Training Runs: {status.batches_trained}",
             f"Total Training Samples: {status.total_samples}",

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import json
 import os
 import re
 import sys
 import unicodedata
 from datetime import datetime
 from typing import TextIO
+
+import msgspec
 
 _HIDDEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 """Unicode categories of what moves the cursor, turns the direction of text, or cannot be seen."""
@@ -52,6 +55,18 @@ def say(text: str, file: TextIO | None = None) -> None:
         if not _nobody_reads(error):
             raise
         _hush(stream)
+
+
+def say_json(value: object) -> None:
+    """Print plain data as one line of JSON, in ASCII: no console can make it anything else."""
+    say(json.dumps(msgspec.to_builtins(value)))
+
+
+def complain(text: str) -> None:
+    """Tell of trouble on stderr, and never raise."""
+    # The trouble may be a full disk that stderr is redirected to; the game goes on all the same.
+    with contextlib.suppress(OSError, ValueError):
+        say(f"understudy: {text}", file=sys.stderr)
 
 
 def duration(seconds: float) -> str:

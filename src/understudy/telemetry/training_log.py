@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -11,7 +10,7 @@ from understudy.telemetry.events import BatchTrained
 from understudy.telemetry.fold import StatusFold
 from understudy.telemetry.journal import Entry
 from understudy.telemetry.status import Folders
-from understudy.telemetry.text import say, stamp
+from understudy.telemetry.text import complain, stamp
 
 
 class TrainingLog:
@@ -50,7 +49,7 @@ class TrainingLog:
         except OSError as error:
             if not self._complained:
                 self._complained = True
-                say(f"understudy: cannot write the training log: {error}", sys.stderr)
+                complain(f"cannot write the training log: {error}")
 
 
 def block(t: float, batch: BatchTrained, *, total_files: int, total_batches: int) -> str:

@@ -1,0 +1,67 @@
+"""Writing never raises, reading takes what is new."""
+
+from __future__ import annotations
+
+import errno
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from understudy.core import files
+from understudy.telemetry import events as ev
+from understudy.telemetry.journal import Journal, Reader
+
+from .entries import FixedClock
+
+
+def problem(message: str) -> ev.Problem:
+    return ev.Problem(where="bot", message=message)
+
+
+def full(*args: object) -> Any:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_a_full_disk_is_said_once_and_never_raised(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    journal = Journal(tmp_path, "bot", FixedClock())
+    monkeypatch.setattr(files, "append", full)
+    journal.write(problem("a"))
+    journal.write(problem("b"))
+    assert capsys.readouterr().err.count("No space left") == 1
+    monkeypatch.setattr(sys.stderr, "write", full)
+    Journal(tmp_path, "other", FixedClock()).write(problem("c"))
+
+
+def test_any_text_can_be_told(tmp_path: Path) -> None:
+    """A file name that is not UTF-8 comes with lone surrogates in it."""
+    journal = Journal(tmp_path, "bot", FixedClock())
+    journal.write(problem('\udc80 and "\ud800" é'))
+    journal.write(problem("next"))
+    told = [entry.e for entry in Reader(tmp_path).new()]
+    assert told == [problem('\\udc80 and "\\ud800" é'), problem("next")]
+
+
+def test_a_reader_opens_only_what_has_grown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = (Journal(tmp_path, by, FixedClock()) for by in ("one", "other"))
+    one.write(problem("a"))
+    other.write(problem("b"))
+    reader = Reader(tmp_path)
+    assert len(reader.new()) == 2
+    opened: list[str] = []
+    really = Path.open
+
+    def noted(self: Path, *args: Any, **kwargs: Any) -> Any:
+        opened.append(self.name.partition("-")[0])
+        return really(self, *args, **kwargs)
+
+    monkeypatch.setattr(Path, "open", noted)
+    assert reader.new() == [] and opened == []
+    other.write(problem("c"))
+    assert [entry.e for entry in reader.new()] == [problem("c")]
+    assert opened == ["other"]
