@@ -168,9 +168,7 @@ class FallibleDisk(Disk):
                 elif node.now == node.synced:
                     found[path + name] = node.now
                 else:
-                    found[path + name] = (
-                        node.synced, node.now[: len(node.now) // 2], node.now
-                    )[content()]  # fmt: skip
+                    found[path + name] = (node.synced, _cut_short(node), node.now)[content()]
             return found
 
         return tree(self._top, "")
@@ -218,6 +216,12 @@ def quick_folder() -> Iterator[Path]:
     memory = Path("/dev/shm")
     with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as path:
         yield Path(path)
+
+
+def _cut_short(file: File) -> bytes:
+    """Half of what was not synced; what was appended to keeps what it had."""
+    kept = len(file.synced) if file.now.startswith(file.synced) else 0
+    return file.now[: (kept + len(file.now)) // 2]
 
 
 class UnsyncedDisk(Disk):
