@@ -83,4 +83,4 @@ def test_rewarded_action_becomes_likelier_and_punished_one_rarer(
     status = StatusReader(tmp_path / "run", SystemClock()).read()
     assert status.episodes.written == status.episodes.ingested == status.episodes.archived
     assert status.buffer_file_count == 0
-    assert status.versions == len(mind.folder.versions.numbers())
+    assert status.version == mind.folder.versions.head() == status.versions
