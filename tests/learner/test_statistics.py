@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from understudy.experience.episode import returns_of
 from understudy.learner import statistics
 
 
@@ -49,5 +50,5 @@ def test_the_normaliser_is_fitted_when_the_samples_have_doubled() -> None:
 
 
 def test_returns_of_one_episode() -> None:
-    returns = statistics.returns_of(np.array([1.0, 0.0, 4.0], np.float32), 0.5)
+    returns = returns_of(np.array([1.0, 0.0, 4.0], np.float32), 0.5)
     np.testing.assert_allclose(returns, [2.0, 2.0, 4.0])

@@ -7,6 +7,7 @@ sampled (the rules made it, or it was imported) has no behaviour log-probability
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -159,6 +160,16 @@ def check(episode: Episode, spec: PolicySpec, *, what: str) -> None:
         flat = episode.actions + starts
         if not np.take_along_axis(episode.legal, flat, axis=1).all():
             raise FileFormatError(f"{what}: an executed action is illegal under its own mask")
+
+
+def returns_of(rewards: Sequence[float] | NDArray, gamma: float) -> NDArray:
+    """Discounted returns [T] of one episode, without bootstrap."""
+    returns = np.empty(len(rewards))
+    later = 0.0
+    for index in range(len(rewards) - 1, -1, -1):
+        later = float(rewards[index]) + gamma * later
+        returns[index] = later
+    return returns
 
 
 def _decode_meta(raw: NDArray, what: str) -> Meta:

@@ -65,13 +65,3 @@ def absorb(old: Statistics, observations: NDArray, returns: NDArray) -> Statisti
         + np.square(delta) * (old.count * n / count),
         return_squares=old.return_squares + float(np.square(returns.astype(np.float64)).sum()),
     )
-
-
-def returns_of(rewards: NDArray, gamma: float) -> NDArray:
-    """Discounted returns [T] of one episode, without bootstrap."""
-    returns = np.empty(len(rewards))
-    later = 0.0
-    for index in range(len(rewards) - 1, -1, -1):
-        later = float(rewards[index]) + gamma * later
-        returns[index] = later
-    return returns

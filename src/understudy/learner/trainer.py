@@ -12,7 +12,7 @@ import numpy as np
 from understudy.core.arrays import NDArray, from_npz, to_npz
 from understudy.core.config import LearnerConfig
 from understudy.core.errors import FileFormatError, NotFinite
-from understudy.experience.episode import Episode
+from understudy.experience.episode import Episode, returns_of
 from understudy.learner import statistics
 from understudy.learner.batch import assemble
 from understudy.learner.statistics import Statistics
@@ -139,7 +139,7 @@ class Trainer:
             self._statistics = statistics.absorb(
                 self._statistics,
                 episode.observations,
-                statistics.returns_of(episode.rewards, self._config.gamma),
+                returns_of(episode.rewards, self._config.gamma),
             )
         seen = self._statistics
         if not episodes or not seen.due:

@@ -9,12 +9,11 @@ from __future__ import annotations
 import atexit
 import contextlib
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
 import msgspec
-import numpy as np
 
 from understudy.core import files
 from understudy.core.arrays import NDArray, read_npz
@@ -22,7 +21,7 @@ from understudy.core.clock import SystemClock
 from understudy.core.config import Config, with_values
 from understudy.core.errors import Fenced, FileFormatError, RunFolderError
 from understudy.experience import legacy as old_files
-from understudy.experience.episode import Episode
+from understudy.experience.episode import Episode, returns_of
 from understudy.experience.spool import Spool
 from understudy.live.bot import RESULT_REWARDS, Understudy
 from understudy.live.seat import Play, Seat
@@ -114,7 +113,7 @@ class Shared:
         counted.total_reward += sum(rewards)
         counted.recent = [*counted.recent, sum(rewards) / len(rewards)][-_RECENT:]
         counted.baseline += (1.0 - _BASELINE_DECAY) * (
-            float(np.mean(_returns(rewards, gamma))) - counted.baseline
+            float(returns_of(rewards, gamma).mean()) - counted.baseline
         )
         counted.epsilon = play.exploration()
         try:
@@ -209,11 +208,3 @@ def _counted(folder: RunFolder, model: old_models.OldModel | None) -> Counted:
         return counted
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise RunFolderError(f"{path}: {error}; remove it to count from 0 again") from error
-
-
-def _returns(rewards: Sequence[float], gamma: float) -> list[float]:
-    returns, later = [], 0.0
-    for reward in reversed(rewards):
-        later = reward + gamma * later
-        returns.append(later)
-    return returns

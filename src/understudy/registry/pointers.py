@@ -8,7 +8,6 @@ pinned pointer, only a person does.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 from pathlib import Path
 from typing import Literal
 
@@ -16,6 +15,7 @@ import msgspec
 
 from understudy.core import files
 from understudy.core.clock import Clock
+from understudy.registry.sealed import seal, unseal
 
 Name = Literal["candidate", "champion"]
 NAMES: tuple[Name, ...] = ("candidate", "champion")
@@ -84,10 +84,9 @@ class Pointers:
             record = Record(
                 sequence=sequence, version=version, pinned=pinned, by=by, at=self._clock.time()
             )
-            body = msgspec.json.encode(record)
-            digest = hashlib.sha256(body).hexdigest().encode()
             try:
-                files.create_exclusive(_path(folder, sequence), digest + b"\n" + body)
+                sealed = seal(msgspec.json.encode(record))
+                files.create_exclusive(_path(folder, sequence), sealed)
             except FileExistsError:
                 continue
             for old in taken[:-_KEEP]:
@@ -107,9 +106,7 @@ def _path(folder: Path, sequence: int) -> Path:
 
 def _decode(path: Path) -> Record | None:
     try:
-        digest, _, body = path.read_bytes().partition(b"\n")
+        body = unseal(path.read_bytes())
     except FileNotFoundError:
         return None
-    if hashlib.sha256(body).hexdigest().encode() != digest:
-        return None
-    return msgspec.json.decode(body, type=Record)
+    return None if body is None else msgspec.json.decode(body, type=Record)

@@ -21,6 +21,7 @@ from understudy.core.errors import Fenced, FileFormatError, RunFolderError
 from understudy.policy import weights as weight_files
 from understudy.policy.policy import Policy
 from understudy.policy.spec import PolicySpec
+from understudy.registry.sealed import seal, unseal
 
 SCHEMA = 1
 WEIGHTS = "weights.npz"
@@ -94,12 +95,9 @@ class Versions:
         sealed = msgspec.structs.replace(
             manifest, files={name: _seal(data) for name, data in contents.items()}
         )
-        body = msgspec.json.encode(sealed)
-        digest = hashlib.sha256(body).hexdigest().encode()
+        named = {**contents, _MANIFEST: seal(msgspec.json.encode(sealed))}
         try:
-            files.commit_folder(
-                self.folder(manifest.number), {**contents, _MANIFEST: digest + b"\n" + body}
-            )
+            files.commit_folder(self.folder(manifest.number), named)
         except FileExistsError as error:
             raise Fenced(
                 f"version {manifest.number} exists already: another learner works on {self.root}"
@@ -110,8 +108,8 @@ class Versions:
         """The manifest of a version; `FileFormatError` if it was tampered with or damaged."""
         what = f"version {number}"
         data = read_bytes(self.folder(number) / _MANIFEST, limit=_MAX_MANIFEST)
-        digest, _, body = data.partition(b"\n")
-        if hashlib.sha256(body).hexdigest().encode() != digest:
+        body = unseal(data)
+        if body is None:
             raise FileFormatError(f"{what}: {_MANIFEST} does not match its checksum")
         try:
             manifest = msgspec.json.decode(body, type=Manifest)
