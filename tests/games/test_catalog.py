@@ -6,12 +6,16 @@ import pytest
 
 from understudy.core.errors import ConfigError
 from understudy.games import catalog
+from understudy.games.brawl import Brawl
+from understudy.games.delay import Delayed
 from understudy.games.swarm import Swarm
 
 
 def test_make_gives_the_game_with_its_options() -> None:
     assert catalog.make("swarm", difficulty="easy") == Swarm("easy")
     assert catalog.make("swarm") == Swarm("hard")
+    assert catalog.make("brawl") == catalog.make("brawl", actions="chords", delay="0") == Brawl()
+    assert catalog.make("brawl", actions="keys", delay="4") == Delayed(Brawl("keys"), 4)
 
 
 @pytest.mark.parametrize(
@@ -20,6 +24,9 @@ def test_make_gives_the_game_with_its_options() -> None:
         ("swrm", {}, "'swarm'"),
         ("swarm", {"dificulty": "hard"}, "'difficulty'"),
         ("swarm", {"difficulty": "hrad"}, "'hard'"),
+        ("brwal", {}, "'brawl'"),
+        ("brawl", {"actions": "chord"}, "'chords'"),
+        ("brawl", {"dealy": "3"}, "'delay'"),
     ],
 )
 def test_a_wrong_name_is_an_error_that_suggests_the_nearest(
@@ -35,11 +42,17 @@ def test_a_wrong_difficulty_is_caught_without_the_catalog_too() -> None:
 
 
 def test_describe_lists_every_choice_with_the_default_first() -> None:
-    (swarm,) = catalog.describe()
-    assert (swarm.name, swarm.version) == ("swarm", 1)
-    assert swarm.options["difficulty"][0] == Swarm().difficulty
-    for choice in swarm.options["difficulty"]:
-        assert catalog.make("swarm", difficulty=choice).name in catalog.names()
+    described = {game.name: game for game in catalog.describe()}
+    assert tuple(described) == catalog.names() == ("swarm", "brawl")
+    assert described["swarm"].options["difficulty"][0] == Swarm().difficulty
+    assert described["brawl"].options["actions"][0] == Brawl().controls
+    for name, game in described.items():
+        defaults = {option: choices[0] for option, choices in game.options.items()}
+        assert catalog.make(name, **defaults) == catalog.make(name)
+        for option, choices in game.options.items():
+            for choice in choices:
+                made = catalog.make(name, **{option: choice})
+                assert (made.name, made.version) == (name, game.version)
 
 
 def test_bots_are_listed_by_name() -> None:
@@ -47,5 +60,10 @@ def test_bots_are_listed_by_name() -> None:
     assert bots == {
         "rules", "random", "economy", "aggressive", "defensive", "tech", "all_in"
     }  # fmt: skip
+    assert list(catalog.bots("brawl")) == [
+        "constant", "random", "based", "aggressive", "defensive", "kiting", "clockwork"
+    ]  # fmt: skip
     with pytest.raises(ConfigError, match="no game"):
         catalog.bots("chess")
+    with pytest.raises(ConfigError, match="Did you mean 'keys'"):
+        catalog.bots("brawl", actions="kyes")

@@ -11,6 +11,10 @@ from typing import Any
 
 from understudy.core.errors import ConfigError, nearest
 from understudy.games.base import Bot, Game
+from understudy.games.brawl import Brawl
+from understudy.games.brawl import bots as brawl_bots
+from understudy.games.brawl.rules import SPACES as BRAWL_SPACES
+from understudy.games.delay import Delayed
 from understudy.games.swarm import BOTS as SWARM_BOTS
 from understudy.games.swarm import Swarm
 from understudy.games.swarm.tables import DIFFICULTIES
@@ -32,11 +36,25 @@ class _Entry:
     make: Callable[..., Game]
     summary: str
     options: Mapping[str, tuple[str, ...]]
-    bots: Mapping[str, Bot]
+    bots: Callable[..., Mapping[str, Bot]]
+    """The scripted players of the game that the same options make."""
 
 
 def _default_first(choices: Mapping[str, Any], default: str) -> tuple[str, ...]:
     return (default, *(choice for choice in choices if choice != default))
+
+
+def _swarm_bots(difficulty: str = "") -> Mapping[str, Bot]:
+    return SWARM_BOTS
+
+
+def _brawl(actions: str = "chords", delay: str = "0") -> Game:
+    game = Brawl(actions)
+    return Delayed(game, int(delay)) if int(delay) else game
+
+
+def _brawl_bots(actions: str = "chords", delay: str = "0") -> Mapping[str, Bot]:
+    return brawl_bots(actions)
 
 
 _GAMES: Mapping[str, _Entry] = {
@@ -44,7 +62,16 @@ _GAMES: Mapping[str, _Entry] = {
         make=Swarm,
         summary="Lead a swarm's economy, army and technology against a scripted enemy in the fog.",
         options={"difficulty": _default_first(DIFFICULTIES, Swarm().difficulty)},
-        bots=SWARM_BOTS,
+        bots=_swarm_bots,
+    ),
+    "brawl": _Entry(
+        make=_brawl,
+        summary="Two fighters knock each other off a stage with a pit, 30 decisions a second.",
+        options={
+            "actions": tuple(BRAWL_SPACES),
+            "delay": tuple(str(frames) for frames in range(16)),
+        },
+        bots=_brawl_bots,
     ),
 }
 
@@ -56,6 +83,15 @@ def names() -> tuple[str, ...]:
 
 def make(name: str, **options: str) -> Game:
     """A game with its options chosen: `make("swarm", difficulty="hard")`."""
+    return _checked(name, options).make(**options)
+
+
+def bots(name: str, **options: str) -> Mapping[str, Bot]:
+    """The scripted players of a game by name, for the game that the same options make."""
+    return _checked(name, options).bots(**options)
+
+
+def _checked(name: str, options: Mapping[str, str]) -> _Entry:
     entry = _entry(name)
     for option, value in options.items():
         choices = entry.options.get(option)
@@ -69,12 +105,7 @@ def make(name: str, **options: str) -> Game:
                 f"{name}: {option} must be one of {', '.join(choices)}, got {value!r}."
                 + nearest(str(value), choices)
             )
-    return entry.make(**options)
-
-
-def bots(name: str) -> Mapping[str, Bot]:
-    """The scripted players of a game by name; `rules` is the one that a bot ships with."""
-    return _entry(name).bots
+    return entry
 
 
 def describe() -> tuple[Description, ...]:
