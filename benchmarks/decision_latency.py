@@ -1,5 +1,8 @@
 """What a decision costs: everything included, beside PyTorch's forward, and beside a busy learner.
 
+And what it costs a strategist, which streams: goals are a p50 under 0.3 ms for `small` and under
+3 ms for `seed`.
+
 python benchmarks/decision_latency.py [--json]
 """
 
@@ -21,6 +24,12 @@ from understudy import Config, Discrete, Understudy
 from understudy.core.config import with_values
 from understudy.games import catalog
 from understudy.match.stage import Stage
+from understudy.policy.policy import untrained
+from understudy.policy.presets import network
+from understudy.policy.spec import PolicySpec
+
+GOALS_US = {"small": 300, "seed": 3000}
+"""The strategists that are measured, and what the median of their decisions must stay under."""
 
 
 def play(mind: Understudy, seconds: float) -> np.ndarray:
@@ -66,6 +75,27 @@ def with_learner(learner: Literal["process", "off"], seconds: float) -> dict[str
     return {"p50_us": p50, "p99_us": p99, "decisions": len(took), "versions": versions}
 
 
+def strategist(preset: str, seconds: float) -> dict[str, float]:
+    """p50 and p99 of one NumPy decision on the brawl's 64 features, after 100 frames of a match."""
+    spec = PolicySpec(
+        tuple(f"feature_{index}" for index in range(64)),
+        Discrete(tuple(f"action_{index}" for index in range(10))),
+        network(preset),
+    )
+    player, rng = untrained(spec, seed=1), np.random.default_rng(1)
+    memory = player.begin()
+    took: list[int] = []
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline or len(took) < 200:
+        obs = rng.uniform(-1.0, 1.0, (1, 64)).astype(np.float32)
+        uniforms = rng.random((1, 1), dtype=np.float32)
+        began = time.perf_counter_ns()
+        memory = player.act(obs, memory, uniforms=uniforms).memory
+        took.append(time.perf_counter_ns() - began)
+    p50, p99 = np.percentile(np.array(took[100:]) / 1e3, (50, 99))
+    return {"p50_us": p50, "p99_us": p99, "decisions": len(took) - 100}
+
+
 def measure(seconds: float) -> dict[str, object]:
     """All of it, alternating, so that a slow minute of the machine hits both sides."""
     rounds = [(with_learner("off", seconds), with_learner("process", seconds)) for _ in range(3)]
@@ -83,6 +113,7 @@ def measure(seconds: float) -> dict[str, object]:
         "p99_ratio": beside["p99_us"] / alone["p99_us"],
         "forward": peer,
         "forward_ratio": peer["ours_us"] / peer["torch_us"],
+        "strategist": {preset: strategist(preset, seconds / 2) for preset in GOALS_US},
         "machine": machine.describe("numpy", "jax"),
     }
 
@@ -98,6 +129,8 @@ def main() -> None:
         return
     alone, beside, forward = result["alone"], result["beside_learner"], result["forward"]
     assert isinstance(alone, dict) and isinstance(beside, dict) and isinstance(forward, dict)
+    strategists = result["strategist"]
+    assert isinstance(strategists, dict)
     print(result["machine"])
     rows = (
         ("a decision, everything included", alone, "goal: p50 within 60 us"),
@@ -110,6 +143,12 @@ def main() -> None:
     name = f"forward alone, PyTorch {forward['torch']} eager"
     print(f"{name:36} p50 {forward['torch_us']:6.1f} us")
     print(f"{'ratio of the two':36} {result['forward_ratio']:.2f}   goal: at most 0.5")
+    for preset, goal_us in GOALS_US.items():
+        row, name = strategists[preset], f"a decision of preset {preset}"
+        print(
+            f"{name:36} p50 {row['p50_us']:6.1f} us   p99 {row['p99_us']:6.1f} us   "
+            f"goal: p50 under {goal_us} us"
+        )
 
 
 if __name__ == "__main__":

@@ -19,6 +19,8 @@ def test_settings_survive_the_way_through_a_file(tmp_path: Path) -> None:
             "learner.priority": "won",
             "report.status_every_s": 0,
             "spool.archive_bytes": 10**12,
+            "train.opponents": "based=1.5,self",
+            "train.schedule": "linear",
         },
     )
     configs.save(tmp_path / "config.toml", config)
@@ -53,6 +55,17 @@ def test_a_file_names_only_what_differs(tmp_path: Path) -> None:
         ({"registry.keep_versions": 0}, r"registry\.keep_versions"),
         ({"report.status_every_s": -1}, r"report\.status_every_s"),
         ({"learner.seed": -1}, r"learner\.seed"),
+        ({"learner.kl_stop": -0.1}, r"learner\.kl_stop: expected 0 or more"),
+        ({"learner.opponent_weight": -1}, r"learner\.opponent_weight: expected 0 or more"),
+        ({"learner.precision": "float8"}, r"learner\.precision"),
+        ({"train.games": 0}, r"train\.games: expected a number above 0, got 0"),
+        ({"train.segment": -1}, r"train\.segment: expected a number above 0"),
+        ({"train.groups": 0}, r"train\.groups"),
+        ({"train.snapshot_steps": 0}, r"train\.snapshot_steps"),
+        ({"train.checkpoint_steps": 0}, r"train\.checkpoint_steps"),
+        ({"train.games": 2.5}, r"train\.games"),
+        ({"train.schedule": "sometimes"}, r"train\.schedule"),
+        ({"train.game": 8}, r"unknown key train\.game\. Did you mean 'games'"),
     ],
 )
 def test_a_wrong_setting_is_named_with_what_was_expected(

@@ -4,13 +4,14 @@ import msgspec
 import pytest
 
 from understudy.core.errors import InputError
-from understudy.core.spaces import ActionSpace, Discrete, MultiBinary, MultiDiscrete
+from understudy.core.spaces import ActionSpace, Continuous, Discrete, MultiBinary, MultiDiscrete
 
 SPACES: list[tuple[ActionSpace, tuple[int, ...], int]] = [
     (Discrete(("a", "b", "c")), (3,), 3),
     (MultiDiscrete((3, 2, 4)), (3, 2, 4), 9),
     (MultiBinary(("jump", "fire")), (2, 2), 4),
     (MultiBinary(("jump",)), (2,), 2),
+    (Continuous(("turn", "push"), (-2.0, None), (2.0, None)), (2, 2), 4),
 ]
 
 
@@ -38,6 +39,11 @@ def test_a_space_is_plain_data_that_says_its_kind(space: ActionSpace) -> None:
         (lambda: MultiDiscrete((3, 1)), r"got \(3, 1\)"),
         (lambda: MultiBinary(()), "switches: expected at least 1"),
         (lambda: MultiBinary(("x", "x")), "switches: the name 'x' appears twice"),
+        (lambda: Continuous((), (), ()), "numbers: expected at least 1"),
+        (lambda: Continuous(("x", "y"), (0.0,), (1.0, 1.0)), "low: expected 2 bounds, got 1"),
+        (lambda: Continuous(("x",), (0.0,), (float("inf"),)), "high: expected finite bounds"),
+        (lambda: Continuous(("x",), (float("nan"),), (1.0,)), "low: expected finite bounds"),
+        (lambda: Continuous(("x",), (1.0,), (1.0,)), "'x' has low 1.0 that is not below 1.0"),
     ],
 )
 def test_an_impossible_space_is_an_error(make: object, expected: str) -> None:

@@ -27,7 +27,7 @@ def log_probs(policy: Policy, observations: Any, actions: Any, legal: Any = None
     logits, _, _ = policy.spec.network.step(
         NUMPY, weights.params, normalise(NUMPY, weights, observations), policy.begin()
     )
-    return distributions.log_prob(NUMPY, policy.spec.actions.parts, logits, actions, legal)
+    return distributions.log_prob(NUMPY, policy.spec.actions, logits, actions, legal)
 
 
 def test_every_number_of_a_match_is_recorded_where_it_belongs(tmp_path: Path) -> None:

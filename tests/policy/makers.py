@@ -16,12 +16,20 @@ from understudy.experience.episode import Episode, Meta, Outcome
 from understudy.policy.mlp import Mlp
 from understudy.policy.policy import Policy
 from understudy.policy.spec import AnyNetwork, PolicySpec
+from understudy.policy.strategist import Strategist
 from understudy.policy.transformer import Transformer
 from understudy.policy.weights import Weights
 
 MLP = Mlp(widths=(8,))
 TRANSFORMER = Transformer(width=8, heads=2, layers=2, feed=16, window=5)
-NETWORKS: dict[str, AnyNetwork] = {"mlp": MLP, "transformer": TRANSFORMER}
+STRATEGIST = Strategist(
+    width=8, heads=2, layers=2, feed=16, window=5, latent=6, lstm=7, head_widths=(9,), opponent=2
+)
+NETWORKS: dict[str, AnyNetwork] = {
+    "mlp": MLP,
+    "transformer": TRANSFORMER,
+    "strategist": STRATEGIST,
+}
 FEATURES = 3
 ABC = Discrete(("a", "b", "c"))
 

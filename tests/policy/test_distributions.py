@@ -57,12 +57,13 @@ def test_formulas_agree_with_enumeration(space: ActionSpace, seed: int, unmasked
     other, _ = case(space, seed + 1)
     mask = None if unmasked else legal
     known = np.ones_like(legal) if unmasked else legal
-    entropy = distributions.entropy(NUMPY, space.parts, logits, mask)
-    mode, mode_log_prob = distributions.mode(NUMPY, space.parts, logits, mask)
+    entropy = distributions.entropy(NUMPY, space, logits, mask)
+    mode, mode_log_prob = distributions.mode(NUMPY, space, logits, mask)
     divergence = distributions.divergence(
         NUMPY,
-        distributions.log_probs(NUMPY, space.parts, logits, mask),
-        distributions.log_probs(NUMPY, space.parts, other, mask),
+        space,
+        distributions.log_probs(NUMPY, space, logits, mask),
+        distributions.log_probs(NUMPY, space, other, mask),
     )
     assert {entropy.dtype, mode_log_prob.dtype, divergence.dtype} == {np.dtype(np.float32)}
     for row in range(ROWS):
@@ -79,7 +80,7 @@ def test_formulas_agree_with_enumeration(space: ActionSpace, seed: int, unmasked
         for action, p in possible.items():
             log_prob = distributions.log_prob(
                 NUMPY,
-                space.parts,
+                space,
                 logits[row],
                 np.array(action, np.int32),
                 None if mask is None else mask[row],
@@ -91,7 +92,7 @@ def test_formulas_agree_with_enumeration(space: ActionSpace, seed: int, unmasked
 def test_what_is_illegal_has_probability_zero(space: ActionSpace) -> None:
     logits, legal = case(space, 3)
     logits[~legal] = 30.0  # however much the network wants it
-    p = np.exp(distributions.log_probs(NUMPY, space.parts, logits, legal))
+    p = np.exp(distributions.log_probs(NUMPY, space, logits, legal))
     assert (p[~legal] == 0.0).all()
     np.testing.assert_allclose(p.sum(-1), len(space.parts), rtol=1e-6)
 
@@ -104,11 +105,11 @@ def test_what_is_illegal_is_never_drawn(space: ActionSpace, seed: int, scale: fl
     logits *= np.float32(scale)
     for u in EDGES:
         uniforms = np.full((ROWS, len(space.parts)), u, np.float32)
-        actions, log_probs = distributions.choose(NUMPY, space.parts, logits, legal, uniforms)
+        actions, log_probs = distributions.choose(NUMPY, space, logits, legal, uniforms)
         assert actions.dtype == np.int32
         starts = np.cumsum([0, *space.parts[:-1]])
         assert np.take_along_axis(legal, actions + starts, axis=1).all()
-        recomputed = distributions.log_prob(NUMPY, space.parts, logits, actions, legal)
+        recomputed = distributions.log_prob(NUMPY, space, logits, actions, legal)
         np.testing.assert_allclose(log_probs, recomputed, rtol=1e-5, atol=1e-5)
 
 
@@ -120,9 +121,9 @@ def test_draws_are_as_frequent_as_probable(space: ActionSpace) -> None:
     grid = ((np.arange(n) + 0.5) / n).astype(np.float32)
     uniforms = np.repeat(grid[:, None], len(space.parts), axis=1)
     for row in range(ROWS):
-        p = np.exp(distributions.log_probs(NUMPY, space.parts, logits[row], legal[row]))
+        p = np.exp(distributions.log_probs(NUMPY, space, logits[row], legal[row]))
         actions, _ = distributions.choose(
-            NUMPY, space.parts, np.tile(logits[row], (n, 1)), np.tile(legal[row], (n, 1)), uniforms
+            NUMPY, space, np.tile(logits[row], (n, 1)), np.tile(legal[row], (n, 1)), uniforms
         )
         start = 0
         for part, size in enumerate(space.parts):
@@ -142,13 +143,13 @@ def test_numpy_and_jax_draw_the_same(space: ActionSpace) -> None:
 
     @jax.jit
     def both(logits: NDArray, legal: NDArray, uniforms: NDArray) -> tuple[NDArray, ...]:
-        chosen = distributions.choose(JAX, space.parts, logits, legal, uniforms)
-        return (*chosen, *distributions.mode(JAX, space.parts, logits, legal))
+        chosen = distributions.choose(JAX, space, logits, legal, uniforms)
+        return (*chosen, *distributions.mode(JAX, space, logits, legal))
 
     compiled = both(logits, legal, uniforms)
     expected = (
-        *distributions.choose(NUMPY, space.parts, logits, legal, uniforms),
-        *distributions.mode(NUMPY, space.parts, logits, legal),
+        *distributions.choose(NUMPY, space, logits, legal, uniforms),
+        *distributions.mode(NUMPY, space, logits, legal),
     )
     for ours, theirs in zip(expected, compiled, strict=True):
         assert ours.dtype == theirs.dtype

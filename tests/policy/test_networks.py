@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import math
-
 import jax
 import jax.numpy as jnp
 import msgspec
@@ -11,12 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from policy.makers import FEATURES, NETWORKS, TRANSFORMER, lively_params, spec_of
+from policy.slow import slow_transformer
 from understudy.core.arrays import NDArray
 from understudy.core.errors import ConfigError
 from understudy.core.ops import NUMPY, Array, Ops, Tree
 from understudy.learner.jax_ops import JAX
 from understudy.policy.mlp import Mlp
 from understudy.policy.spec import AnyNetwork, PolicySpec
+from understudy.policy.strategist import Strategist
 from understudy.policy.transformer import Transformer
 
 COLUMNS = 2
@@ -92,8 +92,9 @@ def test_numpy_and_jax_agree_over_a_long_unroll(network: AnyNetwork) -> None:
     assert_same_tree(after, expected[2])
 
 
-def test_step_runs_under_a_compiled_scan() -> None:
-    network, obs = TRANSFORMER, observations(200)
+@each_network
+def test_step_runs_under_a_compiled_scan(network: AnyNetwork) -> None:
+    obs = observations(200)
     params = lively_params(network)
     expected, _, _ = network.unroll(
         NUMPY, params, obs, np.zeros((200, COLUMNS), bool), network.memory(NUMPY, COLUMNS)
@@ -105,56 +106,6 @@ def test_step_runs_under_a_compiled_scan() -> None:
 
     _, logits = jax.jit(lambda obs: JAX.scan(one, network.memory(JAX, COLUMNS), obs))(obs)
     np.testing.assert_allclose(logits, expected, atol=1e-5)
-
-
-def slow_attention(
-    network: Transformer, q: NDArray, k: NDArray, v: NDArray, bias: NDArray, starts: list[int]
-) -> NDArray:
-    """Banded causal attention over q, k, v [T, width], one number at a time."""
-    size = network.width // network.heads
-    out = np.zeros_like(v)
-    for t in range(len(q)):
-        for head in range(network.heads):
-            columns = range(head * size, (head + 1) * size)
-            seen = range(max(starts[t], t - network.window + 1), t + 1)
-            scores = [
-                sum(q[t, c] * k[s, c] for c in columns) / math.sqrt(size) + bias[head, t - s]
-                for s in seen
-            ]
-            total = sum(math.exp(score) for score in scores)
-            for c in columns:
-                out[t, c] = sum(
-                    math.exp(score) / total * v[s, c] for score, s in zip(scores, seen, strict=True)
-                )
-    return out
-
-
-def slow_transformer(
-    network: Transformer, params: dict[str, NDArray], obs: NDArray, first: NDArray
-) -> tuple[NDArray, NDArray]:
-    """Logits and values of one match after another, obs [T, F], in float64, nothing cached."""
-    p = {name: value.astype(np.float64) for name, value in params.items()}
-
-    def linear(name: str, x: NDArray) -> NDArray:
-        return np.asarray(x @ p[f"{name}.w"] + p[f"{name}.b"])
-
-    def norm(name: str, x: NDArray) -> NDArray:
-        spread = np.sqrt(x.var(-1, keepdims=True) + 1e-5)
-        centred = x - x.mean(-1, keepdims=True)
-        return np.asarray(centred / spread * p[f"{name}.scale"] + p[f"{name}.shift"])
-
-    starts = [max([0, *(s for s in range(t + 1) if first[s])]) for t in range(len(obs))]
-    x = linear("embed", obs.astype(np.float64))
-    for index in range(network.layers):
-        name = f"layer.{index}"
-        mixed = linear(f"{name}.attention.in", norm(f"{name}.attention.norm", x))
-        q, k, v = np.split(mixed, 3, axis=-1)
-        y = slow_attention(network, q, k, v, p[f"{name}.attention.bias"], starts)
-        x = x + linear(f"{name}.attention.out", y)
-        hidden = np.maximum(linear(f"{name}.feed.in", norm(f"{name}.feed.norm", x)), 0.0)
-        x = x + linear(f"{name}.feed.out", hidden)
-    x = norm("norm", x)
-    return linear("policy", x), linear("value", x)[:, 0]
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -206,7 +157,11 @@ def test_gradients_reach_every_parameter(network: AnyNetwork) -> None:
 
     def scalar(params: dict[str, Array]) -> Array:
         memory = network.memory(JAX, COLUMNS)
-        logits, values, _ = network.unroll(JAX, params, obs, first, memory)
+        if isinstance(network, Strategist):
+            logits, values, _, _, _, more = network.unroll_insight(JAX, params, obs, first, memory)
+            logits = logits + more
+        else:
+            logits, values, _ = network.unroll(JAX, params, obs, first, memory)
         return (logits * weights).sum() + jnp.square(values).sum()
 
     gradients = jax.jit(jax.grad(scalar))(params)
@@ -218,7 +173,7 @@ def test_gradients_reach_every_parameter(network: AnyNetwork) -> None:
 
 @each_network
 def test_a_fresh_policy_is_nearly_uniform(network: AnyNetwork) -> None:
-    big = Mlp() if isinstance(network, Mlp) else Transformer()
+    big = Strategist(opponent=2) if isinstance(network, Strategist) else type(network)()
     params = big.init(np.random.default_rng(0), FEATURES, 5)
     obs = 3.0 * observations(50)
     memory = big.memory(NUMPY, COLUMNS)

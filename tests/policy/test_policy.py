@@ -39,9 +39,7 @@ def test_what_was_recorded_can_be_recomputed(network: AnyNetwork, space: ActionS
             first,
             network.memory(ops, 1),
         )
-        log_probs = distributions.log_prob(
-            ops, space.parts, logits[:, 0], episode.actions, episode.legal
-        )
+        log_probs = distributions.log_prob(ops, space, logits[:, 0], episode.actions, episode.legal)
         np.testing.assert_allclose(log_probs, episode.log_probs, atol=1e-5, rtol=1e-5)
         np.testing.assert_allclose(
             values[:, 0] * kept.value_scale, episode.values, atol=1e-4, rtol=1e-5
@@ -80,7 +78,7 @@ def test_an_untrained_policy_tries_everything_about_equally() -> None:
     player = untrained(spec, seed=4)
     obs = np.random.default_rng(0).normal(0.0, 2.0, (64, 8)).astype(np.float32)
     logits, _, _ = spec.network.step(NUMPY, player.weights.params, obs, player.begin(64))
-    p = np.exp(distributions.log_probs(NUMPY, spec.actions.parts, logits, None))
+    p = np.exp(distributions.log_probs(NUMPY, spec.actions, logits, None))
     assert p.min() > 0.18
     assert p.max() < 0.22
     assert player.version == 0

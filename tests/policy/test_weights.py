@@ -11,6 +11,7 @@ from policy.makers import MLP, NETWORKS, TRANSFORMER, lively_policy, spec_of
 from understudy.core.arrays import NDArray, from_npz, to_npz
 from understudy.core.errors import FileFormatError
 from understudy.policy import weights
+from understudy.policy.policy import Policy
 from understudy.policy.spec import AnyNetwork
 
 SPEC = spec_of(MLP)
@@ -96,6 +97,40 @@ def test_a_pickle_is_refused_without_being_run() -> None:
 def test_a_file_cut_short_is_refused(cut: int) -> None:
     with pytest.raises(FileFormatError, match=r"weights\.npz"):
         weights.decode(SPEC, GOOD[:cut], what="weights.npz")
+
+
+@pytest.mark.parametrize("network", NETWORKS.values(), ids=list(NETWORKS))
+def test_another_normaliser_does_not_change_what_was_learned(network: AnyNetwork) -> None:
+    spec = spec_of(network)
+    player = lively_policy(spec)
+    old, rng = player.weights, np.random.default_rng(1)
+    mean = rng.normal(50.0, 10.0, len(spec.features)).astype(np.float32)
+    scale = rng.uniform(0.01, 0.1, len(spec.features)).astype(np.float32)
+    params = weights.renormalised(
+        old.params,
+        network.input_layers,
+        before=(np.asarray(old.obs_mean), np.asarray(old.obs_scale)),
+        after=(mean, scale),
+    )
+    assert {str(value.dtype) for value in params.values()} == {"float32"}
+    new = Policy(spec, weights.Weights(params, mean, scale, old.value_scale), version=1)
+    before, after = player.begin(4), new.begin(4)
+    for _ in range(10):
+        obs = rng.normal(50.0, 5.0, (4, len(spec.features))).astype(np.float32)
+        one, other = player.act(obs, before), new.act(obs, after)
+        before, after = one.memory, other.memory
+        np.testing.assert_allclose(other.log_probs, one.log_probs, atol=1e-4)
+        np.testing.assert_allclose(other.values, one.values, atol=1e-3, rtol=1e-4)
+        np.testing.assert_array_equal(other.actions, one.actions)
+
+
+def test_names_and_shapes_need_no_chance() -> None:
+    for network in NETWORKS.values():
+        drawn = network.init(np.random.default_rng(0), 3, 3)
+        blank = network.init(None, 3, 3)
+        assert {n: (v.shape, v.dtype) for n, v in blank.items()} == {
+            n: (v.shape, v.dtype) for n, v in drawn.items()
+        }
 
 
 def test_fresh_weights_depend_on_the_seed_alone() -> None:

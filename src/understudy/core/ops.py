@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -19,9 +19,25 @@ Tree: TypeAlias = Any
 """Arrays nested in dicts, tuples and named tuples."""
 
 
+class Recur(Protocol):
+    """`h_t, c_t = cell(inputs_t + h_(t-1) @ weight, c_(t-1))`, both emptied where `first`."""
+
+    def __call__(
+        self,
+        cell: Callable[[Array, Array], tuple[Array, Array]],
+        weight: Array,
+        inputs: Array,
+        first: Array,
+        hidden: Array,
+        state: Array,
+    ) -> tuple[Array, Array, Array]:
+        """weight [H, G], inputs [T, B, G], first [T, B], hidden and state [B, H] to all hidden
+        [T, B, H], and the last hidden and state. `cell` maps gates [B, G] and state to both."""
+
+
 @dataclass(frozen=True)
 class Ops:
-    """An array namespace, and the two things that arrays alone cannot say."""
+    """An array namespace, and the three things that arrays alone cannot say."""
 
     name: str
     xp: Any
@@ -29,6 +45,8 @@ class Ops:
     """`scan(f, carry, xs) -> (carry, ys)` over the leading axis of every array in `xs`."""
     barrier: Callable[[Tree], Tree]
     """The same tree; under XLA a wall between phases that fusion does not cross."""
+    recur: Recur
+    """A recurrence whose gradient is worth writing by hand; see `Recur`."""
 
 
 def _leaves_at(tree: Tree, index: int) -> Tree:
@@ -67,4 +85,21 @@ def numpy_scan(
     return carry, _stacked(ys)
 
 
-NUMPY = Ops(name="numpy", xp=np, scan=numpy_scan, barrier=lambda tree: tree)
+def numpy_recur(
+    cell: Callable[[Array, Array], tuple[Array, Array]],
+    weight: Array,
+    inputs: Array,
+    first: Array,
+    hidden: Array,
+    state: Array,
+) -> tuple[Array, Array, Array]:
+    """See `Recur`."""
+    every = []
+    for inputs_t, first_t in zip(inputs, first, strict=True):
+        kept = ~first_t[:, None]
+        hidden, state = cell(inputs_t + np.dot(hidden * kept, weight), state * kept)
+        every.append(hidden)
+    return np.stack(every), hidden, state
+
+
+NUMPY = Ops(name="numpy", xp=np, scan=numpy_scan, barrier=lambda tree: tree, recur=numpy_recur)

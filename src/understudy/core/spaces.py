@@ -1,11 +1,14 @@
-"""Action spaces as plain data: every space is one or more *parts*, each a choice among n options.
+"""Action spaces as plain data: every space is one or more *parts*.
 
-`Discrete` is one part, `MultiDiscrete` several, `MultiBinary` several of two options each. An
-action is int32 [..., parts]; a mask of what is legal is bool [..., options], parts side by side.
+`Discrete` is one choice among n options, `MultiDiscrete` several, `MultiBinary` several of two
+options each: an action is int32 [..., parts], and a mask of what is legal is bool [..., options],
+parts side by side. `Continuous` is several real numbers: an action is float32 [..., parts], and
+everything is legal. `options` is always the width of what a network puts out.
 """
 
 from __future__ import annotations
 
+import math
 from typing import TypeAlias
 
 import msgspec
@@ -73,7 +76,45 @@ class MultiBinary(msgspec.Struct, frozen=True, tag="multi_binary", forbid_unknow
         return 2 * len(self.names)
 
 
-ActionSpace: TypeAlias = Discrete | MultiDiscrete | MultiBinary
+class Continuous(msgspec.Struct, frozen=True, tag="continuous", forbid_unknown_fields=True):
+    """Named real numbers, each within bounds; `None` is no bound.
+
+    A policy draws from all real numbers, and that draw is what is recorded and trained on. Where
+    both bounds are finite, -1 and 1 stand for them; the draw is scaled and clipped only when it is
+    handed to the environment (`policy.distributions.executed`).
+    """
+
+    names: tuple[str, ...]
+    low: tuple[float | None, ...]
+    high: tuple[float | None, ...]
+
+    def __post_init__(self) -> None:
+        _check_names(self.names, "numbers", least=1)
+        for field, bounds in (("low", self.low), ("high", self.high)):
+            if len(bounds) != len(self.names):
+                raise InputError(
+                    f"Continuous {field}: expected {len(self.names)} bounds, got {len(bounds)}"
+                )
+            if not all(bound is None or math.isfinite(bound) for bound in bounds):
+                raise InputError(
+                    f"Continuous {field}: expected finite bounds, or None for none, got {bounds}"
+                )
+        for name, low, high in zip(self.names, self.low, self.high, strict=True):
+            if low is not None and high is not None and not low < high:
+                raise InputError(f"Continuous: {name!r} has low {low} that is not below {high}")
+
+    @property
+    def parts(self) -> tuple[int, ...]:
+        """Each number takes two outputs of a network: its mean and the log of its spread."""
+        return (2,) * len(self.names)
+
+    @property
+    def options(self) -> int:
+        """The width of what a network puts out: all means, then all log-spreads."""
+        return 2 * len(self.names)
+
+
+ActionSpace: TypeAlias = Discrete | MultiDiscrete | MultiBinary | Continuous
 
 
 def _check_names(names: tuple[str, ...], what: str, *, least: int) -> None:

@@ -6,5 +6,12 @@ import jax
 import jax.numpy as jnp
 
 from understudy.core.ops import Ops
+from understudy.learner.recurrence import recur
 
-JAX = Ops(name="jax", xp=jnp, scan=jax.lax.scan, barrier=jax.lax.optimization_barrier)
+JAX = Ops(
+    name="jax",
+    xp=jnp,
+    scan=jax.lax.scan,
+    barrier=jax.lax.optimization_barrier,
+    recur=recur,
+)

@@ -9,7 +9,7 @@ import numpy as np
 
 from understudy.core.arrays import NDArray
 from understudy.core.errors import InputError, nearest
-from understudy.core.spaces import ActionSpace, Discrete, MultiBinary, MultiDiscrete
+from understudy.core.spaces import ActionSpace, Continuous, Discrete, MultiBinary, MultiDiscrete
 
 Action: TypeAlias = Any
 """A name (`Discrete`), a tuple of numbers (`MultiDiscrete`) or of booleans (`MultiBinary`)."""
@@ -17,6 +17,11 @@ Action: TypeAlias = Any
 
 def space_of(actions: ActionSpace | Sequence[str] | Mapping[str, object]) -> ActionSpace:
     """The space that a bot declares: names, names mapped to what they do, or a space."""
+    if isinstance(actions, Continuous):
+        raise InputError(
+            "actions: a bot chooses among options, real numbers (Continuous) are for environments "
+            "that are trained in (docs/environments.md)"
+        )
     if isinstance(actions, Discrete | MultiDiscrete | MultiBinary):
         return actions
     if isinstance(actions, Mapping):

@@ -97,6 +97,6 @@ def _favourites(policy: Policy, states: NDArray) -> NDArray:
     weights, network = policy.weights, policy.spec.network
     obs = normalise(NUMPY, weights, states)
     logits, _, _ = network.step(NUMPY, weights.params, obs, policy.begin(len(states)))
-    log_probs = distributions.log_probs(NUMPY, policy.spec.actions.parts, logits, None)
+    log_probs = distributions.log_probs(NUMPY, policy.spec.actions, logits, None)
     likeliest: NDArray = np.exp(log_probs.max(-1))
     return likeliest

@@ -18,6 +18,7 @@ from understudy.core.errors import FileFormatError
 from understudy.core.spaces import Discrete
 from understudy.policy.layers import Params
 from understudy.policy.mlp import Mlp
+from understudy.policy.network import Reads
 from understudy.policy.spec import PolicySpec
 from understudy.policy.weights import Weights, renormalised
 
@@ -84,7 +85,7 @@ def encode(model: OldModel) -> bytes:
     inputs = len(weights.obs_mean)
     params = renormalised(
         weights.params,
-        _LAYERS[:1],
+        (Reads(_LAYERS[0]),),
         before=(weights.obs_mean, weights.obs_scale),
         after=(np.zeros(inputs, np.float32), np.ones(inputs, np.float32)),
     )

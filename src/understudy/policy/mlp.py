@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -15,7 +16,8 @@ import numpy as np
 from understudy.core.arrays import NDArray
 from understudy.core.errors import ConfigError
 from understudy.core.ops import Array, Ops, Tree
-from understudy.policy.layers import Params, init_linear, linear, relu
+from understudy.policy.layers import Params, init_linear, linear, read_out, relu
+from understudy.policy.network import Reads
 
 
 class Mlp(msgspec.Struct, frozen=True, tag="mlp", forbid_unknown_fields=True):
@@ -28,11 +30,18 @@ class Mlp(msgspec.Struct, frozen=True, tag="mlp", forbid_unknown_fields=True):
             raise ConfigError(f"network.widths: expected whole numbers above 0, got {self.widths}")
 
     @property
-    def input_layers(self) -> tuple[str, ...]:
+    def input_layers(self) -> tuple[Reads, ...]:
         """The first layer of each, or the heads where there is none."""
-        return ("trunk.0", "critic.0") if self.widths else ("policy", "value")
+        return tuple(map(Reads, ("trunk.0", "critic.0") if self.widths else ("policy", "value")))
 
-    def init(self, rng: np.random.Generator, inputs: int, outputs: int) -> dict[str, NDArray]:
+    @property
+    def predicts_opponent(self) -> bool:
+        """It does not."""
+        return False
+
+    def init(
+        self, rng: np.random.Generator | None, inputs: int, outputs: int
+    ) -> dict[str, NDArray]:
         """Small policy weights, so that a fresh policy explores evenly."""
         params: dict[str, NDArray] = {}
         for index, (before, after) in enumerate(pairwise((inputs, *self.widths))):
@@ -43,7 +52,7 @@ class Mlp(msgspec.Struct, frozen=True, tag="mlp", forbid_unknown_fields=True):
         params |= init_linear(rng, "value", last, 1, gain=1.0)
         return params
 
-    def memory(self, ops: Ops, batch: int) -> Tree:
+    def memory(self, ops: Ops, batch: int, dtype: Any = np.float32) -> Tree:
         """Nothing."""
         return ()
 
@@ -53,7 +62,7 @@ class Mlp(msgspec.Struct, frozen=True, tag="mlp", forbid_unknown_fields=True):
         for index in range(len(self.widths)):
             x = relu(ops, linear(ops, params, f"trunk.{index}", x))
             y = relu(ops, linear(ops, params, f"critic.{index}", y))
-        return linear(ops, params, "policy", x), linear(ops, params, "value", y)[..., 0], memory
+        return read_out(ops, params, "policy", x), read_out(ops, params, "value", y)[..., 0], memory
 
     def unroll(
         self, ops: Ops, params: Params, obs: Array, first: Array, memory: Tree

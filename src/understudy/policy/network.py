@@ -6,7 +6,7 @@ test shows them equal across match boundaries. `first[t]` empties the memory bef
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -15,18 +15,38 @@ from understudy.core.ops import Array, Ops, Tree
 from understudy.policy.layers import Params
 
 
+class Reads(NamedTuple):
+    """A linear layer that reads the observation, and which of its features."""
+
+    layer: str
+    features: slice = slice(None)
+
+
 class Network(Protocol):
     """Hyper-parameters that know how to run."""
 
     @property
-    def input_layers(self) -> tuple[str, ...]:
-        """Names of the linear layers that read the observation."""
+    def input_layers(self) -> tuple[Reads, ...]:
+        """The linear layers that read the observation."""
 
-    def init(self, rng: np.random.Generator, inputs: int, outputs: int) -> dict[str, NDArray]:
-        """Fresh parameters for this many features and action options."""
+    @property
+    def predicts_opponent(self) -> bool:
+        """Whether `unroll_insight` also gives logits of the opponent's next action."""
 
-    def memory(self, ops: Ops, batch: int) -> Tree:
-        """What is carried from step to step, empty: arrays [B, ...] in a tuple."""
+    def init(
+        self, rng: np.random.Generator | None, inputs: int, outputs: int
+    ) -> dict[str, NDArray]:
+        """Fresh parameters for this many features and action options.
+
+        Without rng they have their names and shapes, but nothing was drawn: a second's work saved
+        for a large network.
+        """
+
+    def memory(self, ops: Ops, batch: int, dtype: Any = np.float32) -> Tree:
+        """What is carried from step to step, empty: arrays [B, ...] in a tuple.
+
+        `dtype` is that of the large caches; what adds up over a match stays float32.
+        """
 
     def step(self, ops: Ops, params: Params, obs: Array, memory: Tree) -> tuple[Array, Array, Tree]:
         """obs [B, F] to logits [B, options], values [B] and the next memory."""

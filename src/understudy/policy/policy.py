@@ -17,7 +17,7 @@ from understudy.policy.weights import Weights, fresh, normalise
 
 
 class Choice(NamedTuple):
-    """actions int32 [B, parts], log_probs [B], values [B] in units of reward, the next memory."""
+    """actions [B, parts], log_probs [B], values [B] in units of reward, the next memory."""
 
     actions: NDArray
     log_probs: NDArray
@@ -50,11 +50,11 @@ class Policy:
         logits, values, memory = self.spec.network.step(
             NUMPY, weights.params, normalise(NUMPY, weights, obs), memory
         )
-        parts = self.spec.actions.parts
+        space = self.spec.actions
         if uniforms is None:
-            actions, log_probs = distributions.mode(NUMPY, parts, logits, legal)
+            actions, log_probs = distributions.mode(NUMPY, space, logits, legal)
         else:
-            actions, log_probs = distributions.choose(NUMPY, parts, logits, legal, uniforms)
+            actions, log_probs = distributions.choose(NUMPY, space, logits, legal, uniforms)
         return Choice(actions, log_probs, values * weights.value_scale, memory)
 
 

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from understudy.core.errors import ConfigError, nearest
 from understudy.policy.mlp import Mlp
 from understudy.policy.spec import AnyNetwork
+from understudy.policy.strategist import Strategist
 from understudy.policy.transformer import Transformer
 
 PRESETS: Mapping[str, AnyNetwork] = MappingProxyType(
@@ -16,9 +17,43 @@ PRESETS: Mapping[str, AnyNetwork] = MappingProxyType(
         "mlp-large": Mlp(widths=(256, 256)),
         "decision-transformer": Transformer(),
         "decision-transformer-long": Transformer(window=64),
+        "small": Strategist(
+            width=64,
+            heads=4,
+            layers=2,
+            feed=128,
+            window=33,
+            latent=64,
+            lstm=128,
+            head_widths=(64, 64),
+        ),
+        "medium": Strategist(
+            width=128,
+            heads=4,
+            layers=4,
+            feed=512,
+            window=65,
+            latent=128,
+            lstm=256,
+            head_widths=(96, 96),
+        ),
+        "seed": Strategist(
+            width=256,
+            heads=8,
+            layers=6,
+            feed=1024,
+            window=65,
+            latent=256,
+            lstm=512,
+            head_widths=(96, 96),
+        ),
     }
 )
-"""`decision-transformer`: width 64, 4 heads, 2 layers, the last 10 decisions."""
+"""`decision-transformer`: width 64, 4 heads, 2 layers, the last 10 decisions.
+
+`small`, `medium` and `seed` recognise an opponent: 0.24, 1.4 and 6.7 million parameters on a game
+of 64 features and ten actions.
+"""
 
 
 def network(name: str) -> AnyNetwork:

@@ -9,9 +9,10 @@ import msgspec
 from understudy.core.errors import InputError
 from understudy.core.spaces import ActionSpace
 from understudy.policy.mlp import Mlp
+from understudy.policy.strategist import Strategist
 from understudy.policy.transformer import Transformer
 
-AnyNetwork: TypeAlias = Mlp | Transformer
+AnyNetwork: TypeAlias = Mlp | Transformer | Strategist
 
 
 class PolicySpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

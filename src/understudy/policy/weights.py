@@ -15,6 +15,7 @@ from understudy.core.arrays import NDArray, from_npz, to_npz
 from understudy.core.errors import FileFormatError
 from understudy.core.ops import Array, Ops
 from understudy.policy.layers import Params
+from understudy.policy.network import Reads
 from understudy.policy.spec import PolicySpec
 
 _LIMIT = np.full((), 10.0, np.float32)
@@ -32,8 +33,8 @@ class Weights:
     value_scale: Array
 
 
-def fresh(spec: PolicySpec, rng: np.random.Generator) -> Weights:
-    """Weights of a policy that has not learned anything."""
+def fresh(spec: PolicySpec, rng: np.random.Generator | None) -> Weights:
+    """Weights of a policy that has not learned anything (without rng: that knows nothing)."""
     inputs = len(spec.features)
     return Weights(
         params=spec.network.init(rng, inputs, spec.actions.options),
@@ -53,7 +54,7 @@ def normalise(ops: Ops, weights: Weights, obs: Array) -> Array:
 
 def renormalised(
     params: Params,
-    layers: tuple[str, ...],
+    layers: tuple[Reads, ...],
     *,
     before: tuple[NDArray, NDArray],
     after: tuple[NDArray, NDArray],
@@ -66,10 +67,11 @@ def renormalised(
         (np.asarray(m, np.float64), np.asarray(s, np.float64)) for m, s in (before, after)
     )
     changed = dict(params)
-    for name in layers:
+    moved, stretched = (new_mean - mean) * scale, scale / new_scale
+    for name, features in layers:
         weight = np.asarray(params[f"{name}.w"], np.float64)
-        shift = ((new_mean - mean) * scale) @ weight
-        changed[f"{name}.w"] = ((scale / new_scale)[:, None] * weight).astype(np.float32)
+        shift = moved[features] @ weight
+        changed[f"{name}.w"] = (stretched[features, None] * weight).astype(np.float32)
         changed[f"{name}.b"] = (np.asarray(params[f"{name}.b"]) + shift).astype(np.float32)
     return changed
 
@@ -84,7 +86,7 @@ def encode(weights: Weights) -> bytes:
 
 def decode(spec: PolicySpec, data: bytes, *, what: str) -> Weights:
     """From `.npz`, every name, shape and type checked against the spec."""
-    expected = fresh(spec, np.random.default_rng(0))
+    expected = fresh(spec, None)
     arrays = from_npz(data, what=what)
     shapes = {f"params.{name}": value.shape for name, value in expected.params.items()}
     shapes |= dict(zip(_EXTRA, (*(2 * [expected.obs_mean.shape]), ()), strict=True))
