@@ -1,0 +1,195 @@
+"""Learning from host rollouts: play a segment with NumPy, learn from it with JAX, and again.
+
+Matches in flight are lost when a session ends; whoever goes on begins new ones, on other seeds.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from understudy.core.clock import SystemClock
+from understudy.core.errors import ConfigError, NotFinite
+from understudy.match.stage import TRAINING, match_seeds
+from understudy.policy.policy import Policy
+from understudy.policy.spec import PolicySpec
+from understudy.registry.run_folder import RunFolder
+from understudy.run.host.beginning import begin, seen
+from understudy.run.host.environments import HostEnvironments
+from understudy.run.host.keeper import HostKeeper
+from understudy.run.host.rollout import Rollout
+from understudy.run.host.session import Finished, HostProgress, HostSession
+from understudy.run.lock import missing
+from understudy.telemetry import events
+from understudy.telemetry.journal import Journal
+
+if TYPE_CHECKING:
+    from understudy.learner.segments import Segments
+
+_TRIES = 3
+
+
+class HostLearning:
+    """The environments and the trainer of one session; use it under the learner's lock."""
+
+    def __init__(self, session: HostSession, make: Callable[[], Any], folder: RunFolder) -> None:
+        try:
+            from understudy.learner.trainer import Trainer
+        except ImportError as error:
+            raise missing(error) from error
+        self._config = session.config
+        self._spec = folder.spec
+        self._failures = 0
+        self._trainer = Trainer(folder.spec, session.config.learner)
+        self._journal = Journal(folder.journal, "train", folder.clock)
+        self._keeper = HostKeeper(folder, self._journal, self._trainer)
+        counters = self._keeper.resume(allowed=session.resume)
+        self._fresh = not counters
+        steps = counters.get("steps", 0)
+        self.progress = HostProgress(
+            session,
+            steps=steps,
+            earlier=steps,
+            matches=counters.get("matches", 0),
+            updates=counters.get("updates", 0),
+            version=self._keeper.version,
+        )
+        # Other seeds than before a resume: those matches were learned from already.
+        games = session.config.train.games
+        seeds = match_seeds(session.seed, np.arange(games) + steps, purpose=TRAINING)
+        self._environments = HostEnvironments(make, games, seeds)
+        self._rollout = Rollout(self._environments, np.random.default_rng([session.seed, steps]))
+
+    def __enter__(self) -> Self:
+        """Say that somebody learns here."""
+        self._cpu = time.process_time()
+        version = self._keeper.version
+        self._journal.write(events.LearnerStarted(pid=os.getpid(), version=version, pending=0))
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        """Let the environments go."""
+        self._environments.close()
+        stopped = events.LearnerStopped(
+            reason="stopped" if kind is None else "failed",
+            pending=0,
+            cpu_s=time.process_time() - self._cpu,
+            wall_s=self.progress.elapsed_s,
+        )
+        self._journal.write(stopped)
+
+    def policy(self) -> Policy:
+        """What would play now."""
+        return Policy(self._spec, self._trainer.weights(), self._keeper.version)
+
+    def iterate(self, *, stop: Callable[[], bool]) -> bool:
+        """Play a segment and learn from it; False if `stop` said so before."""
+        progress, steps = self.progress, self._config.train.segment
+        # What a policy that knows nothing says of what might still have come is worth nothing.
+        gamma = 0.0 if self._fresh else self._config.learner.gamma
+        segments = self._rollout.play(self.policy(), steps, gamma=gamma, stop=stop)
+        if segments is None:
+            return False
+        finished = [match for _, match in self._environments.finished]
+        self._environments.finished.clear()
+        progress.recent.extend(finished)
+        progress.matches += len(finished)
+        progress.steps += int(segments.valid.sum())
+        if self._fresh:
+            begin(self._trainer, segments, self._config.learner.gamma)
+            self._fresh = False
+            return True
+        self._learn(segments, finished)
+        if self._keeper.due(progress.steps):
+            self.checkpoint()
+        return True
+
+    def checkpoint(self) -> None:
+        """What was learned since the last version becomes the next one."""
+        progress = self.progress
+        if progress.updates:
+            counters = {
+                "steps": progress.steps,
+                "matches": progress.matches,
+                "updates": progress.updates,
+            }
+            self._keeper.commit(counters, {**progress.metrics, "reward": progress.reward})
+            progress.version = self._keeper.version
+
+    def _learn(self, segments: Segments, finished: list[Finished]) -> None:
+        from understudy.learner.descent import Frozen, Report, State
+        from understudy.learner.segments import improve
+
+        squares: list[float] = []
+
+        def step(state: State, frozen: Frozen) -> tuple[State, Report]:
+            state, report, square = improve(
+                self._spec, self._config.learner, state, frozen, segments
+            )
+            squares.append(float(square))
+            return state, report
+
+        began, rate = time.monotonic(), self._trainer.learning_rate
+        try:
+            metrics: dict[str, Any] = self._trainer.learn(step)
+        except NotFinite as error:
+            self._failures += 1
+            self._journal.write(events.Problem(where="training", message=str(error)))
+            if self._failures == _TRIES:
+                raise
+            self._trainer.slow_down()
+            return
+        self._failures = 0
+        self._trainer.absorb(seen(segments), return_square=squares[0])
+        self._follow_schedule(metrics["kl"])
+        self.progress.updates += 1
+        self.progress.metrics = metrics
+        self._journal.write(
+            events.BatchTrained(
+                matches=len(finished),
+                replayed=0,
+                steps=int(segments.valid.sum()),
+                seconds=time.monotonic() - began,
+                learning_rate=rate,
+                samples_per_insert=float(self._config.learner.epochs),
+                **metrics,
+            )
+        )
+        mean = {"environment": float(np.mean([m.reward for m in finished]))} if finished else {}
+        self._journal.write(
+            events.MatchesTrained(steps=self.progress.steps, results={}, returns=mean)
+        )
+
+    def _follow_schedule(self, kl: float) -> None:
+        learner, schedule = self._config.learner, self._config.train.schedule
+        if schedule == "adaptive":
+            self._trainer.adapt(kl)
+        elif schedule == "linear":
+            first, last = learner.learning_rate, learner.learning_rate_min
+            self._trainer.learning_rate = first + (last - first) * self.progress.share
+
+
+def open_folder(session: HostSession, make: Callable[[], Any]) -> RunFolder:
+    """The run folder for what the environment declares; an error if nothing could be learned."""
+    one = HostEnvironments(make, 1, np.zeros(1, np.uint32))
+    one.close()
+    train = session.config.train
+    # The first segment only shows the normaliser what numbers look like.
+    least = 2 * one.columns * train.games * train.segment
+    if session.steps is not None and session.steps < least:
+        raise ConfigError(
+            f"--steps: expected {least} or more (two segments of train.segment {train.segment} in "
+            f"train.games {train.games} environments); {session.steps} would train nothing"
+        )
+    return RunFolder.open(
+        session.run,
+        spec=PolicySpec(one.seam.features, one.seam.actions, session.network),
+        config=session.config,
+        clock=SystemClock(),
+        game=session.environment,
+        game_options={name: str(value) for name, value in session.options.items()},
+    )

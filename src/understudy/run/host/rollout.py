@@ -1,0 +1,123 @@
+"""Playing environments with the NumPy policy, the same code that plays live: for learning and for
+judging.
+
+A time limit is not an end: what a match that was cut off might still have been worth, by the
+policy's own estimate of what was seen last, is added to its last reward.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from understudy.core.arrays import NDArray
+from understudy.core.ops import Tree
+from understudy.policy.policy import Policy
+from understudy.run.host.environments import HostEnvironments
+from understudy.run.host.session import Finished
+
+if TYPE_CHECKING:
+    from understudy.learner.segments import Segments
+
+
+class Rollout:
+    """Plays on from segment to segment; memory of matches in flight is kept."""
+
+    def __init__(self, environments: HostEnvironments, rng: np.random.Generator) -> None:
+        self._environments = environments
+        self._rng = rng
+        self._memory: Tree = None
+
+    def play(
+        self, policy: Policy, steps: int, *, gamma: float, stop: Callable[[], bool] = lambda: False
+    ) -> Segments | None:
+        """A segment of `steps`; None if `stop` said so before its end."""
+        from understudy.learner.segments import Segments
+
+        environments = self._environments
+        parts = len(policy.spec.actions.parts)
+        scale = policy.weights.value_scale
+        if self._memory is None:
+            self._memory = policy.begin(environments.columns)
+        began, rows = self._memory, []
+        for _ in range(steps):
+            if stop():
+                return None
+            now = environments.moment()
+            memory = emptied(self._memory, policy.begin(environments.columns), now.first)
+            uniforms = self._rng.random((environments.columns, parts), dtype=np.float32)
+            choice = policy.act(now.obs, memory, legal=now.legal, uniforms=uniforms)
+            after = environments.step(choice.actions)
+            rewards = after.rewards
+            if after.cut.any():
+                beyond = policy.act(after.last_obs, choice.memory).values
+                rewards = np.where(after.cut, rewards + np.float32(gamma) * beyond, rewards)
+            self._memory = choice.memory
+            rows.append(
+                {
+                    "obs": now.obs,
+                    "legal": now.legal,
+                    "actions": choice.actions,
+                    "log_probs": choice.log_probs,
+                    "values": choice.values / scale,
+                    "rewards": rewards.astype(np.float32),
+                    "ongoing": (now.alive & ~after.ended).astype(np.float32),
+                    "first": now.first,
+                    "valid": now.alive.astype(np.float32),
+                }
+            )
+        columns: dict[str, Any] = {key: np.stack([row[key] for row in rows]) for key in rows[0]}
+        return Segments(
+            **columns,
+            opponent_actions=np.zeros_like(columns["actions"]),
+            foretold=np.zeros_like(columns["valid"]),
+            memory=began,
+            bootstrap=self._ahead(policy) / scale,
+        )
+
+    def _ahead(self, policy: Policy) -> NDArray:
+        """The value [B] of what comes after the segment."""
+        now = self._environments.moment()
+        memory = emptied(self._memory, policy.begin(self._environments.columns), now.first)
+        return policy.act(now.obs, memory, legal=now.legal).values
+
+
+def judge(
+    policy: Policy,
+    environments: HostEnvironments,
+    matches: int,
+    *,
+    stop: Callable[[], bool] = lambda: False,
+) -> list[Finished]:
+    """Frozen matches with the likeliest action. Every environment plays the same number of them:
+    whoever counted the first to end would count the short ones."""
+    count = environments.columns // len(environments.agents)
+    each = -(-matches // count)
+    ended: list[list[Finished]] = [[] for _ in range(count)]
+    memory = policy.begin(environments.columns)
+    environments.finished.clear()
+    while min(map(len, ended)) < each and not stop():
+        now = environments.moment()
+        memory = emptied(memory, policy.begin(environments.columns), now.first)
+        choice = policy.act(now.obs, memory, legal=now.legal)
+        memory = choice.memory
+        environments.step(choice.actions)
+        for index, match in environments.finished:
+            ended[index].append(match)
+        environments.finished.clear()
+    rounds = zip(*(one[:each] for one in ended), strict=False)
+    return [match for together in rounds for match in together][:matches]
+
+
+def emptied(memory: Tree, empty: Tree, first: NDArray) -> Tree:
+    """Memory [B, ...], empty where a match begins."""
+    if not first.any():
+        return memory
+    if isinstance(memory, dict):
+        return {key: emptied(value, empty[key], first) for key, value in memory.items()}
+    if isinstance(memory, tuple):
+        inner = [emptied(one, none, first) for one, none in zip(memory, empty, strict=True)]
+        return type(memory)(*inner) if hasattr(memory, "_fields") else tuple(inner)
+    return np.where(first.reshape(-1, *(1,) * (memory.ndim - 1)), empty, memory)

@@ -1,0 +1,155 @@
+"""A session in an environment of others: what is asked, how it goes and what came of it."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from understudy.core.config import Config, LearnerConfig, TrainConfig
+from understudy.core.errors import ConfigError
+from understudy.policy.spec import AnyNetwork
+
+_RECENT = 100
+
+
+class Finished(NamedTuple):
+    """One match of one environment: the mean over its agents of the sum of rewards, and steps."""
+
+    reward: float
+    steps: int
+
+
+def host_config() -> Config:
+    """Settings that suit small environments on one core."""
+    return Config(
+        learner=LearnerConfig(
+            learning_rate=1e-3,
+            learning_rate_max=2.5e-3,
+            kl_target=0.015,
+            gamma=0.99,
+            entropy_weight=0.005,
+            epochs=8,
+            minibatches=4,
+            precision="float32",
+        ),
+        train=TrainConfig(games=8, segment=128, checkpoint_steps=50_000),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class HostSession:
+    """What to train in, for how long, and where."""
+
+    environment: str
+    run: Path
+    steps: int | None = None
+    """Decisions of the whole run, what came before a resume included."""
+    minutes: float | None = None
+    evaluate: int = 0
+    seed: int = 0
+    resume: bool = False
+    network: AnyNetwork
+    config: Config
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Handed to the environment when it is made."""
+
+    def __post_init__(self) -> None:
+        if (self.steps is None) == (self.minutes is None):
+            raise ConfigError("--steps or --minutes: give one of them")
+        if self.minutes is not None and not self.minutes > 0:
+            raise ConfigError(f"--minutes: expected more than 0, got {self.minutes}")
+        if self.evaluate < 0:
+            raise ConfigError(f"--eval: expected 0 or more, got {self.evaluate}")
+
+
+@dataclass
+class HostProgress:
+    """How a session goes, for whoever shows it."""
+
+    session: HostSession
+    steps: int = 0
+    """Decisions so far, of the whole run."""
+    earlier: int = 0
+    """Those of earlier sessions."""
+    matches: int = 0
+    updates: int = 0
+    version: int = 0
+    began: float = field(default_factory=time.monotonic)
+    recent: deque[Finished] = field(default_factory=lambda: deque(maxlen=_RECENT))
+    metrics: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def elapsed_s(self) -> float:
+        """Since this session began."""
+        return time.monotonic() - self.began
+
+    @property
+    def share(self) -> float:
+        """How much of the session is over, 0 to 1."""
+        if self.session.steps is not None:
+            return min(1.0, self.steps / self.session.steps)
+        return min(1.0, self.elapsed_s / (60.0 * (self.session.minutes or 1.0)))
+
+    @property
+    def steps_s(self) -> float:
+        """Decisions a second, learning included."""
+        return (self.steps - self.earlier) / max(self.elapsed_s, 1e-9)
+
+    @property
+    def left_s(self) -> float | None:
+        """Estimated seconds until the end."""
+        if self.session.steps is None:
+            return max(0.0, 60.0 * (self.session.minutes or 0.0) - self.elapsed_s)
+        return (self.session.steps - self.steps) / self.steps_s if self.steps_s > 0 else None
+
+    @property
+    def reward(self) -> float:
+        """Mean reward of the recent matches."""
+        return float(np.mean([one.reward for one in self.recent])) if self.recent else 0.0
+
+
+@dataclass(frozen=True)
+class HostSummary:
+    """What came of a session."""
+
+    run: str
+    version: int
+    steps: int
+    matches: int
+    updates: int
+    steps_s: float
+    interrupted: bool
+    evaluated: tuple[Finished, ...]
+
+    @property
+    def reward(self) -> float | None:
+        """Mean reward of the frozen matches."""
+        return float(np.mean([one.reward for one in self.evaluated])) if self.evaluated else None
+
+    def as_dict(self) -> dict[str, object]:
+        """For `--json`."""
+        result: dict[str, object] = {
+            "run": self.run,
+            "version": self.version,
+            "steps": self.steps,
+            "matches": self.matches,
+            "updates": self.updates,
+            "steps_s": round(self.steps_s, 1),
+            "interrupted": self.interrupted,
+        }
+        if self.evaluated:
+            rewards = [one.reward for one in self.evaluated]
+            result["eval"] = {
+                "matches": len(rewards),
+                "reward": float(np.mean(rewards)),
+                "reward_min": min(rewards),
+                "reward_max": max(rewards),
+                "mean_steps": float(np.mean([one.steps for one in self.evaluated])),
+            }
+        return result

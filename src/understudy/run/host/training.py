@@ -1,0 +1,80 @@
+"""Training in an environment of others, with the game on the host and the learner compiled.
+
+    session = HostSession(
+        environment="gymnasium:CartPole-v1",  # or pettingzoo:my_package.my_game
+        run=Path("runs/cartpole"),
+        steps=100_000,                        # of the whole run; or minutes=..., of this session
+        evaluate=100,                         # frozen matches at the end
+        network=Mlp(),
+        config=host_config(),                 # with_values(...) changes it
+    )
+    summary = train_host(session, show=lambda progress: print(progress.steps, progress.reward))
+    summary.version, summary.reward
+
+What is written is an ordinary run folder: versions that play under NumPy, a journal, pointers.
+With `resume=True` a run goes on; without, one that has versions already is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from understudy.match.stage import EVALUATION, match_seeds
+from understudy.policy.policy import Policy
+from understudy.run.compile_cache import keep_compiled
+from understudy.run.folders import remember
+from understudy.run.host.environments import HostEnvironments
+from understudy.run.host.learning import HostLearning, open_folder
+from understudy.run.host.named import maker
+from understudy.run.host.rollout import judge
+from understudy.run.host.session import Finished, HostProgress, HostSession, HostSummary
+from understudy.run.interrupts import Interrupts
+from understudy.run.lock import learner_lock
+
+
+def train_host(
+    session: HostSession, *, show: Callable[[HostProgress], None] = lambda progress: None
+) -> HostSummary:
+    """Train the whole session. Ctrl-C ends it early and keeps everything; once more: at once."""
+    make = maker(session.environment, **session.options)
+    folder = open_folder(session, make)
+    judged: list[Finished] = []
+    with learner_lock(session.run), Interrupts() as interrupts:
+        remember(session.run)
+        keep_compiled()
+        with HostLearning(session, make, folder) as learning:
+            progress = learning.progress
+            try:
+                while progress.share < 1.0 and not interrupts.asked:
+                    if learning.iterate(stop=lambda: interrupts.asked):
+                        show(progress)
+                learning.checkpoint()
+                if session.evaluate and not interrupts.asked:
+                    interrupts.gentle = False
+                    judged = evaluate_host(session, learning.policy())
+            except KeyboardInterrupt:
+                interrupts.asked = True
+    return HostSummary(
+        run=str(session.run),
+        version=progress.version,
+        steps=progress.steps,
+        matches=progress.matches,
+        updates=progress.updates,
+        steps_s=progress.steps_s,
+        interrupted=interrupts.asked,
+        evaluated=tuple(judged),
+    )
+
+
+def evaluate_host(session: HostSession, policy: Policy) -> list[Finished]:
+    """Frozen matches on seeds that nothing was learned from."""
+    count = min(session.config.train.games, session.evaluate)
+    seeds = match_seeds(session.seed, np.arange(count), purpose=EVALUATION)
+    make = maker(session.environment, **session.options)
+    environments = HostEnvironments(make, count, seeds)
+    try:
+        return judge(policy, environments, session.evaluate)
+    finally:
+        environments.close()

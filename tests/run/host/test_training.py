@@ -1,0 +1,265 @@
+"""Training in environments of others, from their first step to a run folder that plays."""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from run.host.toys import LENGTH
+from understudy.core.clock import SystemClock
+from understudy.core.config import Config, with_values
+from understudy.core.errors import ConfigError, LearnerBusy, RunFolderError
+from understudy.core.spaces import Discrete
+from understudy.learner.segments import Segments
+from understudy.learner.trainer import Trainer
+from understudy.policy.mlp import Mlp
+from understudy.policy.policy import Policy
+from understudy.policy.spec import PolicySpec
+from understudy.registry.run_folder import RunFolder
+from understudy.run import folders
+from understudy.run.host.beginning import begin, returns_of
+from understudy.run.host.environments import HostEnvironments
+from understudy.run.host.named import maker
+from understudy.run.host.rollout import judge
+from understudy.run.host.session import HostProgress, HostSession, host_config
+from understudy.run.host.training import train_host
+from understudy.run.lock import learner_lock
+from understudy.telemetry import events as ev
+from understudy.telemetry.journal import Reader
+
+MIRROR = "gymnasium:run.host.toys:Mirror-v0"
+ECHO = "pettingzoo:run.host.toys"
+BATCH = 8 * 32
+RUN = Path("runs/one")
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def small(**changes: Any) -> Config:
+    quick = {
+        "train.games": 8,
+        "train.segment": 32,
+        "learner.gamma": 0.5,  # nothing here reaches far
+        "learner.epochs": 4,
+        "learner.learning_rate": 3e-3,
+        "learner.learning_rate_max": 1e-2,
+        "learner.kl_target": 0.03,
+        "train.checkpoint_steps": 10 * BATCH,
+    }
+    return with_values(host_config(), quick | changes)
+
+
+def session(**changes: Any) -> HostSession:
+    kept: dict[str, Any] = {
+        "environment": MIRROR,
+        "options": {"kind": "multi_binary"},
+        "run": RUN,
+        "steps": 40 * BATCH,
+        "evaluate": 40,
+        "network": Mlp((32,)),
+        "config": small(),
+    }
+    return HostSession(**{**kept, **changes})
+
+
+def newest(run: Path = RUN) -> Policy:
+    folder = RunFolder.load(run, SystemClock())
+    champion = folder.pointers.read("champion")
+    assert champion is not None
+    return folder.versions.policy(champion.version)
+
+
+def test_cartpole_is_balanced() -> None:
+    summary = train_host(
+        HostSession(
+            environment="gymnasium:CartPole-v1",
+            run=RUN,
+            steps=50_000,
+            evaluate=100,
+            network=Mlp(),
+            config=host_config(),
+        )
+    )
+    told = summary.as_dict()
+    assert told["eval"] == {
+        "matches": 100,
+        "reward": summary.reward,
+        "reward_min": min(one.reward for one in summary.evaluated),
+        "reward_max": 500.0,
+        "mean_steps": summary.reward,
+    }
+    assert summary.reward is not None
+    assert summary.reward >= 475.0
+
+
+@pytest.mark.parametrize(
+    ("kind", "untrained", "goal"),
+    [("continuous", 0.8, 0.97), ("multi_binary", 0.6, 0.95), ("multi_discrete", 0.55, 0.93)],
+)
+def test_every_kind_of_action_is_learned(kind: str, untrained: float, goal: float) -> None:
+    """Of what can be earned: `untrained` at most by a policy that learned nothing."""
+    asked = session(options={"kind": kind})
+    environments = HostEnvironments(maker(MIRROR, kind=kind), 8, np.arange(8, dtype=np.uint32))
+    summary = train_host(asked)
+    assert summary.reward is not None
+    assert summary.reward / LENGTH >= goal
+    policy = newest()
+    nought = {name: np.zeros_like(value) for name, value in policy.weights.params.items()}
+    fresh = Policy(policy.spec, replace(policy.weights, params=nought), 0)
+    blind = np.mean([match.reward for match in judge(fresh, environments, 40)]) / LENGTH
+    assert blind <= untrained
+
+
+def test_agents_of_a_parallel_environment_share_what_they_learn() -> None:
+    summary = train_host(session(environment=ECHO, options={}, steps=40 * 16 * 32))
+    # Four signs to the left one, two to the right one: three a match on average.
+    assert summary.reward == pytest.approx(3.0, abs=0.1)
+    # An agent that is out makes no decisions: 6 of 8 in a match of four steps.
+    assert summary.steps == pytest.approx(summary.matches * 6, rel=0.02)
+
+
+def test_a_run_folder_holds_versions_that_play_and_tells_how_it_went() -> None:
+    seen: list[tuple[int, int]] = []
+    summary = train_host(
+        session(), show=lambda progress: seen.append((progress.steps, progress.version))
+    )
+    assert [steps for steps, _ in seen] == [BATCH * (n + 1) for n in range(40)]
+    assert summary.version == 4
+    assert summary.updates == 39  # the first segment shows what numbers look like here
+    assert not summary.interrupted
+    assert folders.latest() == RUN
+    folder = RunFolder.load(RUN, SystemClock())
+    assert folder.identity.game == MIRROR
+    manifest = folder.versions.manifest(4)
+    assert manifest.counters == {
+        "steps": 40 * BATCH,
+        "matches": summary.matches,
+        "updates": 39,
+    }
+    assert manifest.parent == 3
+    told = [entry.e for entry in Reader(folder.journal).new()]
+    assert sum(isinstance(e, ev.BatchTrained) for e in told) == 39
+    assert [e.version for e in told if isinstance(e, ev.VersionPublished)] == [1, 2, 3, 4]
+    trained = next(e for e in told if isinstance(e, ev.BatchTrained))
+    assert trained.first_ratio == pytest.approx(1.0, abs=1e-4)
+    policy = newest()
+    obs = np.array([[0.9, -0.9], [-0.9, 0.9]], np.float32)
+    assert policy.act(obs, policy.begin(2)).actions.tolist() == [[1, 0], [0, 1]]
+
+
+def test_the_critic_begins_by_saying_the_same_of_everything() -> None:
+    config = small()
+    spec = PolicySpec(("a", "b"), Discrete(("x", "y")), Mlp((32,)))
+    trainer = Trainer(spec, config.learner)
+    rng = np.random.default_rng(0)
+    shape = (32, 8)
+    ongoing = np.ones(shape, np.float32)
+    ongoing[9::10] = 0.0
+    segments = Segments(
+        obs=rng.normal(40.0, 9.0, (*shape, 2)).astype(np.float32),
+        legal=np.ones((*shape, 2), bool),
+        actions=np.zeros((*shape, 1), np.int32),
+        log_probs=np.zeros(shape, np.float32),
+        values=np.zeros(shape, np.float32),
+        rewards=np.full(shape, -3.0, np.float32),
+        ongoing=ongoing,
+        first=np.zeros(shape, bool),
+        valid=np.ones(shape, np.float32),
+        opponent_actions=np.zeros((*shape, 1), np.int32),
+        foretold=np.zeros(shape, np.float32),
+        memory=(),
+        bootstrap=np.zeros(8, np.float32),
+    )
+    begin(trainer, segments, 0.9)
+    level = -3.0 / (1.0 - 0.9 * float(ongoing.mean()))
+    policy = Policy(spec, trainer.weights(), 0)
+    obs = rng.normal(40.0, 30.0, (50, 2)).astype(np.float32)
+    np.testing.assert_allclose(policy.act(obs, ()).values, level, rtol=1e-5)
+    np.testing.assert_allclose(policy.weights.obs_mean, segments.obs.mean((0, 1)), rtol=1e-4)
+    # Nine steps from an end a return is nearly the whole sum, at an end it is one reward.
+    slow = [-3.0 * sum(0.9**k for k in range(10 - t)) for t in range(10)]
+    returns = returns_of(segments, 0.9, beyond=level).reshape(shape)
+    np.testing.assert_allclose(returns[:10, 0], slow, rtol=1e-5)
+    np.testing.assert_allclose(returns[-1], -3.0 + 0.9 * level, rtol=1e-5)
+
+
+def test_a_run_is_gone_on_from_only_when_asked() -> None:
+    train_host(session(steps=10 * BATCH, evaluate=0))
+    with pytest.raises(RunFolderError, match="--resume"):
+        train_host(session())
+    before = newest()
+    started: list[HostProgress] = []
+
+    def show(progress: HostProgress) -> None:
+        started.append(progress)
+
+    summary = train_host(session(steps=20 * BATCH, resume=True, evaluate=0), show=show)
+    assert len(started) == 10
+    assert started[0].earlier == 10 * BATCH
+    assert (summary.steps, summary.updates, summary.version) == (20 * BATCH, 19, 2)
+    assert summary.matches > 20 * BATCH // LENGTH - 40
+    folder = RunFolder.load(RUN, SystemClock())
+    assert folder.versions.manifest(2).parent == before.version == 1
+
+
+def test_a_run_that_is_complete_changes_nothing_when_resumed() -> None:
+    train_host(session(steps=10 * BATCH, evaluate=0))
+    summary = train_host(session(steps=10 * BATCH, resume=True, evaluate=8))
+    assert (summary.version, summary.steps) == (1, 10 * BATCH)
+    assert len(summary.evaluated) == 8
+
+
+def test_ctrl_c_keeps_everything() -> None:
+    def show(progress: HostProgress) -> None:
+        if progress.updates == 5:
+            signal.raise_signal(signal.SIGINT)
+
+    summary = train_host(session(), show=show)
+    assert summary.interrupted
+    assert summary.evaluated == ()
+    assert (summary.updates, summary.version) == (5, 1)
+    assert newest().version == 1
+
+
+def test_the_same_seed_learns_the_same() -> None:
+    for name in ("one", "two"):
+        train_host(session(run=Path(f"runs/{name}"), steps=6 * BATCH, evaluate=0))
+    one, two = newest(Path("runs/one")), newest(Path("runs/two"))
+    for name, value in one.weights.params.items():
+        np.testing.assert_array_equal(value, two.weights.params[name])
+
+
+def test_one_learner_at_a_time() -> None:
+    train_host(session(steps=2 * BATCH, evaluate=0))
+    with learner_lock(RUN), pytest.raises(LearnerBusy):
+        train_host(session(resume=True))
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"minutes": 1.0}, "give one of them"),
+        ({"steps": None}, "give one of them"),
+        ({"steps": None, "minutes": 0.0}, "--minutes"),
+        ({"evaluate": -1}, "--eval"),
+        ({"steps": BATCH}, f"--steps: expected {2 * BATCH} or more"),
+    ],
+)
+def test_an_impossible_session_is_an_error(changes: dict[str, Any], expected: str) -> None:
+    with pytest.raises(ConfigError, match=expected):
+        train_host(session(**changes))
+    assert not RUN.exists()
+
+
+def test_minutes_bound_a_session() -> None:
+    summary = train_host(session(steps=None, minutes=0.2 / 60, evaluate=0))
+    assert summary.steps >= BATCH
+    assert summary.steps < 40 * BATCH * 100
