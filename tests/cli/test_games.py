@@ -11,7 +11,11 @@ def test_games_are_listed_with_their_options() -> None:
 
 
 def test_as_json() -> None:
-    (swarm,) = understudy("games", "--json").json
+    listed = {game["name"]: game for game in understudy("games", "--json").json}
+    swarm, brawl = listed["swarm"], listed["brawl"]
     assert swarm["name"] == "swarm" and swarm["version"] >= 1
     assert set(swarm["options"]["difficulty"]) == {"easy", "medium", "hard", "very_hard"}
     assert "rules" in swarm["bots"]
+    assert brawl["options"]["actions"] == ["chords", "keys"]
+    assert brawl["options"]["delay"][0] == "0"
+    assert "based" in brawl["bots"]

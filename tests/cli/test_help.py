@@ -41,7 +41,7 @@ def test_help_is_grouped() -> None:
     for flag in ("--help", "-h"):
         called = understudy(flag)
         assert called.code == 0
-        places = [called.out.index(group) for group in ("Play", "Look", "Manage")]
+        places = [called.out.index(group) for group in ("Play", "Judge", "Look", "Manage")]
         assert places == sorted(places)
     assert understudy().out.strip() == called.out.strip()  # without anything: the help as well
 
@@ -57,8 +57,8 @@ def test_every_command_has_help_with_an_example(name: str) -> None:
 
 def test_only_what_is_finished_is_offered() -> None:
     offered = {name.split()[0] for name in commands()}
-    assert {"play", "learner", "status", "models", "games", "version"} <= offered
-    assert not offered & {"serve", "train", "monitor", "dashboard", "watch", "doctor", "tournament"}
+    assert {"play", "learner", "eval", "status", "watch", "models", "games", "version"} <= offered
+    assert not offered & {"serve", "monitor", "dashboard", "doctor", "tournament"}
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from understudy.core.ops import NUMPY
+from understudy.core.ops import NUMPY, Tree
 from understudy.games import catalog
-from understudy.match.evaluate import BotPlayer, PolicyPlayer, evaluate
+from understudy.match.evaluate import evaluate
+from understudy.match.players import BotPlayer, PolicyPlayer
 from understudy.match.stage import EVALUATION, TRAINING, Stage, match_seeds
 from understudy.policy.mlp import Mlp
-from understudy.policy.policy import untrained
+from understudy.policy.policy import Policy, untrained
 from understudy.policy.spec import PolicySpec
 from understudy.policy.transformer import Transformer
 
@@ -55,7 +56,7 @@ def test_the_rules_play_alike_alone_and_side_by_side() -> None:
             return rules.act(NUMPY, seen, one, np.array([frame], np.int32))[:, 0]
 
         outcomes.append(live(seed, choose)[0])
-    tally = evaluate(GAME, BotPlayer(rules, SEEDS), SEEDS)
+    tally = evaluate(GAME, BotPlayer(rules), SEEDS)
     assert tally.wins == outcomes.count("victory")
     assert tally.losses == outcomes.count("defeat")
     assert tally.draws == outcomes.count("tie")
@@ -68,20 +69,24 @@ def test_a_policy_plays_alike_alone_and_side_by_side() -> None:
         policy = untrained(PolicySpec(GAME.features, GAME.actions, network), seed=3)
         outcomes = []
         for seed in SEEDS[:3]:
-            player = PolicyPlayer(policy, 1)
+            memory = [policy.begin()]
 
-            def choose(stage: Stage, frame: int, player: PolicyPlayer = player) -> object:
-                return player.act(stage.observe()[:, None], stage.legal()[:, None], frame)[:, 0]
+            def choose(
+                stage: Stage, frame: int, policy: Policy = policy, memory: list[Tree] = memory
+            ) -> object:
+                choice = policy.act(stage.observe()[None], memory[0], legal=stage.legal()[None])
+                memory[0] = choice.memory
+                return choice.actions[0]
 
             outcomes.append(live(seed, choose)[0])
-        tally = evaluate(GAME, PolicyPlayer(policy, 3), SEEDS[:3])
+        tally = evaluate(GAME, PolicyPlayer(policy), SEEDS[:3])
         assert tally.wins == outcomes.count("victory")
         assert tally.losses == outcomes.count("defeat")
 
 
 def test_evaluation_repeats_itself() -> None:
     policy = untrained(PolicySpec(GAME.features, GAME.actions, Mlp((8,))), seed=3)
-    one, two = (evaluate(GAME, PolicyPlayer(policy, 6), SEEDS) for _ in range(2))
+    one, two = (evaluate(GAME, PolicyPlayer(policy), SEEDS) for _ in range(2))
     assert one == two
 
 

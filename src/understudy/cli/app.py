@@ -9,11 +9,14 @@ import typer
 
 from understudy import __version__
 from understudy.cli import models
+from understudy.cli.eval import evaluate
 from understudy.cli.games import games
 from understudy.cli.import_ import import_
 from understudy.cli.learner import learner
 from understudy.cli.play import play
 from understudy.cli.status import status
+from understudy.cli.train import train
+from understudy.cli.watch import watch
 from understudy.core.errors import Fenced, LearnerBusy, UnderstudyError
 from understudy.supervise.process import REFUSED
 from understudy.telemetry.text import say
@@ -29,7 +32,10 @@ app = typer.Typer(
 )
 app.command(rich_help_panel="Play")(play)
 app.command(rich_help_panel="Play")(learner)
+app.command("eval", rich_help_panel="Judge")(evaluate)
+app.command(rich_help_panel="Train")(train)
 app.command(rich_help_panel="Look")(status)
+app.command(rich_help_panel="Look")(watch)
 app.add_typer(models.app, name="models", rich_help_panel="Manage")
 app.command(rich_help_panel="Manage")(games)
 app.command("import", rich_help_panel="Manage")(import_)

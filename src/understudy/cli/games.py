@@ -34,5 +34,6 @@ def games(
     for game in listed:
         say(f"{game.name} (rules version {game.version})\n  {game.summary}")
         for name, choices in game.options.items():
-            say(f"  --{name}: {', '.join(choices)}, adaptive")
+            more = ", adaptive" if name == "difficulty" else ""
+            say(f"  --{name}: {', '.join(choices)}{more}")
         say(f"  scripted: {', '.join(catalog.bots(game.name))}")

@@ -98,7 +98,11 @@ def play(
 
 
 def _check_difficulty(game: str, difficulty: str, adaptive: str) -> None:
-    catalog.make(game)  # an unknown game is an error of its own
+    if catalog.make(game).players > 1:  # an unknown game is an error of its own
+        raise ConfigError(
+            f"{game} is a game of two players: `understudy train {game}` learns it, and "
+            f"`understudy watch {game}` shows a match"
+        )
     described = next(one for one in catalog.describe() if one.name == game)
     known = (*described.options["difficulty"], adaptive)
     if difficulty not in known:

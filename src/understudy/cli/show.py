@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
+from typing import Protocol
 
 from understudy.match.tally import Tally
 from understudy.run.play import Progress, Summary
@@ -12,6 +14,18 @@ from understudy.telemetry.text import duration, say
 
 _LINE_EVERY_S = 5.0
 _BAR = 24
+
+
+class Moving(Protocol):
+    """What a screen needs to know of any session."""
+
+    @property
+    def share(self) -> float:
+        """How much of it is over, 0 to 1."""
+
+    @property
+    def version(self) -> int:
+        """The newest one."""
 
 
 class Screen:
@@ -25,16 +39,21 @@ class Screen:
         self._version = 0
 
     def show(self, progress: Progress) -> None:
+        """A session of play."""
+        self.move(_line(progress), progress)
+
+    def move(self, line: str, progress: Moving) -> None:
         """Redraw the moving line; keep one every few seconds."""
         now = time.monotonic()
         if self._quiet:
             return
         if now - self._last_line >= _LINE_EVERY_S or progress.share >= 1.0:
             self._last_line = now
-            self._print(_line(progress) + self._news(progress))
+            self._print(line + self._news(progress))
         elif self._moving and now - self._last_move >= 0.1:
             self._last_move = now
-            sys.stderr.write(f"\r\x1b[K{_line(progress)}")
+            width = shutil.get_terminal_size().columns - 1
+            sys.stderr.write(f"\r\x1b[K{line[:width]}")
             sys.stderr.flush()
 
     def note(self, text: str) -> None:
@@ -42,7 +61,7 @@ class Screen:
         if not self._quiet:
             self._print(text)
 
-    def _news(self, progress: Progress) -> str:
+    def _news(self, progress: Moving) -> str:
         fresh = progress.version - self._version
         self._version = progress.version
         return f"  +{fresh} new" if fresh > 0 else ""
@@ -53,11 +72,16 @@ class Screen:
         say(text, file=sys.stderr)
 
 
+def bar(share: float) -> str:
+    """A share of 1, drawn."""
+    filled = round(_BAR * share)
+    return f"[{'#' * filled}{'.' * (_BAR - filled)}]"
+
+
 def _line(progress: Progress) -> str:
-    filled = round(_BAR * progress.share)
     left = progress.left_s
     return (
-        f"[{'#' * filled}{'.' * (_BAR - filled)}] {duration(progress.elapsed_s):>6}"
+        f"{bar(progress.share)} {duration(progress.elapsed_s):>6}"
         f"  left {duration(left) if left is not None else '?':>6}"
         f"  match {progress.played:>5}"
         f"  wins of last {len(progress.recent)}: {progress.win_rate:>4.0%}"
@@ -94,9 +118,7 @@ def summary_text(summary: Summary, *, opponent: str) -> str:
 
 def _rate(tally: Tally) -> str:
     low, high = tally.interval
-    filled = round(_BAR * tally.win_rate)
-    bar = "#" * filled + "." * (_BAR - filled)
-    return f"{bar} {tally.win_rate:>6.1%}  ({low:.1%} to {high:.1%})"
+    return f"{bar(tally.win_rate)} {tally.win_rate:>6.1%}  ({low:.1%} to {high:.1%})"
 
 
 def _share(value: float | None) -> str:

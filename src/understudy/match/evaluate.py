@@ -2,70 +2,53 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
 from understudy.core.arrays import NDArray
-from understudy.core.ops import NUMPY
-from understudy.games.base import Bot, Game
-from understudy.match.tally import Tally
-from understudy.policy.policy import Policy
-
-
-class Player(Protocol):
-    """Chooses for many matches at once."""
-
-    def act(self, obs: NDArray, legal: NDArray, frame: int) -> NDArray:
-        """Actions int32 [parts, B] for obs [F, B] and legal [options, B]."""
-
-
-class PolicyPlayer:
-    """A policy that plays its likeliest action, or draws one, as it does while it learns."""
-
-    def __init__(self, policy: Policy, matches: int, *, draws_with: int | None = None) -> None:
-        self._policy = policy
-        self._memory = policy.begin(matches)
-        self._shape = (matches, len(policy.spec.actions.parts))
-        self._rng = None if draws_with is None else np.random.default_rng(draws_with)
-
-    def act(self, obs: NDArray, legal: NDArray, frame: int) -> NDArray:
-        """Legal actions, the likeliest ones or drawn with the seed given."""
-        uniforms = None if self._rng is None else self._rng.random(self._shape, dtype=np.float32)
-        choice = self._policy.act(
-            np.ascontiguousarray(obs.T), self._memory, legal=legal.T, uniforms=uniforms
-        )
-        self._memory = choice.memory
-        return choice.actions.T
-
-
-class BotPlayer:
-    """A scripted bot."""
-
-    def __init__(self, bot: Bot, seeds: NDArray) -> None:
-        self._bot = bot
-        self._seeds = seeds
-
-    def act(self, obs: NDArray, legal: NDArray, frame: int) -> NDArray:
-        """What the script says."""
-        at = np.full(self._seeds.shape, frame, np.int32)
-        return np.asarray(self._bot.act(NUMPY, obs, self._seeds, at))
+from understudy.games.base import Game
+from understudy.match.duel import Duel
+from understudy.match.players import Player
+from understudy.match.series import Engine, plain, play
+from understudy.match.stage import EVALUATION, match_seeds
+from understudy.match.tally import Report, Tally
 
 
 def evaluate(game: Game, player: Player, seeds: NDArray) -> Tally:
-    """Play one match for each seed, uint32 [B], from the first side of a one-sided game."""
-    state = game.start(NUMPY, seeds)
-    score = np.zeros(len(seeds), np.float32)
-    going = np.ones(len(seeds), np.bool_)
-    frame = 0
-    while going.any():
-        obs = game.observe(NUMPY, state)[0]
-        legal = game.legal(NUMPY, state)[0]
-        state = game.step(NUMPY, state, player.act(obs, legal, frame)[None])
-        ended = going & game.over(NUMPY, state)
-        score = np.where(ended, game.score(NUMPY, state)[0], score)
-        going &= ~ended
-        frame += 1
-    return Tally(
-        wins=int((score > 0).sum()), draws=int((score == 0).sum()), losses=int((score < 0).sum())
+    """Play one match of a one-sided game for each seed, uint32 [B]."""
+    end = play(Duel(game, player), seeds, np.zeros(len(seeds), np.bool_))
+    return Tally.of(end.score)
+
+
+def judge(
+    game: Game,
+    player: Player,
+    opponents: Mapping[str, Player],
+    *,
+    matches: int,
+    seed: int,
+    engine: Engine = plain,
+    show: Callable[[float], None] = lambda share: None,
+) -> dict[str, Report]:
+    """`matches` against each opponent, on the same seeds, every other one from the second slot.
+
+    Who else is judged changes nothing, up to the rounding of a batch of another size.
+    """
+    one = match_seeds(seed, np.arange(matches), purpose=EVALUATION)
+    seeds = np.tile(one, len(opponents))
+    second = np.tile(np.arange(matches) % 2 == 1, len(opponents))
+    duel = Duel(game, player, tuple((opponent, matches) for opponent in opponents.values()))
+    end = play(duel, seeds, second, engine=engine, show=show)
+    score, frames, path = (
+        np.asarray(field).reshape(len(opponents), matches)
+        for field in (end.score, end.frames, end.path)
     )
+    return {
+        name: Report(
+            tally=Tally.of(score[index]),
+            distinct=len(np.unique(path[index])),
+            mean_frames=float(frames[index].mean()),
+        )
+        for index, name in enumerate(opponents)
+    }

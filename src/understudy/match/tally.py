@@ -6,6 +6,8 @@ import math
 
 import msgspec
 
+from understudy.core.arrays import NDArray
+
 
 class Tally(msgspec.Struct, frozen=True):
     """Draws are not wins."""
@@ -13,6 +15,15 @@ class Tally(msgspec.Struct, frozen=True):
     wins: int
     draws: int
     losses: int
+
+    @classmethod
+    def of(cls, score: NDArray) -> Tally:
+        """From the results of matches [B]: +1, 0 or -1."""
+        return cls(
+            wins=int((score > 0).sum()),
+            draws=int((score == 0).sum()),
+            losses=int((score < 0).sum()),
+        )
 
     @property
     def matches(self) -> int:
@@ -38,6 +49,23 @@ class Tally(msgspec.Struct, frozen=True):
             "losses": self.losses,
             "win_rate": round(self.win_rate, 4),
             "interval": [round(bound, 4) for bound in self.interval],
+        }
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """Matches against one opponent, and whether they were as many as they seem."""
+
+    tally: Tally
+    distinct: int
+    """Different matches among them: deterministic players can play one match many times."""
+    mean_frames: float
+
+    def as_dict(self) -> dict[str, object]:
+        """For JSON: what a tally has, distinct and mean_frames."""
+        return {
+            **self.tally.as_dict(),
+            "distinct": self.distinct,
+            "mean_frames": round(self.mean_frames, 1),
         }
 
 

@@ -1,0 +1,1 @@
+"""Compiled self-play: games, policies and opponents in one program, under JAX."""

@@ -1,0 +1,199 @@
+"""`understudy train`: learn a game at the full speed of the machine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from understudy.cli.play import INTERRUPTED
+from understudy.cli.settings import config_from
+from understudy.core.errors import ConfigError
+from understudy.telemetry.text import say_json
+
+if TYPE_CHECKING:
+    from understudy.run.host.session import HostSession
+    from understudy.run.train import Session
+
+_DEFAULT_STEPS, _DEFAULT_HOST_STEPS = 20_000_000, 200_000
+_HOST_EVALUATION = 100
+_PLAIN_CONFIG = "small"
+"""For networks that no settings are named after."""
+
+
+def train(
+    game: Annotated[
+        str, typer.Argument(help="A game of two players, gymnasium:ID or pettingzoo:MODULE.")
+    ],
+    preset: Annotated[
+        str | None,
+        typer.Option(help="The network: small, medium, seed ... (default: by hardware)."),
+    ] = None,
+    config: Annotated[
+        str | None,
+        typer.Option(help="Named settings, or a .toml file (default: those of the preset)."),
+    ] = None,
+    steps: Annotated[
+        str | None,
+        typer.Option(help="Decisions of the whole run: 10_000_000 (default: 20 million)."),
+    ] = None,
+    minutes: Annotated[
+        float | None, typer.Option(help="A budget of time instead, compilation included.")
+    ] = None,
+    opponents: Annotated[
+        str | None,
+        typer.Option(help="Who is met how often: based=1.5,random=1,self=2 (default: all)."),
+    ] = None,
+    delay: Annotated[
+        int | None, typer.Option(help="Frames until a side sees what happened (reaction time).")
+    ] = None,
+    actions: Annotated[
+        str | None, typer.Option(help="What is chosen: chords (default) or keys.")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Seeds everything (default: the run's, else 0).")
+    ] = None,
+    run: Annotated[
+        Path | None, typer.Option(help="The run folder (default: a new runs/GAME-N).")
+    ] = None,
+    resume: Annotated[bool, typer.Option(help="Go on with the run of --run.")] = False,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", help="A setting: learner.gamma=0.99. Repeatable.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object at the end.")] = False,
+) -> None:
+    """Train an agent by playing hundreds of matches side by side, as fast as the machine can.
+
+    Ctrl-C ends early, keeps everything and exits with code 130; --resume goes on from there.
+
+    Example: understudy train brawl --preset small --minutes 15 --run runs/x
+    """
+    from understudy.cli.train_screen import TrainScreen
+
+    wish = _Wish(game, preset, config, _whole(steps), minutes, seed, run, resume, set_ or [])
+    screen = TrainScreen(quiet=json)
+    try:
+        if wish.hosted:
+            wish.refuse(opponents=opponents, delay=delay, actions=actions)
+            interrupted, told = screen.host(wish.host_session())
+        else:
+            options = {"delay": delay, "actions": actions}
+            interrupted, told = screen.arena(wish.session(opponents, options))
+    except KeyboardInterrupt:  # pressed again: only what was kept until then
+        raise typer.Exit(INTERRUPTED) from None
+    if json:
+        say_json(told)
+    if interrupted:
+        raise typer.Exit(INTERRUPTED)
+
+
+class _Wish:
+    """What a person asked for, as the session that it makes."""
+
+    def __init__(
+        self,
+        game: str,
+        preset: str | None,
+        config: str | None,
+        steps: int | None,
+        minutes: float | None,
+        seed: int | None,
+        run: Path | None,
+        resume: bool,
+        set_: list[str],
+    ) -> None:
+        from understudy.run.folders import kept, latest
+
+        self.game, self.preset, self.config, self.set = game, preset, config, set_
+        self.steps, self.minutes, self.resume = steps, minutes, resume
+        self.run = latest() if resume and run is None else run
+        self.before = kept(self.run) if resume else None
+        old = self.before.config.learner.seed if self.before else 0
+        self.seed = old if seed is None else seed
+
+    @property
+    def hosted(self) -> bool:
+        """Whether the game is an environment of others."""
+        return self.game.partition(":")[0] in ("gymnasium", "pettingzoo")
+
+    def refuse(self, **given: object) -> None:
+        """Flags that say nothing to an environment of others are errors."""
+        for name, value in given.items():
+            if value is not None:
+                raise ConfigError(f"--{name}: {self.game} has no such choice")
+
+    def session(self, opponents: str | None, options: Mapping[str, object]) -> Session:
+        """In the arena."""
+        from understudy.policy.presets import network
+        from understudy.run.named_configs import config, names
+        from understudy.run.train import Session, preset_for_this_machine
+
+        chosen = {name: str(value) for name, value in options.items() if value is not None}
+        if self.before:
+            chosen = self.before.identity.game_options | chosen
+        preset = self.preset or ("" if self.before else preset_for_this_machine())
+        settings = {"train.opponents": opponents} if opponents else {}
+        base = self.before.config if self.before else None
+        if self.config or base is None:
+            base = config(self.config or (preset if preset in names() else _PLAIN_CONFIG))
+        return Session(
+            game=self.game,
+            game_options=chosen,
+            run=self._folder(self.game),
+            network=self.before.spec.network if self.before and not preset else network(preset),
+            config=config_from(
+                self.set, base=base, defaults={"learner.seed": self.seed, **settings}
+            ),
+            steps=self._budget(_DEFAULT_STEPS),
+            minutes=self.minutes,
+            resume=self.resume,
+        )
+
+    def host_session(self) -> HostSession:
+        """With the game on the host."""
+        from understudy.policy.presets import network
+        from understudy.run.host.session import HostSession, host_config
+        from understudy.run.named_configs import config
+
+        base = self.before.config if self.before else host_config()
+        if self.config:
+            base = config(self.config)
+        kept = self.before.spec.network if self.before and not self.preset else None
+        return HostSession(
+            environment=self.game,
+            run=self._folder(self.game.replace(":", "-").replace("/", "-")),
+            steps=self._budget(_DEFAULT_HOST_STEPS),
+            minutes=self.minutes,
+            evaluate=_HOST_EVALUATION,
+            seed=self.seed,
+            resume=self.resume,
+            network=kept or network(self.preset or "mlp"),
+            config=config_from(self.set, base=base, defaults={"learner.seed": self.seed}),
+        )
+
+    def _budget(self, default: int) -> int | None:
+        return default if self.steps is None and self.minutes is None else self.steps
+
+    def _folder(self, name: str) -> Path:
+        from understudy.run.folders import new_run
+
+        return self.run or new_run(name)
+
+
+def _whole(text: str | None) -> int | None:
+    """`10_000_000`, `10M` or `200k` as a number."""
+    if text is None:
+        return None
+    body, factor = text.strip().replace(",", "_"), 1
+    if body[-1:].lower() in ("k", "m"):
+        factor = 1000 if body[-1].lower() == "k" else 1_000_000
+        body = body[:-1]
+    try:
+        number = float(body) * factor
+    except ValueError:
+        number = 0.0
+    if not (number >= 1 and number.is_integer()):
+        raise ConfigError(f"--steps: expected a whole number such as 10_000_000, got {text!r}")
+    return int(number)

@@ -1,0 +1,83 @@
+"""A series: many matches of a duel, each carried to its end by an engine, and how they ended.
+
+Results stay with the column that a match began in, whatever columns are left at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from understudy.core.arrays import NDArray
+from understudy.core.ops import NUMPY, Tree
+from understudy.match.duel import STRIDE, Duel, Standing, begin, stride
+
+FEW = 256
+"""Columns that cost too little to be worth making fewer: compiling anew takes six seconds."""
+
+Stride: TypeAlias = Callable[[Standing], Standing]
+Engine: TypeAlias = Callable[[Duel], Stride]
+"""Makes of a duel what carries it on: `plain` here, `arena.judging.compiled` under JAX."""
+
+
+def plain(duel: Duel) -> Stride:
+    """Under NumPy."""
+    return lambda standing: stride(NUMPY, duel, duel.weights, standing)
+
+
+class Results(NamedTuple):
+    """How B matches ended; fields as in `Standing`."""
+
+    score: NDArray
+    frames: NDArray
+    path: NDArray
+
+
+def play(
+    duel: Duel,
+    seeds: NDArray,
+    second: NDArray,
+    *,
+    engine: Engine = plain,
+    few: int = FEW,
+    show: Callable[[float], None] = lambda share: None,
+) -> Results:
+    """Every match to its end; `show` is told how much of the longest possible match is over."""
+    standing, carry_on = begin(duel, seeds, second), engine(duel)
+    results = Results(*(np.zeros_like(getattr(standing, name)) for name in Results._fields))
+    columns = np.arange(len(seeds))
+    for frame in range(STRIDE, duel.game.max_frames + STRIDE, STRIDE):
+        standing = carry_on(standing)
+        going = np.asarray(standing.going)
+        for name, field in zip(Results._fields, results, strict=True):
+            field[columns] = np.asarray(getattr(standing, name))
+        show(min(frame / duel.game.max_frames, 1.0))
+        if not going.any():
+            break
+        if len(going) > few and 2 * going.sum() <= len(going):
+            duel, standing = thinned(duel, standing, going)
+            columns, carry_on = columns[going], engine(duel)
+    return results
+
+
+def thinned(duel: Duel, standing: Standing, keep: NDArray) -> tuple[Duel, Standing]:
+    """The same matches without those where `keep`, bool [B], is false."""
+    starts = np.cumsum([count for _, count in duel.opponents])[:-1]
+    groups = np.split(keep, starts) if duel.opponents else []
+    left = [index for index, group in enumerate(groups) if group.any()]
+    opponents = tuple((duel.opponents[index][0], int(groups[index].sum())) for index in left)
+    own, *theirs = standing.memories
+    memories = (_rows(own, keep), *(_rows(theirs[index], groups[index]) for index in left))
+    state = type(standing.state)(*(np.asarray(leaf)[..., keep] for leaf in standing.state))
+    rest = (np.asarray(field)[keep] for field in standing[2:])
+    return Duel(duel.game, duel.player, opponents), Standing(state, memories, *rest)
+
+
+def _rows(tree: Tree, keep: NDArray) -> Tree:
+    """Those rows of every array of a memory."""
+    if isinstance(tree, tuple):
+        parts = [_rows(one, keep) for one in tree]
+        return type(tree)(*parts) if hasattr(tree, "_fields") else tuple(parts)
+    return np.asarray(tree)[keep]

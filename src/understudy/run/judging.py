@@ -1,0 +1,163 @@
+"""Who meets whom: players by the names that people give them, and the engine of their matches.
+
+A player is a scripted bot (`based`) or a version of a run (`runs/x`, `runs/x@12`). The game is made
+with the options that the first run named was trained under.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from understudy.core.clock import SystemClock
+from understudy.core.errors import ConfigError, MissingDependency, RunFolderError, nearest
+from understudy.games import catalog
+from understudy.games.base import Game
+from understudy.match.players import BotPlayer, Player, PolicyPlayer
+from understudy.match.series import Engine, plain
+from understudy.registry.run_folder import RunFolder
+from understudy.run.folders import RUNS, latest
+
+ALL = "all"
+ENGINES = ("auto", "numpy", "jax")
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """A player with its name, and the version that it is; None for a script."""
+
+    name: str
+    player: Player
+    version: int | None
+
+
+class Cast:
+    """The players of one game, by name; every name that does not fit is a clear error."""
+
+    def __init__(
+        self, game: str, *, leads: Mapping[str, str], delay: int | None, sampled: bool
+    ) -> None:
+        """`leads` are flags with names: the first that is a run decides the game's options."""
+        first = catalog.make(game)
+        if first.players != 2:
+            raise ConfigError(
+                f"{game} is a game of one player, whose enemy is part of the rules: "
+                f"`understudy play {game} --eval 200` judges it"
+            )
+        self._game = game
+        self._sampled = sampled
+        self._bots = catalog.bots(game)
+        self.notes: list[str] = []
+        """What a person should know beside the result."""
+        options: dict[str, str] = {}
+        for flag, name in leads.items():
+            if name not in self._bots:
+                options = self._options(self._folder(flag, name)[0])
+                break
+        if delay is not None:
+            options["delay"] = str(delay)
+        self.options = options
+        self.game: Game = catalog.make(game, **options)
+        self._bots = catalog.bots(game, **options)
+
+    def contestant(self, flag: str, name: str) -> Contestant:
+        """The player of that name."""
+        if name in self._bots:
+            return Contestant(name, BotPlayer(self._bots[name]), None)
+        folder, version = self._folder(flag, name)
+        self._check_fit(flag, folder)
+        if version is None:
+            record = folder.pointers.read("champion")
+            version = record.version if record else folder.versions.head()
+            if version is None:
+                raise RunFolderError(f"{flag} {name}: this run has no version yet")
+        policy = folder.versions.policy(version)
+        rules = f"{self.game.name} {self.game.version}"
+        if folder.identity.game != rules:
+            self.notes.append(f"{name} learned under {folder.identity.game}; this is {rules}")
+        return Contestant(name, PolicyPlayer(policy, sampled=self._sampled), version)
+
+    def contestants(self, flag: str, names: str) -> list[Contestant]:
+        """A comma list, or `all`: every scripted bot."""
+        listed = [name.strip() for name in names.split(",") if name.strip()]
+        if listed == [ALL]:
+            listed = list(self._bots)
+        if not listed:
+            raise ConfigError(f"{flag}: expected `{ALL}`, or names of bots and runs with commas")
+        double = next((name for name in listed if listed.count(name) > 1), None)
+        if double is not None:
+            raise ConfigError(f"{flag}: {double!r} is named twice")
+        return [self.contestant(flag, name) for name in listed]
+
+    def _folder(self, flag: str, name: str) -> tuple[RunFolder, int | None]:
+        """The run folder, and the version where one was named."""
+        path, version = Path(name), None
+        stem, at, tail = name.rpartition("@")
+        if at and not path.is_dir():
+            if not tail.isdecimal():
+                raise ConfigError(f"{flag} {name}: expected RUN@VERSION with a whole number")
+            path, version = Path(stem), int(tail)
+        if not path.is_dir():
+            runs = [one.as_posix() for one in sorted(RUNS.iterdir())] if RUNS.is_dir() else []
+            runs = [run for run in runs if Path(run, "run.json").exists()]
+            known = [*self._bots, *runs]
+            raise ConfigError(
+                f"{flag}: there is no bot or run folder {name!r}; {self._game} has the bots "
+                f"{', '.join(self._bots)}.{nearest(name, known)}"
+            )
+        return RunFolder.load(path, SystemClock()), version
+
+    def _options(self, folder: RunFolder) -> dict[str, str]:
+        """What the run was trained under."""
+        self._check_game("", folder)
+        return dict(folder.identity.game_options)
+
+    def _check_game(self, flag: str, folder: RunFolder) -> None:
+        made_for = folder.identity.game
+        if made_for.partition(" ")[0] != self._game:
+            what = made_for or "a bot of one's own"
+            raise RunFolderError(
+                f"{flag} {folder.root}: this run was made for {what}, not for {self._game}".strip()
+            )
+
+    def _check_fit(self, flag: str, folder: RunFolder) -> None:
+        self._check_game(flag, folder)
+        options = dict(folder.identity.game_options)
+        for what, kept, ours in (
+            ("features", folder.spec.features, self.game.features),
+            ("actions", folder.spec.actions, self.game.actions),
+        ):
+            if kept != ours:
+                under = f" (it was trained under {options})" if options else ""
+                raise RunFolderError(
+                    f"{flag} {folder.root}: its {what} are not those of {self._game} here{under}"
+                )
+
+
+def latest_run(flag: str) -> str:
+    """The run that a person means who names none."""
+    try:
+        return latest().as_posix()
+    except RunFolderError as error:
+        raise ConfigError(f"{flag}: name a run folder or a bot; {error}") from error
+
+
+def engine_named(name: str) -> Engine:
+    """What carries matches on: NumPy, or JAX where it is installed."""
+    if name not in ENGINES:
+        raise ConfigError(
+            f"--engine: expected one of {', '.join(ENGINES)}, got {name!r}.{nearest(name, ENGINES)}"
+        )
+    installed = importlib.util.find_spec("jax") is not None
+    if name == "jax" and not installed:
+        raise MissingDependency('--engine jax needs JAX: pip install "understudy[learn]"')
+    if name == "numpy" or not installed:
+        return plain
+    from understudy.run.compile_cache import keep_compiled
+
+    keep_compiled()
+    from understudy.arena.judging import compiled
+
+    return compiled

@@ -1,0 +1,209 @@
+"""Scenes as pictures: one frame, an animation, a sheet of the moments that mattered. Needs Pillow.
+
+Pictures are drawn twice as large as they are shown and kept to a few dozen colours: smooth edges,
+small files.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from understudy.core import files
+from understudy.core.errors import ConfigError, MissingDependency
+from understudy.screens.animation import TRANSPARENT, Animation
+from understudy.screens.scene import HIGH, LOW, STOCKS, WIDE, Box, Disc, Paint, Scene, Shape
+from understudy.screens.scene import STAGE as _STAGE
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+    from PIL.ImageDraw import ImageDraw
+
+WIDTH = 800
+"""Pixels; the height follows from what is in view (`scene.WIDE`, `LOW`, `HIGH`)."""
+_SMOOTH = 2
+_EVERY = 2
+"""An animation shows every second frame: 15 a second."""
+_DURATIONS_MS = (70, 60, 70)
+"""GIF counts in hundredths of a second: three frames in 0.2 s keep the pace of the game."""
+_HOLD_MS = 2000
+_WHITE, _GREY, _DARK = (0xF2, 0xF4, 0xFA), (0x8C, 0x96, 0xB0), (0x1C, 0x21, 0x33)
+
+
+def require_pillow() -> Any:
+    """Pillow's modules, or an error that says what to install."""
+    try:
+        from PIL import Image, ImageDraw, ImageFont
+    except ModuleNotFoundError as error:
+        raise MissingDependency('pictures need Pillow: pip install "understudy[draw]"') from error
+    return Image, ImageDraw, ImageFont
+
+
+def image(scene: Scene, *, width: int = WIDTH) -> Image:
+    """One frame."""
+    _, drawing, _ = require_pillow()
+    canvas = _Canvas(width)
+    picture = _backdrop(width).copy()
+    canvas.draw = drawing.Draw(picture)
+    for shape in scene.shapes:
+        if shape not in _STATIC:
+            canvas.shape(shape)
+    _write_panels(canvas, scene)
+    return picture.reduce(_SMOOTH)
+
+
+def save_gif(
+    path: Path,
+    scenes: Sequence[Scene],
+    *,
+    width: int = WIDTH,
+    show: Callable[[float], None] = lambda share: None,
+) -> int:
+    """An animation of a whole match; returns its size in bytes."""
+    pil, _, _ = require_pillow()
+    shown = [*scenes[:-1:_EVERY], scenes[-1]]
+    palette = _palette(shown, width)
+    animation = Animation()
+    for index, scene in enumerate(shown):
+        last = index == len(shown) - 1
+        page = image(scene, width=width).quantize(palette=palette, dither=pil.Dither.NONE)
+        animation.add(page, duration_ms=_HOLD_MS if last else _DURATIONS_MS[index % 3])
+        show((index + 1) / len(shown))
+    return _save(path, animation.finished())
+
+
+def save_png(path: Path, moments: Sequence[tuple[str, Scene]]) -> int:
+    """A sheet of moments with captions, two beside each other; returns its size in bytes."""
+    pil, drawing, _ = require_pillow()
+    width, gap, caption = WIDTH * 3 // 4, 12, 34
+    pages = [image(scene, width=width) for _, scene in moments]
+    columns = min(2, len(pages))
+    rows = -(-len(pages) // columns)
+    height = pages[0].height
+    sheet = pil.new(
+        "RGB",
+        (gap + columns * (width + gap), gap + rows * (height + caption + gap)),
+        _DARK,
+    )
+    draw = drawing.Draw(sheet)
+    for index, ((words, _), page) in enumerate(zip(moments, pages, strict=True)):
+        x = gap + index % columns * (width + gap)
+        y = gap + index // columns * (height + caption + gap)
+        sheet.paste(page, (x, y))
+        draw.text((x + 2, y + height + 6), words, fill=_WHITE, font=_font(18))
+    buffer = io.BytesIO()
+    sheet.quantize(128, dither=pil.Dither.NONE).save(buffer, format="PNG", optimize=True)
+    return _save(path, buffer.getvalue())
+
+
+class _Canvas:
+    """World units to pixels of an oversized picture."""
+
+    def __init__(self, width: int) -> None:
+        self.scale = _SMOOTH * width / (2 * WIDE)
+        self.width = width
+        self.height = round(width * (HIGH - LOW) / (2 * WIDE))
+        self.draw: ImageDraw
+
+    def at(self, x: float, y: float) -> tuple[float, float]:
+        """Where a place of the stage is."""
+        return (x + WIDE) * self.scale, (HIGH - y) * self.scale
+
+    def shape(self, shape: Shape) -> None:
+        """Draw it."""
+        paint = shape.paint.rgb
+        if isinstance(shape, Box):
+            (x0, y0), (x1, y1) = self.at(shape.left, shape.top), self.at(shape.right, shape.bottom)
+            radius = min(0.18 * min(x1 - x0, y1 - y0), 0.12 * self.scale)
+            if shape.hollow:
+                line = max(2, round(0.05 * self.scale))
+                self.draw.rounded_rectangle((x0, y0, x1, y1), radius, outline=paint, width=line)
+            else:
+                self.draw.rounded_rectangle((x0, y0, x1, y1), radius, fill=paint)
+        elif isinstance(shape, Disc):
+            x, y = self.at(shape.x, shape.y)
+            r = shape.radius * self.scale
+            self.draw.ellipse((x - r, y - r, x + r, y + r), fill=paint)
+        else:
+            ends = (*self.at(shape.x0, shape.y0), *self.at(shape.x1, shape.y1))
+            self.draw.line(ends, fill=paint, width=max(1, round(shape.width * self.scale)))
+
+
+_STATIC = frozenset(_STAGE)
+
+
+@lru_cache(maxsize=4)
+def _backdrop(width: int) -> Image:
+    """What never changes, drawn once."""
+    pil, drawing, _ = require_pillow()
+    canvas = _Canvas(width)
+    picture = pil.new("RGB", (width * _SMOOTH, canvas.height * _SMOOTH), Paint.SKY.rgb)
+    canvas.draw = drawing.Draw(picture)
+    for shape in _STAGE:
+        canvas.shape(shape)
+    return picture  # type: ignore[no-any-return]
+
+
+@lru_cache(maxsize=16)
+def _font(size: int) -> Any:
+    _, _, fonts = require_pillow()
+    return fonts.load_default(size)
+
+
+def _write_panels(canvas: _Canvas, scene: Scene) -> None:
+    draw, full = canvas.draw, canvas.width * _SMOOTH
+    unit = full / 100
+    name, number, small = (_font(round(unit * size)) for size in (2.5, 4.2, 2.0))
+    for side, panel in enumerate(scene.panels):
+        at, anchor = (unit * 2, "l") if side == 0 else (full - unit * 2, "r")
+        sign = 1 if side == 0 else -1
+        draw.text(
+            (at, unit * 1.2), panel.name, fill=panel.paint.rgb, font=name, anchor=anchor + "a"
+        )
+        for stock in range(STOCKS):
+            x, y, r = at + sign * unit * (1.0 + 2.4 * stock), unit * 6.0, unit * 0.8
+            fill = panel.paint.rgb if stock < panel.stocks else Paint.STAR.rgb
+            draw.ellipse((x - r, y - r, x + r, y + r), fill=fill)
+        damage = f"{panel.damage}%"
+        draw.text((at + sign * unit * 9, unit * 6.0), damage, fill=_heat(panel.damage), font=number,
+                  anchor=anchor + "m")  # fmt: skip
+        words = "  ".join(word for word in (panel.weapon, panel.doing) if word)
+        draw.text((at, unit * 8.4), words, fill=_GREY, font=small, anchor=anchor + "a")
+    minutes, seconds = divmod(int(scene.left_s + 0.999), 60)
+    clock = f"{minutes}:{seconds:02d}"
+    draw.text((full / 2, unit * 1.2), clock, fill=_WHITE, font=number, anchor="ma")
+    if scene.headline:
+        draw.text((full / 2, unit * 9.5), scene.headline, fill=Paint.STRIKE.rgb, font=name,
+                  anchor="mm")  # fmt: skip
+
+
+def _heat(damage: int) -> tuple[int, int, int]:
+    """White when fresh, red when the next blow flies far; in steps, to keep the colours few."""
+    steps = ((30, _WHITE), (60, (0xFF, 0xE0, 0x8A)), (100, (0xFF, 0xA8, 0x5A)))
+    return next((paint for limit, paint in steps if damage < limit), (0xFF, 0x5A, 0x5A))
+
+
+def _palette(scenes: Sequence[Scene], width: int) -> Image:
+    """The colours of a few frames from all over the match, smooth edges included."""
+    pil, _, _ = require_pillow()
+    samples = [image(scene, width=width) for scene in scenes[:: max(1, len(scenes) // 8)]]
+    tall = pil.new("RGB", (width, sum(one.height for one in samples)))
+    for index, one in enumerate(samples):
+        tall.paste(one, (0, index * one.height))
+    return tall.quantize(TRANSPARENT, method=pil.Quantize.MAXCOVERAGE)  # type: ignore[no-any-return]
+
+
+def check_path(path: Path, ending: str) -> None:
+    """A file that can be written, before anything is drawn."""
+    if path.suffix.lower() != ending:
+        raise ConfigError(f"--{ending[1:]} {path}: expected a name that ends in {ending}")
+    if not path.parent.is_dir():
+        raise ConfigError(f"--{ending[1:]} {path}: there is no folder {path.parent}")
+
+
+def _save(path: Path, data: bytes) -> int:
+    files.write_atomic(path, data)
+    return len(data)

@@ -1,0 +1,184 @@
+"""Scenes as text: half-blocks in colour where the console can, letters everywhere else."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import unicodedata
+from dataclasses import dataclass
+from typing import TextIO
+
+from understudy.core.arrays import NDArray
+from understudy.screens.raster import PAINTS, Grid
+from understudy.screens.scene import HIGH, LOW, STOCKS, WIDE, Paint, Panel, Scene
+from understudy.telemetry.text import plain
+
+_ASPECT = 2 * WIDE / (HIGH - LOW)
+_WORDS = 4
+"""Lines of words around the picture: names, what they do, a headline, and one for the cursor."""
+_NEEDED = "\u2580\u25cf\u25cb"
+
+
+@dataclass(frozen=True)
+class Style:
+    """What a console can show."""
+
+    colour: bool
+    blocks: bool
+    deep: bool = False
+    """Any colour, not only the 216 and 24 greys that every colour terminal has."""
+    animated: bool = False
+    """The cursor can move: one frame can be drawn over another."""
+    columns: int = 80
+    rows: int = 24
+
+    @classmethod
+    def of(cls, stream: TextIO) -> Style:
+        """Of this console: its size, its colours, and whether its encoding has half-blocks."""
+        size = shutil.get_terminal_size()
+        animated = stream.isatty() and os.environ.get("TERM") != "dumb"
+        colour = animated and not os.environ.get("NO_COLOR")
+        return cls(
+            colour=colour,
+            blocks=colour and _can_encode(stream, _NEEDED),
+            deep=colour and os.environ.get("COLORTERM", "") in ("truecolor", "24bit"),
+            animated=animated,
+            columns=size.columns,
+            rows=size.lines,
+        )
+
+    @property
+    def grid(self) -> Grid:
+        """The pixels that fit; a letter is about twice as tall as it is wide."""
+        tall = 2 if self.blocks else 1
+        rows = max(self.rows - _WORDS, 4)
+        columns = max(min(self.columns, int(2 * rows * _ASPECT)), 20)
+        return Grid(columns, tall * max(round(columns / _ASPECT / 2), 4))
+
+
+def text(scene: Scene, style: Style) -> list[str]:
+    """The lines of one frame, top to bottom."""
+    grid = style.grid
+    pixels = grid.drawn(scene.shapes)
+    if style.blocks:
+        rows = [
+            _blocks(above, below, style)
+            for above, below in zip(pixels[::2], pixels[1::2], strict=True)
+        ]
+    else:
+        rows = [_letters(row, style) for row in pixels]
+    return [*_panels(scene, grid.columns, style), *rows, _headline(scene, grid.columns, style)]
+
+
+def _blocks(above: NDArray, below: NDArray, style: Style) -> str:
+    """One line of half-blocks: two pixels in each letter."""
+    parts, before = [], None
+    for top, bottom in zip(above, below, strict=True):
+        now = (top, bottom)
+        if now != before:
+            parts.append(_colour(PAINTS[top], style) + _colour(PAINTS[bottom], style, layer=48))
+            before = now
+        parts.append(" " if top == bottom else "\u2580")
+    return "".join(parts) + "\x1b[0m"
+
+
+def _letters(row: NDArray, style: Style) -> str:
+    if not style.colour:
+        return "".join(PAINTS[number].letter for number in row).rstrip()
+    parts, before = [], None
+    for number in row:
+        if number != before:
+            parts.append(_colour(PAINTS[number], style))
+            before = number
+        parts.append(PAINTS[number].letter)
+    return "".join(parts) + "\x1b[0m"
+
+
+def _panels(scene: Scene, columns: int, style: Style) -> list[str]:
+    """Two lines: who has what, and what they are doing."""
+    minutes, seconds = divmod(int(scene.left_s + 0.999), 60)
+    clock = f"{minutes}:{seconds:02d}"
+    room = (columns - len(clock) - 2) // 2
+    left, right = (
+        _side(panel, room, style, mirrored=bool(side)) for side, panel in enumerate(scene.panels)
+    )
+    one, two = scene.panels
+    gap = columns - 2 * room
+    first = left + clock.center(gap) + right
+    second = _padded(_notes(one), room) + " " * gap + _padded(_notes(two), room, right=True)
+    return [first, second]
+
+
+def _side(panel: Panel, room: int, style: Style, *, mirrored: bool) -> str:
+    """`based (A) ●●○  34%`, padded to its half of the line; the right one the other way round."""
+    full, empty = ("\u25cf", "\u25cb") if style.blocks else ("O", ".")
+    stocks = full * panel.stocks + empty * (STOCKS - panel.stocks)
+    letter = "" if style.colour else f"({panel.paint.letter}) "
+    damage = f"{panel.damage:>3}%"
+    name = _cut(plain(panel.name), max(room - len(letter) - len(stocks) - len(damage) - 2, 3))
+    outwards = [f"{letter}{name}", stocks, damage]
+    words = " ".join(outwards[::-1] if mirrored else outwards)
+    return _coloured(_padded(words, room, right=mirrored), panel.paint, style)
+
+
+def _notes(panel: Panel) -> str:
+    return "  ".join(word for word in (panel.weapon, panel.doing) if word)
+
+
+def _headline(scene: Scene, columns: int, style: Style) -> str:
+    words = _cut(plain(scene.headline), columns)
+    return _coloured(words.center(columns).rstrip(), Paint.STRIKE, style)
+
+
+def _coloured(words: str, paint: Paint, style: Style) -> str:
+    return f"{_colour(paint, style)}{words}\x1b[0m" if style.colour and words else words
+
+
+def _padded(words: str, room: int, *, right: bool = False) -> str:
+    space = " " * max(room - _width(words), 0)
+    return space + words if right else words + space
+
+
+def _cut(words: str, room: int) -> str:
+    while _width(words) > room:
+        words = words[1:]  # the end of a path says more than its start
+    return words
+
+
+def _width(words: str) -> int:
+    return sum(2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in words)
+
+
+def _colour(paint: Paint, style: Style, *, layer: int = 38) -> str:
+    """The escape code of a colour in front (38) or behind (48)."""
+    if style.deep:
+        red, green, blue = paint.rgb
+        return f"\x1b[{layer};2;{red};{green};{blue}m"
+    return f"\x1b[{layer};5;{_CODES[paint]}m"
+
+
+def _nearest(rgb: tuple[int, int, int]) -> int:
+    """Of the 216 colours and 24 greys."""
+    levels = (0, 95, 135, 175, 215, 255)
+    cube = {
+        16 + 36 * r + 6 * g + b: (levels[r], levels[g], levels[b])
+        for r in range(6)
+        for g in range(6)
+        for b in range(6)
+    }
+    greys = {232 + step: (8 + 10 * step,) * 3 for step in range(24)}
+    known = cube | greys
+    return min(
+        known, key=lambda code: sum((a - b) ** 2 for a, b in zip(known[code], rgb, strict=True))
+    )
+
+
+_CODES = {paint: _nearest(paint.rgb) for paint in Paint}
+
+
+def _can_encode(stream: TextIO, words: str) -> bool:
+    try:
+        words.encode(stream.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True

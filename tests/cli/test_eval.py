@@ -1,0 +1,194 @@
+"""`understudy eval` on real matches: names, counts, both slots, and what it needs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from understudy.cli.meter import Meter
+from understudy.core.clock import SystemClock
+from understudy.games import catalog
+from understudy.match.series import plain
+from understudy.match.tally import wilson
+from understudy.policy.mlp import Mlp
+from understudy.policy.spec import PolicySpec
+from understudy.registry.run_folder import RunFolder
+from understudy.run.folders import remember
+from understudy.run.judging import engine_named
+
+from .calling import understudy
+from .runs_of_brawl import brawl_run
+
+BRAWL = ("eval", "brawl", "--engine", "numpy")
+FEW = ("--opponents", "random", "--matches", "3")
+_ALONE = """
+import sys
+for name in ("jax", "jaxlib", "optax", "PIL", "filelock", "psutil", "gymnasium", "pettingzoo"):
+    sys.modules[name] = None
+sys.argv = ["understudy", *sys.argv[1:]]
+from understudy.__main__ import main
+main()
+"""
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_one_object_with_everything_that_was_counted() -> None:
+    asked = ("--agent", "aggressive", "--opponents", "random,aggressive", "--matches", 6)
+    result = understudy(*BRAWL, *asked, "--json").json
+    assert {name: result[name] for name in ("game", "agent", "version", "matches")} == {
+        "game": "brawl",
+        "agent": "aggressive",
+        "version": None,
+        "matches": 6,
+    }
+    assert list(result["opponents"]) == ["random", "aggressive"]
+    for row in result["opponents"].values():
+        assert row["matches"] == row["wins"] + row["draws"] + row["losses"] == 6
+        assert row["win_rate"] == round(row["wins"] / 6, 4)
+        assert row["interval"] == [round(bound, 4) for bound in wilson(row["wins"], 6)]
+        assert 1 <= row["distinct"] <= 6
+        assert 0 < row["mean_frames"] <= 2700
+    assert result["opponents"]["random"]["wins"] >= 5  # from both slots
+
+
+def test_a_run_is_judged_by_its_champion_or_by_the_version_named(elsewhere: Path) -> None:
+    run = brawl_run(elsewhere / "runs" / "mine")
+    remember(Path("runs/mine"))
+
+    def judged(*args: object) -> dict[str, object]:
+        called = understudy(*BRAWL, *FEW, "--json", *args)
+        assert called.code == 0, called.err
+        found: dict[str, object] = called.json
+        return found
+
+    latest = judged()  # of the latest run
+    assert (latest["agent"], latest["version"]) == ("runs/mine", 2)
+    assert judged("--agent", run)["opponents"] == latest["opponents"]
+    first = judged("--agent", "runs/mine@1")
+    assert (first["agent"], first["version"]) == ("runs/mine@1", 1)
+    assert first["opponents"] != latest["opponents"]
+    assert judged("--agent", "runs/mine", "--sample")["opponents"] != latest["opponents"]
+    assert judged("--seed", 1)["opponents"] != latest["opponents"]
+
+
+def test_a_run_plays_under_the_options_that_it_was_trained_under(elsewhere: Path) -> None:
+    slow, keys = elsewhere / "slow", elsewhere / "keys"
+    brawl_run(slow, versions=1, delay="6")
+    brawl_run(keys, versions=1, actions="keys")
+
+    def wins(*args: object) -> object:
+        called = understudy(*BRAWL, *FEW, "--json", *args)
+        assert called.code == 0, called.err
+        return called.json["opponents"]
+
+    late = wins("--agent", slow)
+    assert late == wins("--agent", slow, "--delay", 6)
+    assert late != wins("--agent", slow, "--delay", 0)
+    wins("--agent", keys)
+    called = understudy("eval", "brawl", "--agent", slow, "--opponents", keys, "--matches", 1)
+    assert called.code == 2 and "its actions are not those of brawl here" in called.err
+
+
+def test_a_table_for_people() -> None:
+    called = understudy(*BRAWL, *FEW, "--agent", "aggressive")
+    assert called.code == 0
+    assert "brawl: aggressive, 3 frozen matches v each" in called.out
+    head, row = called.out.splitlines()[2:]
+    for word in ("wins", "draws", "losses", "win rate", "95% interval", "distinct", "frames"):
+        assert word in head
+    assert row.startswith("random") and "%" in row and " to " in row
+
+
+@pytest.mark.parametrize(
+    ("line", "named", "hint"),
+    [
+        ("--agent basd", "--agent: there is no bot or run folder 'basd'", "Did you mean 'based'?"),
+        ("--agent based --opponents rndom", "--opponents: there is no bot", "'random'"),
+        ("--agent based --opponents based,based", "--opponents", "named twice"),
+        ("--agent based --opponents ,", "--opponents", "`all`"),
+        ("--agent based --matches 0", "--matches", "1 or more"),
+        ("--agent based --engine torch", "--engine", "auto, numpy, jax"),
+        ("--agent based --delay 99", "delay", "must be one of"),
+        ("--agent runs/x@new", "--agent runs/x@new", "whole number"),
+        ("", "--agent", "name a run folder or a bot"),
+    ],
+)
+def test_a_mistake_is_one_line_that_names_it(line: str, named: str, hint: str) -> None:
+    called = understudy("eval", "brawl", *line.split())
+    assert (called.code, called.out) == (2, "")
+    assert called.err.count("\n") == 1 and named in called.err and hint in called.err
+
+
+def test_runs_that_do_not_fit_are_refused(elsewhere: Path) -> None:
+    def made_for(game: str, features: tuple[str, ...]) -> Path:
+        spec = PolicySpec(features, catalog.make("brawl").actions, Mlp((8,)))
+        root = elsewhere / game.partition(" ")[0]
+        RunFolder.open(root, spec=spec, config=None, clock=SystemClock(), game=game)
+        return root
+
+    called = understudy("eval", "brawl", "--agent", made_for("swarm 1", ("a",)))
+    assert called.code == 2 and "was made for swarm 1, not for brawl" in called.err
+    called = understudy("eval", "brawl", "--agent", made_for("brawl 1", ("a", "b")))
+    assert called.code == 2 and "its features are not those of brawl" in called.err
+    empty = brawl_run(elsewhere / "empty", versions=0)
+    called = understudy("eval", "brawl", "--agent", empty)
+    assert called.code == 2 and "no version yet" in called.err
+    called = understudy("eval", "brawl", "--agent", f"{brawl_run(elsewhere / 'one', versions=1)}@7")
+    assert called.code == 2 and "version 7 is not in" in called.err
+    called = understudy("eval", "swarm", "--agent", "rules")
+    assert called.code == 2 and "game of one player" in called.err
+
+
+def test_other_rules_are_told(elsewhere: Path) -> None:
+    """A version that learned under older rules may be judged, but not in silence."""
+    run = brawl_run(elsewhere / "old", versions=1)
+    path = run / "run.json"
+    kept = msgspec.json.decode(path.read_bytes())
+    path.write_bytes(msgspec.json.encode({**kept, "game": "brawl 0"}))
+    called = understudy(*BRAWL, *FEW, "--agent", run, "--json")
+    assert called.code == 0 and "learned under brawl 0; this is brawl" in called.err
+
+
+def test_ctrl_c_ends_it_without_a_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    def impatient(meter: Meter, share: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Meter, "show", impatient)
+    called = understudy(*BRAWL, *FEW, "--agent", "aggressive")
+    assert (called.code, called.out) == (130, "")
+
+
+def test_engines_by_name(monkeypatch: pytest.MonkeyPatch, elsewhere: Path) -> None:
+    pytest.importorskip("jax")
+    from understudy.arena.judging import compiled
+
+    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(elsewhere))
+    assert engine_named("numpy") is plain
+    assert engine_named("jax") is engine_named("auto") is compiled
+    monkeypatch.setitem(sys.modules, "jax", None)
+    assert engine_named("auto") is plain
+
+
+def test_numpy_msgspec_and_typer_are_enough(elsewhere: Path) -> None:
+    brawl_run(elsewhere / "mine", versions=1)
+    asked = ["eval", "brawl", "--agent", "mine", *FEW, "--json"]
+    done = subprocess.run(
+        [sys.executable, "-c", _ALONE, *asked],
+        capture_output=True, text=True, check=False, timeout=120, cwd=elsewhere,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert msgspec.json.decode(done.stdout)["opponents"]["random"]["matches"] == 3
+    done = subprocess.run(
+        [sys.executable, "-c", _ALONE, *asked, "--engine", "jax"],
+        capture_output=True, text=True, check=False, timeout=120, cwd=elsewhere,
+    )  # fmt: skip
+    assert done.returncode == 2 and 'pip install "understudy[learn]"' in done.stderr

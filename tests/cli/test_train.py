@@ -1,0 +1,213 @@
+"""`understudy train`: what it prints is what happened, and nothing that it learned gets lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from understudy.cli.train import _whole
+from understudy.core.clock import SystemClock
+from understudy.core.errors import ConfigError
+from understudy.registry.run_folder import RunFolder
+from understudy.telemetry.fold import StatusReader
+from understudy.telemetry.status import Status
+
+from .calling import Called, understudy
+from .training import ROLLOUT, TINY, command
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def train(*args: object) -> Called:
+    return understudy("train", "brawl", *TINY, *args)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two sessions of one run. Tests only look at it."""
+    run = tmp_path_factory.mktemp("trained") / "run"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(run.parent)
+        first = train("--steps", 3 * ROLLOUT, "--run", run, "--seed", 4, "--json")
+        assert first.code == 0, first.err
+        assert first.err == "" and first.out.count("\n") == 1
+        told = first.json
+        assert (told["steps"], told["version"]) == (3 * ROLLOUT, 1)
+        resumed = understudy("train", "brawl", "--run", run, "--resume", "--steps", "1k", "--json")
+        assert resumed.code == 0, resumed.err
+        (run.parent / "told.json").write_text(resumed.out, encoding="utf-8")
+    return run
+
+
+def test_json_is_one_object_with_everything(trained: Path) -> None:
+    told = json.loads((trained.parent / "told.json").read_text(encoding="utf-8"))
+    assert told.keys() == {
+        "run", "steps", "seconds", "steps_s", "compiled_s", "matches", "version", "interrupted",
+        "opponents", "metrics",
+    }  # fmt: skip
+    assert told["steps"] == -(-1000 // ROLLOUT) * ROLLOUT, "rounded up to whole iterations"
+    assert told["version"] == 2 and told["interrupted"] is False
+    assert told["opponents"].keys() == {"random", "self"}
+    assert told["seconds"] >= told["compiled_s"] > 0 and told["steps_s"] > 0
+    assert told["metrics"]["first_ratio"] == pytest.approx(1.0, abs=0.2)
+
+
+def test_a_run_goes_on_with_what_it_is(trained: Path) -> None:
+    """Network, settings, seed, opponents and the game's options are the run's own."""
+    folder = RunFolder.load(trained, SystemClock())
+    assert folder.identity.game_options == {"delay": "2"}
+    assert folder.config.learner.seed == 4
+    assert folder.config.train.opponents == "random,self"
+    one, two = (folder.versions.verify(number) for number in (1, 2))
+    assert two.parent == 1 and two.counters["iterations"] > one.counters["iterations"] == 3
+    status = understudy("status", "--run", trained, "--json").json
+    assert status["steps"] == two.counters["steps"]
+    assert status["learner"] == "stopped" and status["version"] == 2
+
+
+def test_a_person_sees_how_it_goes() -> None:
+    called = train("--steps", ROLLOUT)
+    assert called.code == 0 and called.out == ""  # stdout belongs to --json
+    for text in (
+        "understudy: train brawl, run folder runs/brawl-1",
+        "8 matches side by side, 8 frames each an iteration; a version every 2,000,000 steps",
+        "[########################]",
+        "Done.",
+        "random  no match ended",
+        "Version         1",
+        "Run folder      runs/brawl-1",
+        "understudy eval brawl --agent runs/brawl-1",
+    ):
+        assert text in called.err.replace("\\", "/"), called.err
+    assert understudy("status", "--json").json["steps"] == ROLLOUT
+
+
+@pytest.mark.parametrize(
+    ("args", "expected"),
+    [
+        (("--steps", "63"), "--steps: one rollout alone is 64 steps"),
+        (("--steps", "many"), "--steps: expected a whole number such as 10_000_000, got 'many'"),
+        (("--steps", "64", "--minutes", "1"), "--steps or --minutes: give one of them"),
+        (("--minutes", "0"), "--minutes: expected more than 0"),
+        (("--preset", "smal"), "Did you mean 'small'"),
+        (("--config", "smal"), "Did you mean 'small'"),
+        (("--config", "none.toml"), "--config: there is no file none.toml"),
+        (("--opponents", "randm"), "Did you mean 'random'"),
+        (("--opponents", "self"), "at least one scripted bot"),
+        (("--set", "train.game=8"), "Did you mean 'games'"),
+        (("--set", "train.games=7"), "train.games: expected a multiple of train.groups"),
+        (("--delay", "99"), "delay must be one of"),
+        (("--actions", "keyz"), "Did you mean 'keys'"),
+        (("--resume", "--run", "nothing"), "--resume: nothing holds no run"),
+        (("--resume",), "no run yet"),
+    ],
+)
+def test_a_mistake_is_one_line_and_leaves_nothing_behind(
+    args: tuple[str, ...], expected: str, tmp_path: Path
+) -> None:
+    called = train(*args)
+    assert called.code == 2 and called.out == ""
+    assert called.err.count("\n") == 1 and "Traceback" not in called.err
+    assert expected in called.err
+    assert not list(tmp_path.rglob("run.json"))
+
+
+def test_other_games_and_other_folders_are_refused(trained: Path) -> None:
+    assert "Did you mean 'brawl'" in understudy("train", "brwl", *TINY).err
+    assert "two players; swarm has 1" in understudy("train", "swarm", "--preset", "mlp").err
+    refused = train("--steps", 64, "--run", trained)
+    assert refused.code == 2 and "--resume continues it" in refused.err
+    other = understudy("train", "brawl", "--resume", "--run", trained, "--preset", "small")
+    assert other.code == 2 and "network" in other.err
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("10_000_000", 10**7), ("10M", 10**7), ("1.5k", 1500), ("64,000", 64_000), ("1e6", 10**6)],
+)
+def test_steps_can_be_written_as_people_write_them(text: str, expected: int) -> None:
+    assert _whole(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "k", "-5", "0", "1.5", "inf", "nan", "1e999", "ten"])
+def test_what_is_no_number_of_steps_is_told(text: str) -> None:
+    with pytest.raises(ConfigError, match="--steps: expected a whole number"):
+        _whole(text)
+
+
+# --- for real: in a process of its own -----------------------------------------------------------
+
+_WITHOUT_JAX = """
+import sys
+for name in ("jax", "jaxlib", "optax"):
+    sys.modules[name] = None
+from understudy.cli.app import run
+sys.argv = ["understudy", *sys.argv[1:]]
+run()
+"""
+
+
+def test_what_was_trained_plays_where_there_is_no_jax(trained: Path) -> None:
+    args = ("eval", "brawl", "--agent", trained, "--opponents", "random", "--matches", 2, "--json")
+    done = subprocess.run(
+        [sys.executable, "-c", _WITHOUT_JAX, *map(str, args)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["version"] == 2 and told["opponents"]["random"]["matches"] == 2
+
+
+def test_training_without_jax_says_what_is_missing() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _WITHOUT_JAX, "train", "brawl", *map(str, TINY), "--steps", "64"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 2 and done.stdout == ""
+    assert "the learner needs jax" in done.stderr and "Traceback" not in done.stderr
+
+
+def status() -> Status:
+    return StatusReader(Path("run"), SystemClock()).read()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+def test_ctrl_c_keeps_everything_and_exits_130() -> None:
+    with subprocess.Popen(
+        command("--minutes", 9, "--run", "run"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=dict(os.environ),
+    ) as child:
+        deadline = time.monotonic() + 120.0
+        while status().steps < 5 * ROLLOUT:
+            assert child.poll() is None and time.monotonic() < deadline
+            time.sleep(0.05)
+        child.send_signal(signal.SIGINT)
+        out, said = child.communicate(timeout=60)
+    assert child.returncode == 130, said
+    assert out == "" and "Traceback" not in said
+    assert "Interrupted: everything up to here is kept." in said
+    folder = RunFolder.load(Path("run"), SystemClock())
+    head = folder.versions.head()
+    assert head is not None
+    now = status()
+    assert folder.versions.verify(head).counters["steps"] == now.steps >= 5 * ROLLOUT
+    assert now.learner == "stopped" and now.version == head
