@@ -64,6 +64,8 @@ class LearnerConfig(_Section, frozen=True, kw_only=True):
     """Bonus for keeping options open."""
     value_weight: float = 0.5
     """Weight of the value loss."""
+    opponent_weight: float = 0.1
+    """Weight of foretelling the opponent's next action, for networks that do (strategist)."""
     imitation_weight: float = 1.0
     """Weight of the regression on decisions that no policy sampled (rules, imports)."""
     imitation_cap: float = 20.0
@@ -76,6 +78,10 @@ class LearnerConfig(_Section, frozen=True, kw_only=True):
     """Passes over a batch; each counts as one sample of every match in it."""
     minibatches: int = 8
     """Gradient steps a pass."""
+    kl_stop: float = 0.0
+    """Passes end early once the policy has moved this far from where the batch began; 0: never."""
+    precision: Literal["auto", "float32", "bfloat16"] = "auto"
+    """What networks compute in; parameters stay float32. auto: bfloat16 on a GPU."""
     batch_matches: int = 10
     """At most this many new matches a batch."""
     gather_s: float = 0.3
@@ -109,7 +115,7 @@ class LearnerConfig(_Section, frozen=True, kw_only=True):
         _at_least_zero(self, "learner", "entropy_weight", "value_weight", "imitation_weight")
         _at_least_zero(self, "learner", "replay_matches", "replay_capacity", "max_version_lag")
         _at_least_zero(self, "learner", "publish_interval_s", "gather_s")
-        _at_least_zero(self, "learner", "drain_s", "niceness", "seed")
+        _at_least_zero(self, "learner", "drain_s", "niceness", "seed", "kl_stop", "opponent_weight")
         if not 0.0 <= self.gamma <= 1.0:
             raise ConfigError(f"learner.gamma: expected 0 to 1, got {self.gamma}")
         if not 0.0 <= self.gae_lambda <= 1.0:
@@ -163,10 +169,33 @@ class ReportConfig(_Section, frozen=True, kw_only=True):
         _at_least_zero(self, "report", "status_every_s", "statistics_every_matches")
 
 
+class TrainConfig(_Section, frozen=True, kw_only=True):
+    """How `understudy train` plays and keeps what it learned (`[train]`)."""
+
+    games: int = 256
+    """Matches side by side."""
+    segment: int = 128
+    """Frames that each of them plays between two updates."""
+    opponents: str = "all"
+    """Who is met how often, by weight: based=1.5,random=1,self=2; all: every scripted bot alike."""
+    groups: int = 4
+    """Own past versions that can be met at one time (`self`)."""
+    snapshot_steps: int = 500_000
+    """After this many steps, one of those is replaced by the present version."""
+    checkpoint_steps: int = 2_000_000
+    """Steps between two versions that are kept (rounded up to whole iterations)."""
+    schedule: Literal["adaptive", "linear", "constant"] = "adaptive"
+    """The learning rate: follows learner.kl_target, falls to its minimum by the end, or stays."""
+
+    def __post_init__(self) -> None:
+        _positive(self, "train", "games", "segment", "groups", "snapshot_steps", "checkpoint_steps")
+
+
 class Config(_Section, frozen=True, kw_only=True):
     """All sections."""
 
     learner: LearnerConfig = LearnerConfig()
+    train: TrainConfig = TrainConfig()
     spool: SpoolConfig = SpoolConfig()
     registry: RegistryConfig = RegistryConfig()
     report: ReportConfig = ReportConfig()

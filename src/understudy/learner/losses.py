@@ -35,6 +35,10 @@ class Terms(NamedTuple):
     on_policy: Array
     imitated: Array
     valid: Array
+    opponent_log_probs: Array
+    """of what the opponent did next, as the network foretold it"""
+    foretold: Array
+    """1 where that is known"""
 
 
 class Losses(NamedTuple):
@@ -47,6 +51,11 @@ class Losses(NamedTuple):
     clip_share: Array
     """how many decisions the clip silenced, over `share`"""
     ratio: Array
+    kl: Array
+    """how far the policy is from where the batch began: the mean of (r - 1) - log r, over `share`,
+    which is never below 0 and has less spread than the mean of -log r (Schulman 2020)"""
+    opponent: Array
+    """cross-entropy of the opponent's next action"""
 
 
 def losses(config: LearnerConfig, terms: Terms, *, share: Array) -> Losses:
@@ -61,14 +70,17 @@ def losses(config: LearnerConfig, terms: Terms, *, share: Array) -> Losses:
     imitation_loss = (imitation * terms.imitated).sum() / share
     value_loss = 0.5 * (jnp.square(terms.values - terms.targets) * terms.valid).sum() / share
     entropy = (terms.entropy * terms.valid).sum() / share
+    opponent = -(terms.opponent_log_probs * terms.foretold).sum() / share
     count = jnp.maximum(terms.on_policy.sum(), 1.0)
     total = (
         policy_loss
+        + config.opponent_weight * opponent
         + config.imitation_weight * imitation_loss
         + config.value_weight * value_loss
         - config.entropy_weight * entropy
     )
     ratio = jnp.exp(terms.log_probs - terms.behaviour_log_probs)
+    moved = terms.log_probs - terms.anchor_log_probs
     return Losses(
         total=total,
         policy=policy_loss + config.imitation_weight * imitation_loss,
@@ -79,6 +91,8 @@ def losses(config: LearnerConfig, terms: Terms, *, share: Array) -> Losses:
         ratio=jnp.where(
             terms.on_policy.any(), (ratio * terms.on_policy).sum() / count, jnp.float32(1.0)
         ),
+        kl=((jnp.exp(moved) - 1.0 - moved) * terms.on_policy).sum() / share,
+        opponent=opponent,
     )
 
 

@@ -1,8 +1,9 @@
 """Returns and advantages as pure functions over time-major arrays.
 
-Every array is [T, B]. `discount_t` is gamma where the match goes on after step t and 0 where it
-ends there. `value_t` has one more row than the others use: row t + 1 is the value after step t.
-Each function has a slow reference, written with loops, in tests/learner/test_returns.py.
+Every array is [T, B]; a mask is 1 where a decision counts. `discount_t` is gamma where the match
+goes on after step t and 0 where it ends there. `value_t` has one more row than the others use: row
+t + 1 is the value after step t. Each function has a slow reference, written with loops, in
+tests/learner/test_returns.py.
 """
 
 from __future__ import annotations
@@ -24,6 +25,24 @@ def gae(*, rewards: Array, discounts: Array, values: Array, lam: float) -> Array
     """Generalised advantage estimates [T, B] from values [T + 1, B]."""
     errors = rewards + discounts * values[1:] - values[:-1]
     return _accumulate(errors, lam * discounts, jnp.zeros_like(errors[0]))
+
+
+def standardised(x: Array, mask: Array) -> Array:
+    """x with mean 0 and spread 1 where mask is 1."""
+    count = jnp.maximum(mask.sum(), 1.0)
+    mean = (x * mask).sum() / count
+    spread = jnp.sqrt((jnp.square(x - mean) * mask).sum() / count)
+    return (x - mean) / (spread + 1e-6)
+
+
+def explained(targets: Array, values: Array, mask: Array) -> Array:
+    """1: values foretell every target; 0: no better than their mean."""
+    count = jnp.maximum(mask.sum(), 1.0)
+    centred = targets - (targets * mask).sum() / count
+    errors = targets - values
+    errors = errors - (errors * mask).sum() / count
+    variance = (jnp.square(centred) * mask).sum() / count
+    return 1.0 - (jnp.square(errors) * mask).sum() / count / (variance + 1e-8)
 
 
 class VTrace(NamedTuple):

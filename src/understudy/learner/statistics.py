@@ -65,3 +65,10 @@ def absorb(old: Statistics, observations: NDArray, returns: NDArray) -> Statisti
         + np.square(delta) * (old.count * n / count),
         return_squares=old.return_squares + float(np.square(returns.astype(np.float64)).sum()),
     )
+
+
+def absorb_returns(old: Statistics, count: int, mean_square: float) -> Statistics:
+    """Add returns alone; observations keep the scale of 1 that they were given."""
+    return replace(
+        old, count=old.count + count, return_squares=old.return_squares + count * mean_square
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -15,8 +15,9 @@ from understudy.core.errors import FileFormatError, NotFinite
 from understudy.experience.episode import Episode, returns_of
 from understudy.learner import statistics
 from understudy.learner.batch import assemble
+from understudy.learner.descent import Frozen, Report, State, optimiser
 from understudy.learner.statistics import Statistics
-from understudy.learner.update import Frozen, Report, State, optimiser, update
+from understudy.learner.update import update
 from understudy.policy import weights as weight_files
 from understudy.policy.spec import PolicySpec
 from understudy.policy.weights import Weights, renormalised
@@ -50,7 +51,7 @@ class Trainer:
     def train(
         self, new: Sequence[Episode], replayed: Sequence[Episode], *, version: int
     ) -> dict[str, float]:
-        """Learn from a batch; `NotFinite` leaves the trainer as it was before."""
+        """Learn from a batch of episodes; `NotFinite` leaves the trainer as it was before."""
         kept = (self._state, self._weights, self._statistics)
         self._absorb(new)
         batch = assemble(
@@ -60,23 +61,31 @@ class Trainer:
             version=version,
             max_lag=self._config.max_version_lag,
         )
+        try:
+            metrics = self.learn(
+                lambda state, frozen: update(self._spec, self._config, state, frozen, batch)
+            )
+        except NotFinite:
+            self._state, self._weights, self._statistics = kept
+            raise
+        self.adapt(metrics["kl"])
+        return metrics | {"learning_rate": self.learning_rate, "steps": float(batch.valid.sum())}
+
+    def learn(self, step: Callable[[State, Frozen], tuple[State, Report]]) -> dict[str, float]:
+        """Take the state that `step` makes of the present one, if every number in it is finite."""
         frozen = Frozen(
             self._weights.obs_mean,
             self._weights.obs_scale,
             self._weights.value_scale,
             np.float32(self.learning_rate),
         )
-        state, report = update(self._spec, self._config, self._state, frozen, batch)
+        state, report = step(self._state, frozen)
+        report = jax.device_get(report)  # all numbers in one go: each fetch alone waits for a GPU
         metrics = _metrics(report)
-        sums = jax.tree.map(jnp.sum, state.params)
-        if not (
-            np.isfinite(list(metrics.values())).all() and np.isfinite(jax.tree.leaves(sums)).all()
-        ):
-            self._state, self._weights, self._statistics = kept
+        if not (np.isfinite(list(metrics.values())).all() and report.finite):
             raise NotFinite(f"training gave numbers that are not finite: {metrics}")
         self._state = state
-        self._adapt(metrics["kl"])
-        return metrics | {"learning_rate": self.learning_rate, "steps": float(batch.valid.sum())}
+        return metrics
 
     def weights(self) -> Weights:
         """What a bot would play with now, as NumPy arrays."""
@@ -141,8 +150,23 @@ class Trainer:
                 episode.observations,
                 returns_of(episode.rewards, self._config.gamma),
             )
+        if episodes:
+            self._fit_if_due()
+
+    def absorb(self, observations: NDArray, *, return_square: float) -> None:
+        """Count observations [N, F] whose returns have this mean square."""
+        root = np.full(len(observations), np.sqrt(return_square))
+        self._statistics = statistics.absorb(self._statistics, observations, root)
+        self._fit_if_due()
+
+    def absorb_returns(self, count: int, *, return_square: float) -> None:
+        """Count so many returns of this mean square; observations stay as they are."""
+        self._statistics = statistics.absorb_returns(self._statistics, count, return_square)
+        self._fit_if_due()
+
+    def _fit_if_due(self) -> None:
         seen = self._statistics
-        if not episodes or not seen.due:
+        if not seen.due:
             return
         scale = seen.return_scale()
         # The value head speaks in units of the scale: rescale it, so that what it says stays true.
@@ -164,7 +188,7 @@ class Trainer:
             seen.count, seen.obs_mean, seen.obs_spread, seen.return_squares, seen.count
         )
 
-    def _adapt(self, kl: float) -> None:
+    def adapt(self, kl: float) -> None:
         """Slower when a batch moved the policy too far, faster when it hardly moved."""
         c = self._config
         if kl > 2.0 * c.kl_target:
@@ -188,5 +212,7 @@ def _metrics(report: Report) -> dict[str, float]:
         "explained_variance": report.explained_variance,
         "first_ratio": report.first_ratio,
         "gradient_norm": report.gradient_norm,
+        "gradient_steps": report.gradient_steps,
+        "opponent_loss": report.losses.opponent,
     }
     return {name: float(value) for name, value in parts.items()}

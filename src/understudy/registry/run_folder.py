@@ -9,6 +9,7 @@ journal/ logs/                    what happened
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
@@ -35,6 +36,8 @@ class Identity(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     created_at: float
     game: str = ""
     """`swarm 1`: the built-in game and the version of its rules; empty for a bot of one's own."""
+    game_options: dict[str, str] = {}
+    """The options that the game was made with, where they belong to the run (a delay, say)."""
 
 
 class RunFolder:
@@ -73,7 +76,14 @@ class RunFolder:
 
     @classmethod
     def open(
-        cls, root: Path, *, spec: PolicySpec, config: Config | None, clock: Clock, game: str = ""
+        cls,
+        root: Path,
+        *,
+        spec: PolicySpec,
+        config: Config | None,
+        clock: Clock,
+        game: str = "",
+        game_options: Mapping[str, str] | None = None,
     ) -> RunFolder:
         """Open a run folder for this spec, or make one; a clear error before the first match."""
         try:
@@ -83,12 +93,17 @@ class RunFolder:
             files.check_writable(root)
             if (root / _IDENTITY).exists():
                 folder = cls.load(root, clock)
-                _check_fit(folder.identity, spec, game, root)
+                _check_fit(folder.identity, spec, game, dict(game_options or {}), root)
                 if config is not None and config != folder.config:
                     configs.save(root / _CONFIG, config)
                     folder.config = config
                 return folder
-            identity = Identity(spec=spec, created_at=clock.time(), game=game)
+            identity = Identity(
+                spec=spec,
+                created_at=clock.time(),
+                game=game,
+                game_options=dict(game_options or {}),
+            )
             configs.save(root / _CONFIG, config or Config())
             files.write_atomic(root / _IDENTITY, msgspec.json.encode(identity))
             return cls(root, identity, config or Config(), clock)
@@ -99,13 +114,16 @@ class RunFolder:
             ) from error
 
 
-def _check_fit(identity: Identity, spec: PolicySpec, game: str, root: Path) -> None:
+def _check_fit(
+    identity: Identity, spec: PolicySpec, game: str, game_options: dict[str, str], root: Path
+) -> None:
     kept = identity.spec
     for what, old, new in (
         ("features", kept.features, spec.features),
         ("actions", kept.actions, spec.actions),
         ("network", kept.network, spec.network),
         ("game", identity.game, game),
+        ("the game's options", identity.game_options, game_options),
     ):
         if old != new:
             raise RunFolderError(

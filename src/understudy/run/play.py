@@ -22,7 +22,8 @@ from understudy.core.errors import ConfigError
 from understudy.games import catalog
 from understudy.games.base import Game
 from understudy.live.bot import RESULT_REWARDS, Understudy
-from understudy.match.evaluate import BotPlayer, PolicyPlayer, evaluate
+from understudy.match.evaluate import evaluate
+from understudy.match.players import BotPlayer, PolicyPlayer
 from understudy.match.stage import EVALUATION, TRAINING, Stage, match_seeds
 from understudy.match.tally import Tally
 from understudy.policy.policy import Policy
@@ -189,10 +190,9 @@ def frozen(session: Session, policy: Policy | None) -> Tally:
     game = catalog.make(session.game, difficulty=judging_difficulty(session.difficulty))
     seeds = match_seeds(session.seed, np.arange(session.evaluate), purpose=EVALUATION)
     if policy is None:
-        return evaluate(game, BotPlayer(catalog.bots(session.game)[_RULES], seeds), seeds)
+        return evaluate(game, BotPlayer(catalog.bots(session.game)[_RULES]), seeds)
     # Untrained, all actions are about equally likely: the likeliest one would be an accident.
-    draws_with = session.seed if policy.version == 0 else None
-    return evaluate(game, PolicyPlayer(policy, len(seeds), draws_with=draws_with), seeds)
+    return evaluate(game, PolicyPlayer(policy, sampled=policy.version == 0), seeds)
 
 
 def adapted(win_rate: float) -> str:

@@ -119,6 +119,20 @@ class BatchTrained(_Event, frozen=True, kw_only=True):
     samples_per_insert: float
     version_lag: dict[str, int] = {}
     """Histogram of how many versions old the decisions were."""
+    gradient_steps: float = 0.0
+    opponent_loss: float = 0.0
+    """Cross-entropy of the opponent's next action; 0 where nothing is foretold."""
+
+
+class MatchesTrained(_Event, frozen=True, kw_only=True):
+    """An iteration of the arena: what its matches came to, by opponent."""
+
+    steps: int
+    """Decisions trained on in this run so far."""
+    results: dict[str, tuple[int, int, int, int]]
+    """started, wins, draws and losses of the iteration"""
+    returns: dict[str, float] = {}
+    """mean return of the matches that ended"""
 
 
 class VersionPublished(_Event, frozen=True, kw_only=True):
@@ -181,6 +195,7 @@ Event: TypeAlias = (
     | LearnerStopped
     | LearnerDied
     | BatchTrained
+    | MatchesTrained
     | VersionPublished
     | EpisodesArchived
     | EpisodeQuarantined

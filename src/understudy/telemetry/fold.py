@@ -20,7 +20,15 @@ from understudy.core.clock import Clock
 from understudy.core.files import TEMPORARY
 from understudy.telemetry import events as ev
 from understudy.telemetry.journal import Entry, Reader
-from understudy.telemetry.status import Folder, Folders, LearnerState, Percentiles, Status, Trouble
+from understudy.telemetry.status import (
+    Folder,
+    Folders,
+    LearnerState,
+    Percentiles,
+    Record,
+    Status,
+    Trouble,
+)
 
 _NO_LEARNER = {"", "off"}
 _KEPT_PROBLEMS = 5
@@ -32,6 +40,7 @@ _FROM_LEARNER = (
     ev.LearnerStarted,
     ev.LearnerStopped,
     ev.BatchTrained,
+    ev.MatchesTrained,
     ev.VersionPublished,
     ev.EpisodesArchived,
     ev.EpisodeQuarantined,
@@ -60,6 +69,8 @@ class StatusFold:
                 self._count_episodes(written=e.count)
             case ev.BatchTrained() as e:
                 self._batch(e, entry.t)
+            case ev.MatchesTrained() as e:
+                self._matches_trained(e)
             case ev.VersionPublished() as e:
                 self._published(e)
             case ev.LearnerStarted() as e:
@@ -139,6 +150,15 @@ class StatusFold:
         mean += (e.loss - mean) / self._now.batches_trained
         self._set(avg_loss=mean, last_loss=e.loss, last_batch=e, last_batch_time=t)
         self._set(learner="training")
+
+    def _matches_trained(self, e: ev.MatchesTrained) -> None:
+        opponents = dict(self._now.opponents)
+        for name, (_, wins, draws, losses) in e.results.items():
+            before = opponents.get(name, Record())
+            opponents[name] = _grown(before, {"wins": wins, "draws": draws, "losses": losses})
+            self._grow(matches=wins + draws + losses, wins=wins, ties=draws, defeats=losses)
+            self._results.extend([1] * wins + [0] * (draws + losses))
+        self._set(opponents=opponents, steps=e.steps)
 
     def _published(self, e: ev.VersionPublished) -> None:
         self._uncommitted = 0

@@ -58,6 +58,14 @@ class Trouble(msgspec.Struct, frozen=True):
     message: str
 
 
+class Record(msgspec.Struct, frozen=True):
+    """Matches against one kind of opponent."""
+
+    wins: int = 0
+    draws: int = 0
+    losses: int = 0
+
+
 class Status(msgspec.Struct, frozen=True, kw_only=True):
     """Everything there is to know at one moment. Plain data: `msgspec.json.encode` writes it."""
 
@@ -114,6 +122,11 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     decision_ms: Percentiles | None = None
     mode: str = ""
     """How the bot that started last plays."""
+
+    steps: int = 0
+    """Decisions that `train` has trained on."""
+    opponents: dict[str, Record] = {}
+    """Whom `train` met, and how that went, over the whole run."""
 
     versions: int = 0
     """How many were published."""

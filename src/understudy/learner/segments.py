@@ -1,0 +1,119 @@
+"""Segments: stretches of matches of one length, as the arena and host rollouts play them, and the
+update that learns from them.
+
+The policy that is trained is the policy that played, so advantages come from the values that it
+gave while it played; nothing is computed again before the first gradient step.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from understudy.core.config import LearnerConfig
+from understudy.core.ops import Array, Tree
+from understudy.learner.descent import (
+    Frozen,
+    Material,
+    Report,
+    State,
+    descend,
+    finite,
+    normalised,
+    summary,
+)
+from understudy.learner.returns import explained, gae, standardised
+from understudy.policy.spec import PolicySpec
+
+
+class Segments(NamedTuple):
+    """Time-major arrays; a column is one game (or one side of it) for T frames."""
+
+    obs: Array
+    """float32 [T, B, F], raw"""
+    legal: Array
+    """bool [T, B, options]"""
+    actions: Array
+    """int32 [T, B, parts] (float32 where actions are continuous)"""
+    log_probs: Array
+    """float32 [T, B]"""
+    values: Array
+    """float32 [T, B], as the network gave them: in units of the return scale"""
+    rewards: Array
+    """float32 [T, B]"""
+    ongoing: Array
+    """float32 [T, B]: 1 where the match goes on after this decision"""
+    first: Array
+    """bool [T, B]: a match begins with this decision"""
+    valid: Array
+    """float32 [T, B]: 0 where a match was cut off without a result; what follows is not known, and
+    the value of that decision stands for it"""
+    opponent_actions: Array
+    """int32 [T, B, parts]"""
+    foretold: Array
+    """float32 [T, B]: 1 where the opponent's action is known"""
+    memory: Tree
+    """[B, ...]: what the policy remembered when the segment began (a constant)"""
+    bootstrap: Array
+    """float32 [B]: the value of what follows the last row, in units of the return scale"""
+
+
+@partial(jax.jit, static_argnames=("spec", "config"))
+def improve(
+    spec: PolicySpec, config: LearnerConfig, state: State, frozen: Frozen, segments: Segments
+) -> tuple[State, Report, Array]:
+    """PPO on segments; also returns the mean square of the returns, in units of reward."""
+    advantages = _advantages(config, segments, frozen.value_scale)
+    targets = segments.values + advantages
+    valid = segments.valid
+    material = Material(
+        obs=normalised(frozen, segments.obs),
+        legal=segments.legal,
+        actions=segments.actions,
+        first=segments.first,
+        anchor_log_probs=segments.log_probs,
+        behaviour_log_probs=segments.log_probs,
+        targets=targets,
+        advantages=standardised(advantages, valid),
+        imitation_advantages=jnp.zeros_like(valid),
+        on_policy=valid,
+        imitated=jnp.zeros_like(valid),
+        valid=valid,
+        foretold=segments.foretold * valid,
+        opponent_actions=segments.opponent_actions,
+    )
+    state, details = descend(spec, config, state, frozen.learning_rate, material, segments.memory)
+    means, norm, steps = summary(details, material)
+    report = Report(
+        losses=means,
+        kl=_last_pass(details.losses.kl, details.taken, config.minibatches),
+        explained_variance=explained(targets, segments.values, valid),
+        first_ratio=details.losses.ratio[0],
+        gradient_norm=norm,
+        gradient_steps=steps,
+        finite=finite(state.params),
+    )
+    squares = (jnp.square(targets) * valid).sum() / jnp.maximum(valid.sum(), 1.0)
+    return state, report, squares * jnp.square(frozen.value_scale)
+
+
+def _advantages(config: LearnerConfig, segments: Segments, scale: Array) -> Array:
+    """GAE [T, B] in units of the return scale."""
+    # A decision after which a match was cut off ends in its own value: it corrects nothing.
+    rewards = jnp.where(segments.valid > 0, segments.rewards / scale, segments.values)
+    return gae(
+        rewards=rewards,
+        discounts=config.gamma * segments.ongoing,
+        values=jnp.concatenate([segments.values, segments.bootstrap[None]]),
+        lam=config.gae_lambda,
+    )
+
+
+def _last_pass(kl: Array, taken: Array, minibatches: int) -> Array:
+    """The mean over the last steps that were taken, one pass of them."""
+    passed = taken.sum() - jnp.cumsum(taken)
+    last = taken * (passed < minibatches)
+    return (kl * last).sum() / jnp.maximum(last.sum(), 1.0)
