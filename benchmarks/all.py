@@ -9,17 +9,25 @@ import subprocess
 import sys
 from pathlib import Path
 
-SCRIPTS = ("import_time.py", "decision_latency.py", "publish_latency.py", "strength.py")
+SCRIPTS = (
+    ("import_time.py",),
+    ("decision_latency.py",),
+    ("publish_latency.py",),
+    ("game_throughput.py",),
+    ("train_throughput.py",),
+    ("strength.py", "swarm"),
+    ("strength.py", "brawl"),
+)
 
 
 def main() -> None:
     failed = []
-    for index, script in enumerate(SCRIPTS):
-        print(f"\n== {script} ({index + 1} of {len(SCRIPTS)})", flush=True)
-        if subprocess.run(
-            [sys.executable, str(Path(__file__).with_name(script))], check=False
-        ).returncode:
-            failed.append(script)
+    for index, (script, *arguments) in enumerate(SCRIPTS):
+        name = " ".join([script, *arguments])
+        print(f"\n== {name} ({index + 1} of {len(SCRIPTS)})", flush=True)
+        command = [sys.executable, str(Path(__file__).with_name(script)), *arguments]
+        if subprocess.run(command, check=False).returncode:
+            failed.append(name)
     if failed:
         sys.exit(f"failed: {', '.join(failed)}")
 

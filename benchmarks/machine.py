@@ -6,9 +6,13 @@ import argparse
 import json
 import os
 import platform
+import time
 from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
+from typing import Literal
+
+import numpy as np
 
 
 def describe(*packages: str) -> str:
@@ -26,6 +30,37 @@ def tell(
     arguments = parser.parse_args()
     result = measure()
     print(json.dumps(result) if arguments.json else f"{result['machine']}\n{words(**result)}")
+
+
+def accelerator() -> str:
+    """What JAX computes on."""
+    import jax
+
+    return str(jax.devices()[0].device_kind)
+
+
+def matrix_flops_s(device: Literal["cpu", "gpu"]) -> float:
+    """The best rate of large products of matrices: float32 on a CPU, bfloat16 on a GPU.
+
+    Random numbers, since a product of zeros draws less power and runs above the real rate.
+    """
+    import jax
+    import jax.numpy as jnp
+
+    if jax.default_backend() != device:
+        raise SystemExit(f"--device {device}: JAX computes on {jax.default_backend()} here")
+    size, repeats, dtype = (2048, 4, jnp.float32) if device == "cpu" else (8192, 20, jnp.bfloat16)
+    keys = jax.random.split(jax.random.key(0))
+    x = jax.random.normal(keys[0], (size, size), dtype)
+    y = (jax.random.normal(keys[1], (size, size)) / np.sqrt(size)).astype(dtype)
+    product = jax.jit(lambda x, y: jax.lax.fori_loop(0, repeats, lambda _, x: x @ y, x))
+    product(x, y).block_until_ready()
+    took = []
+    for _ in range(5):
+        began = time.perf_counter()
+        product(x, y).block_until_ready()
+        took.append(time.perf_counter() - began)
+    return 2.0 * size**3 * repeats / min(took)
 
 
 def _processor() -> str:

@@ -8,12 +8,19 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 VENV = ROOT / ".venv-bench"
-PEERS = ("torch==2.13.0", "numpy==2.4.6", "msgspec==0.22.0")
+PEERS = (
+    "torch==2.13.0",
+    "numpy==2.4.6",
+    "msgspec==0.22.0",
+    "stable-baselines3==2.9.2",
+    "sb3-contrib==2.9.2",
+    "gymnasium==1.4.0",
+)
 _STAMP = VENV / ".peers"
 
 
 def python() -> Path:
-    """The interpreter of `.venv-bench`, with PyTorch and the edge of Understudy in it."""
+    """The interpreter of `.venv-bench`, with the peers and the edge of Understudy in it."""
     folder = "Scripts" if sys.platform == "win32" else "bin"
     interpreter = VENV / folder / "python"
     wanted = "\n".join(PEERS)

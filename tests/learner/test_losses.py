@@ -12,6 +12,7 @@ from msgspec import structs
 from understudy.core.arrays import NDArray
 from understudy.core.config import LearnerConfig
 from understudy.core.ops import Array
+from understudy.core.spaces import Discrete
 from understudy.learner.jax_ops import JAX
 from understudy.learner.losses import Losses, Terms, losses
 from understudy.policy import distributions
@@ -28,7 +29,7 @@ PLAIN = LearnerConfig(  # pinned: these tests are about formulas, not about what
 )
 REINFORCE = structs.replace(PLAIN, algorithm="reinforce")
 CONFIGS: dict[Algorithm, LearnerConfig] = {"actor_critic": PLAIN, "reinforce": REINFORCE}
-PARTS = (3,)
+SPACE = Discrete(("a", "b", "c"))
 LOGITS = np.array([[0.3, -0.2, 0.1], [0.0, 0.5, -0.5]], np.float32)[:, None]  # [T=2, B=1, 3]
 ACTIONS = np.array([[[0]], [[2]]], np.int32)
 ZEROS, ONES = np.zeros((2, 1), np.float32), np.ones((2, 1), np.float32)
@@ -36,7 +37,7 @@ each_algorithm = pytest.mark.parametrize("algorithm", ["actor_critic", "reinforc
 
 
 def log_probs_of(logits: Array) -> Array:
-    return distributions.log_prob(JAX, PARTS, logits, ACTIONS, None)
+    return distributions.log_prob(JAX, SPACE, logits, ACTIONS, None)
 
 
 @partial(jax.jit, static_argnums=0)
@@ -46,7 +47,7 @@ def _graded(
     def total(logits: Array, values: Array) -> tuple[Array, Losses]:
         terms = Terms(
             log_probs=log_probs_of(logits),
-            entropy=distributions.entropy(JAX, PARTS, logits, None),
+            entropy=distributions.entropy(JAX, SPACE, logits, None),
             values=values,
             **fields,
         )
@@ -67,6 +68,8 @@ def graded(config: LearnerConfig, logits: NDArray = LOGITS, **changes: Any) -> A
         "imitation_advantages": ZEROS,
         "on_policy": ONES,
         "imitated": ZEROS,
+        "opponent_log_probs": ZEROS,
+        "foretold": ZEROS,
         "valid": ONES,
     } | changes
     (by_logits, by_values), result = _graded(config, logits, ZEROS, fields)
@@ -116,8 +119,8 @@ def test_imitated_decisions_never_see_a_ratio() -> None:
 def test_the_entropy_bonus_is_a_gradient_that_raises_entropy() -> None:
     config = structs.replace(PLAIN, entropy_weight=0.5)
     gradient, _, result = graded(config)
-    before = distributions.entropy(JAX, PARTS, LOGITS, None)
-    after = distributions.entropy(JAX, PARTS, LOGITS - 0.1 * gradient, None)
+    before = distributions.entropy(JAX, SPACE, LOGITS, None)
+    after = distributions.entropy(JAX, SPACE, LOGITS - 0.1 * gradient, None)
     assert (after > before).all()
     assert result.entropy == pytest.approx(float(before.mean()), rel=1e-6)
 
@@ -167,3 +170,55 @@ def test_padding_teaches_nothing(algorithm: Algorithm) -> None:
     gradient, by_values, result = graded(config, advantages=ONES, targets=9 * ONES, **masks)
     assert np.abs(gradient).max() == np.abs(by_values).max() == 0.0
     assert result.total == 0.0
+
+
+def test_every_part_is_that_of_a_slow_loop() -> None:
+    """All that a decision can be: sampled, imitated, neither, foretold or not."""
+    config = structs.replace(
+        PLAIN, entropy_weight=0.03, opponent_weight=0.4, imitation_weight=0.7, behaviour_clip=1.1
+    )
+    rng = np.random.default_rng(2)
+    shape = (7, 9)
+    kinds = rng.integers(0, 4, shape)  # sampled, imitated, for the value alone, padding
+    names = (
+        "log_probs", "entropy", "values", "anchor_log_probs", "behaviour_log_probs", "targets",
+        "advantages", "imitation_advantages", "opponent_log_probs",
+    )  # fmt: skip
+    fields = {name: rng.normal(-1.0, 0.4, shape).astype(np.float32) for name in names}
+    fields |= {
+        "on_policy": (kinds == 0).astype(np.float32),
+        "imitated": (kinds == 1).astype(np.float32),
+        "valid": (kinds < 3).astype(np.float32),
+        "foretold": (rng.random(shape) < 0.5).astype(np.float32),
+    }
+    share = 10.0
+    total = clipped = moved = 0.0
+    for index in np.ndindex(shape):
+        now = {name: float(column[index]) for name, column in fields.items()}
+        ratio = np.exp(now["log_probs"] - now["anchor_log_probs"])
+        if now["on_policy"]:
+            weight = min(np.exp(now["anchor_log_probs"] - now["behaviour_log_probs"]), 1.1)
+            bounded = min(max(ratio, 0.8), 1.2)
+            total -= weight * min(ratio * now["advantages"], bounded * now["advantages"])
+            clipped += abs(ratio - 1.0) > 0.2
+            moved += ratio - 1.0 - np.log(ratio)
+        if now["imitated"]:
+            total -= 0.7 * min(np.exp(now["imitation_advantages"]), 20.0) * now["log_probs"]
+        if now["valid"]:
+            total += 0.5 * 0.5 * (now["values"] - now["targets"]) ** 2 - 0.03 * now["entropy"]
+        if now["foretold"]:
+            total -= 0.4 * now["opponent_log_probs"]
+    got = losses(config, Terms(**fields), share=jnp.float32(share))
+    assert float(got.total) == pytest.approx(total / share, rel=1e-4)
+    assert float(got.clip_share) == pytest.approx(clipped / share) and clipped > 0
+    assert float(got.kl) == pytest.approx(moved / share, rel=1e-4)
+
+
+def test_foretelling_weighs_what_it_is_told_to() -> None:
+    said = np.array([[-0.5], [-2.0]], np.float32)
+    known = np.array([[1.0], [0.0]], np.float32)
+    for weight in (0.0, 0.1, 2.0):
+        config = structs.replace(PLAIN, opponent_weight=weight)
+        _, _, result = graded(config, opponent_log_probs=said, foretold=known)
+        assert float(result.opponent) == pytest.approx(0.25)  # one of two, over a share of two
+        assert float(result.total) == pytest.approx(0.25 * weight)

@@ -136,18 +136,18 @@ def test_numbers_that_are_not_finite_leave_the_trainer_as_it_was(replayed: bool)
 def test_the_learning_rate_follows_how_far_a_batch_moved_the_policy() -> None:
     trainer = Trainer(SPEC, CONFIG)
     start = trainer.learning_rate
-    trainer._adapt(3.0 * CONFIG.kl_target)
+    trainer.adapt(3.0 * CONFIG.kl_target)
     assert trainer.learning_rate < start
     lowered = trainer.learning_rate
-    trainer._adapt(CONFIG.kl_target)
+    trainer.adapt(CONFIG.kl_target)
     assert trainer.learning_rate == lowered
-    trainer._adapt(0.3 * CONFIG.kl_target)
+    trainer.adapt(0.3 * CONFIG.kl_target)
     assert trainer.learning_rate == pytest.approx(start)
     for _ in range(30):
-        trainer._adapt(0.0)
+        trainer.adapt(0.0)
     assert trainer.learning_rate == CONFIG.learning_rate_max
     for _ in range(30):
-        trainer._adapt(1.0)
+        trainer.adapt(1.0)
     assert trainer.learning_rate == CONFIG.learning_rate_min
 
 

@@ -17,16 +17,22 @@ from understudy.core.config import LearnerConfig
 from understudy.core.ops import NUMPY, Array
 from understudy.experience.episode import Episode
 from understudy.learner.batch import Batch, assemble
-from understudy.learner.update import Frozen, State, _deal, _targets, optimiser, update
+from understudy.learner.descent import Frozen, State, _deal, optimiser
+from understudy.learner.update import _targets, _Towards, _whole, update
 from understudy.policy import distributions
+from understudy.policy.layers import Params
 from understudy.policy.policy import Policy, untrained
-from understudy.policy.spec import AnyNetwork
+from understudy.policy.spec import AnyNetwork, PolicySpec
 from understudy.policy.weights import normalise
 
 CONFIG = LearnerConfig(epochs=2, minibatches=1, batch_matches=4, replay_matches=0)
 REINFORCE = structs.replace(CONFIG, algorithm="reinforce")
 SPECS = {"mlp": spec_of(MLP), "transformer": spec_of(TRANSFORMER)}
-targets = partial(jax.jit, static_argnums=(0, 1))(_targets)
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def targets(spec: PolicySpec, config: LearnerConfig, params: Params, batch: Batch) -> _Towards:
+    return _targets(spec, config, *_whole(spec, config, params, batch), batch)
 
 
 def episodes_of(player: Policy, *lengths: int, seed: int = 0) -> list[Episode]:
@@ -110,7 +116,7 @@ def test_the_first_ratio_on_fresh_data_is_one(network: AnyNetwork) -> None:
 def test_what_was_recorded_is_what_is_recomputed_decision_by_decision() -> None:
     player = lively_policy(SPECS["transformer"])
     batch = _seen(player, batch_of(player, episodes_of(player, 20, 33, 7)))
-    towards, _, _ = targets(player.spec, CONFIG, player.weights.params, batch)
+    towards = targets(player.spec, CONFIG, player.weights.params, batch)
     ratios = np.exp(np.asarray(towards.anchor_log_probs) - batch.log_probs)
     assert np.abs((ratios - 1.0) * batch.on_policy).max() < 1e-4
 
@@ -144,7 +150,7 @@ def test_what_was_cut_off_bootstraps_and_what_ended_does_not(config: LearnerConf
     batch = _seen(player, batch_of(player, [ended, cut, broken]))
     network = player.spec.network
     _, values, _ = network.step(NUMPY, player.weights.params, batch.obs, ())
-    towards, _, _ = targets(player.spec, config, player.weights.params, batch)
+    towards = targets(player.spec, config, player.weights.params, batch)
     found = np.asarray(towards.targets)
     for column, (length, after) in enumerate(
         [(20, 0.0), (33, float(values[33, 1])), (6, float(values[6, 2]))]
@@ -214,7 +220,7 @@ def test_updates_make_rewarded_actions_likelier(config: LearnerConfig) -> None:
     def chances(params: dict[str, Array]) -> NDArray:
         plain = {name: np.asarray(value) for name, value in params.items()}
         logits, _, _ = MLP.step(NUMPY, plain, batch.obs[:40], ())
-        log_p = distributions.log_probs(NUMPY, (3,), logits, None)
+        log_p = distributions.log_probs(NUMPY, player.spec.actions, logits, None)
         return np.asarray(np.exp(log_p).mean((0, 1)))
 
     gained = chances(after.params) - chances(state.params)

@@ -50,7 +50,7 @@ def waiting(run: Path) -> list[Episode]:
 def policy_probabilities(policy: Policy, states: NDArray) -> NDArray:
     obs = normalise(NUMPY, policy.weights, states.astype(np.float32))
     logits, _, _ = policy.spec.network.step(NUMPY, policy.weights.params, obs, ())
-    found: NDArray = np.exp(distributions.log_probs(NUMPY, (5,), logits, None))
+    found: NDArray = np.exp(distributions.log_probs(NUMPY, policy.spec.actions, logits, None))
     return found
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from understudy.telemetry import events as ev
 from understudy.telemetry.fold import StatusFold, StatusReader, _Spread
-from understudy.telemetry.journal import Journal
+from understudy.telemetry.journal import Journal, Reader
 from understudy.telemetry.status import Folder, Folders, Status
 
 from .entries import FixedClock, at, batch, match, published, started
@@ -239,3 +239,44 @@ def test_reader_counts_whole_episodes_only(tmp_path: Path) -> None:
     assert (status.buffer_file_count, status.buffer_bytes) == (2, 10)
     assert (status.archive_file_count, status.quarantine_file_count) == (1, 1)
     assert (status.at, status.run) == (77.0, str(tmp_path))
+
+
+def test_what_training_met_is_added_up_by_opponent() -> None:
+    def trained(steps: int, **results: tuple[int, int, int, int]) -> ev.MatchesTrained:
+        return ev.MatchesTrained(steps=steps, results=results)
+
+    status = folded(
+        [
+            started(),
+            batch(5),
+            trained(256, based=(4, 1, 0, 2), random=(2, 2, 0, 0)),
+            batch(4),
+            trained(512, based=(3, 2, 1, 0), random=(0, 0, 0, 1), self=(1, 0, 0, 0)),
+        ]
+    )
+    assert status.steps == 512
+    assert msgspec.to_builtins(status.opponents) == {
+        "based": {"wins": 3, "draws": 1, "losses": 2},
+        "random": {"wins": 2, "draws": 0, "losses": 1},
+        "self": {"wins": 0, "draws": 0, "losses": 0},
+    }
+    assert (status.matches, status.wins, status.ties, status.defeats) == (9, 5, 1, 3)
+    assert status.win_rate == pytest.approx(5 / 9)
+    assert status.batches_trained == 2 and status.learner_heard == 4.0
+
+
+def test_training_that_goes_on_from_an_earlier_version_says_where_it_is() -> None:
+    """Killed after 512 steps with a version at 256: those steps are trained again."""
+    told = [ev.MatchesTrained(steps=steps, results={}) for steps in (256, 512)]
+    status = folded([started(), told[0], published(1, 0), told[1], started(1), told[1]])
+    assert (status.steps, status.version, status.versions) == (512, 1, 1)
+    assert folded([]).steps == 0 and folded([]).opponents == {}
+
+
+def test_an_iteration_survives_the_way_through_a_journal(tmp_path: Path) -> None:
+    event = ev.MatchesTrained(steps=64, results={"based": (1, 2, 3, 4)}, returns={"based": -0.5})
+    (tmp_path / "journal").mkdir()
+    Journal(tmp_path / "journal", "train", FixedClock()).write(event)
+    (entry,) = Reader(tmp_path / "journal").new()
+    assert entry.e == event
+    assert StatusReader(tmp_path, FixedClock()).read().opponents["based"].losses == 4

@@ -38,7 +38,7 @@ def probabilities(policy: Policy) -> dict[str, float]:
     logits, _, _ = policy.spec.network.step(
         NUMPY, weights.params, normalise(NUMPY, weights, obs), policy.begin()
     )
-    log_p = distributions.log_probs(NUMPY, policy.spec.actions.parts, logits, None)
+    log_p = distributions.log_probs(NUMPY, policy.spec.actions, logits, None)
     return dict(zip(ACTIONS, np.exp(log_p[0]).tolist(), strict=True))
 
 

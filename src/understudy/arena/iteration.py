@@ -15,8 +15,8 @@ from understudy.arena.rollout import Cast, rollout
 from understudy.arena.slots import Counts, Plan, Slots
 from understudy.core.ops import Array
 from understudy.learner.descent import Frozen, Report, State
+from understudy.learner.hardware import computing
 from understudy.learner.jax_ops import JAX
-from understudy.learner.precision import computing
 from understudy.learner.segments import improve
 from understudy.policy.layers import Params
 

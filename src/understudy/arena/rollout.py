@@ -14,8 +14,8 @@ from understudy.arena import slots as slotting
 from understudy.arena.slots import Counts, Plan, Slots
 from understudy.core.ops import Array, Tree
 from understudy.learner.descent import Frozen, normalised
+from understudy.learner.hardware import computing, frames_at_once
 from understudy.learner.jax_ops import JAX
-from understudy.learner.precision import computing
 from understudy.learner.segments import Segments
 from understudy.policy import distributions
 from understudy.policy.layers import Params
@@ -54,7 +54,10 @@ def rollout(plan: Plan, cast: Cast, frozen: Frozen, slots: Slots) -> tuple[Slots
 
     memory = slots.ours
     (slots, counts), rows = jax.lax.scan(
-        frame, (slots, slotting.no_counts(plan)), length=plan.segment
+        frame,
+        (slots, slotting.no_counts(plan)),
+        length=plan.segment,
+        unroll=frames_at_once(),
     )
     obs, _ = _views(plan, plan.game.observe(JAX, slots.state))
     _, bootstrap, _ = _think(plan, cast.params, frozen, obs, slots.ours, slots.first)

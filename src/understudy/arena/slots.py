@@ -20,8 +20,8 @@ from understudy.core.chance import fold, uniform
 from understudy.core.config import LearnerConfig
 from understudy.core.ops import Array, Tree
 from understudy.games.base import Bot, Game
+from understudy.learner.hardware import narrow
 from understudy.learner.jax_ops import JAX
-from understudy.learner.precision import narrow
 from understudy.match.stage import TRAINING
 from understudy.policy.spec import PolicySpec
 

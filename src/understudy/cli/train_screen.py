@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from understudy.arena.mix import SELF
 from understudy.cli.show import Screen, bar
 from understudy.match.tally import Tally
 from understudy.run.host.session import HostProgress, HostSession, HostSummary
@@ -45,8 +46,11 @@ class TrainScreen:
 
 def _rounded_up(session: Session) -> int:
     train = session.config.train
+    every = train.checkpoint_steps
+    if SELF in {item.partition("=")[0].strip() for item in train.opponents.split(",")}:
+        every = min(every, train.snapshot_steps)  # a rival is a version, too
     rollout = train.games * train.segment
-    return -(-train.checkpoint_steps // rollout) * rollout
+    return -(-every // rollout) * rollout
 
 
 def _line(progress: Progress) -> str:

@@ -15,9 +15,9 @@ import optax
 
 from understudy.core.config import LearnerConfig
 from understudy.core.ops import Array, Tree
+from understudy.learner.hardware import computing
 from understudy.learner.jax_ops import JAX
 from understudy.learner.losses import Losses, Terms, losses
-from understudy.learner.precision import computing
 from understudy.policy import distributions
 from understudy.policy.layers import Params
 from understudy.policy.spec import PolicySpec

@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 
 from understudy.core.ops import Array
+from understudy.learner.hardware import frames_at_once
 
 Cell: TypeAlias = Callable[[Array, Array], tuple[Array, Array]]
 
@@ -43,7 +44,9 @@ def _forward(
         after = cell(gates, state)
         return after, (after[0], before, state, gates)
 
-    (hidden, state), (every, *rest) = jax.lax.scan(one, (hidden, state), (inputs, first))
+    (hidden, state), (every, *rest) = jax.lax.scan(
+        one, (hidden, state), (inputs, first), unroll=frames_at_once()
+    )
     return (every, hidden, state), (weight, first, *rest)
 
 
@@ -64,7 +67,11 @@ def _backward(
         return (_kept(earlier, first_t), _kept(state, first_t)), gates_bar
 
     (hidden, state), gates_bar = jax.lax.scan(
-        one, (hidden, state), (every, first, gates, states), reverse=True
+        one,
+        (hidden, state),
+        (every, first, gates, states),
+        reverse=True,
+        unroll=frames_at_once(),
     )
     weight_bar = jnp.einsum("tbh,tbg->hg", before, gates_bar)
     return weight_bar, gates_bar, None, hidden, state

@@ -55,7 +55,14 @@ class Keeper:
     @property
     def due(self) -> bool:
         """Whether a version should be kept now."""
-        return self.steps - self._committed_at >= self.folder.config.train.checkpoint_steps
+        checkpoint = self.folder.config.train.checkpoint_steps
+        return self.steps - self._committed_at >= checkpoint or self._rival_due
+
+    @property
+    def _rival_due(self) -> bool:
+        """Whether the next version becomes a rival; only what is kept can be met after a resume."""
+        since = self.steps - self.counters.get(_SNAPSHOT, 0)
+        return self.arena.plan.mix.meets_itself and since >= self.folder.config.train.snapshot_steps
 
     def open(self, game: str, options: Mapping[str, str]) -> Arena:
         """The arena, as the last version left it, or new."""
@@ -139,11 +146,8 @@ class Keeper:
         """What was learned becomes the next version, and perhaps a rival."""
         numbers = self.folder.versions.numbers()
         number = max(numbers, default=0) + 1
-        arena, train = self.arena, self.folder.config.train
-        if (
-            arena.plan.mix.meets_itself
-            and self.steps - self.counters.get(_SNAPSHOT, 0) >= train.snapshot_steps
-        ):
+        arena = self.arena
+        if self._rival_due:
             arena.rivals.offer(number, arena.trainer.weights().params)
             self.counters[_SNAPSHOT] = self.steps
         self.counters = {

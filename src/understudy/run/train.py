@@ -6,6 +6,7 @@ random numbers, counters and rivals. Matches in flight restart, uncounted.
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections import deque
@@ -56,7 +57,7 @@ class Session:
     def __post_init__(self) -> None:
         if (self.steps is None) == (self.minutes is None):
             raise ConfigError("--steps or --minutes: give one of them")
-        if self.minutes is not None and not self.minutes > 0:
+        if self.minutes is not None and not 0 < self.minutes < math.inf:
             raise ConfigError(f"--minutes: expected more than 0, got {self.minutes}")
         train = self.config.train
         rollout = train.games * train.segment
@@ -182,9 +183,11 @@ def train(
     check(session)
     from understudy.run.arena_keeper import Keeper
 
-    folder = _folder(session, clock)
+    if not session.resume:
+        _folder(session, clock)  # the lock lies in it
     progress = Progress(session)
     with learner_lock(session.run), Interrupts() as interrupts:
+        folder = _folder(session, clock)  # not before: another learner may work by its settings
         remember(session.run)
         log = TrainingLog(folder.logs / LOG, past=Reader(folder.journal).new())
         keeper = Keeper(folder, Journal(folder.journal, "train", clock, also=log.add))
@@ -237,7 +240,7 @@ def preset_for_this_machine() -> str:
     """`seed` where there is a GPU, `small` elsewhere."""
     keep_compiled()
     try:
-        from understudy.learner.precision import has_gpu
+        from understudy.learner.hardware import has_gpu
     except ImportError as error:
         raise missing(error) from error
     return "seed" if has_gpu() else "small"

@@ -1,0 +1,140 @@
+"""The arena written slowly: one slot, one match, one frame after the other, under NumPy.
+
+Every match begins from its seed with an empty memory on both sides; nothing else is carried over.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from understudy.arena import slots as slotting
+from understudy.arena.slots import Plan
+from understudy.core.arrays import NDArray
+from understudy.core.chance import fold, uniform
+from understudy.core.ops import NUMPY
+from understudy.match.stage import TRAINING
+from understudy.policy import distributions
+
+from .makers import Story, frozen_of
+
+
+@dataclass
+class Told:
+    """What one slot plays, frame by frame, and what its matches came to."""
+
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    started: Counter[tuple[int, str]] = field(default_factory=Counter)
+    """(chapter, opponent) to matches"""
+    ended: Counter[tuple[int, str, float]] = field(default_factory=Counter)
+    """(chapter, opponent, score) to matches"""
+    frames: Counter[tuple[int, str]] = field(default_factory=Counter)
+    returns: dict[tuple[int, str], float] = field(default_factory=dict)
+    cuts: int = 0
+
+
+def tell(story: Story, slot: int, seed: int) -> Told:
+    """The whole story of one slot, from the seed of the arena alone."""
+    plan, told = story.plan, Told()
+    key = fold(fold(np.array([TRAINING], np.uint32), seed), slot)
+    match = fold(fold(key, slotting._SEED), 1)
+    cut_at = 1 + int(_draw(fold(key, slotting._CUT)) * np.float32(plan.game.max_frames - 1))
+    number, now = 1, _Match(story, slot, match, met(plan, match, free=False))
+    for chapter in range(len(story.chapters)):
+        free = story.chapters[chapter].free[slot * plan.groups // plan.games]
+        for _ in range(plan.segment):
+            row = now.frame()
+            over = bool(plan.game.over(NUMPY, now.state)[0])
+            cut = now.frames == cut_at and not over
+            told.rows.append(row | {"ongoing": not (over or cut), "valid": not cut})
+            told.cuts += cut
+            if over:
+                score = float(plan.game.score(NUMPY, now.state)[now.side, 0])
+                told.ended[chapter, now.opponent, score] += 1
+                told.frames[chapter, now.opponent] += now.frames
+                before = told.returns.get((chapter, now.opponent), 0.0)
+                told.returns[chapter, now.opponent] = before + now.returned
+            if over or cut:
+                number, cut_at = number + 1, -1
+                match = fold(fold(match, slotting._SEED), number)
+                now = _Match(story, slot, match, met(plan, match, free=free))
+                told.started[chapter, now.opponent] += 1
+    return told
+
+
+def met(plan: Plan, match: NDArray, *, free: bool) -> str:
+    """Whom the match of this seed [1] is against."""
+    weights = {
+        name: weight
+        for name, weight in zip(plan.mix.names, plan.mix.weights, strict=True)
+        if free or name != "self"
+    }
+    left = float(_draw(fold(match, slotting._OPPONENT))) * sum(weights.values())
+    for name, weight in weights.items():
+        if left < weight:
+            return name
+        left -= weight
+    raise AssertionError("a draw is below 1")
+
+
+class _Match:
+    def __init__(self, story: Story, slot: int, seed: NDArray, opponent: str) -> None:
+        self.plan, self.seed, self.opponent = story.plan, seed, opponent
+        self.side = slot % 2
+        self.ours, self.rival = (
+            story.ours,
+            story.rivals[slot * story.plan.groups // story.plan.games],
+        )
+        network = story.plan.spec.network
+        self.state = story.plan.game.start(NUMPY, seed)
+        self.memories = [network.memory(NUMPY, 1), network.memory(NUMPY, 1)]
+        self.frames, self.returned = 0, 0.0
+
+    def frame(self) -> dict[str, Any]:
+        game, names = self.plan.game, self.plan.mix.names
+        obs, legal = game.observe(NUMPY, self.state), game.legal(NUMPY, self.state)
+        us, them = self.side, 1 - self.side
+        ours, log_prob, value = self._act(0, self.ours, obs[us].T, legal[us].T, slotting._OURS)
+        if self.opponent == "self":
+            theirs, _, _ = self._act(1, self.rival, obs[them].T, legal[them].T, slotting._THEIRS)
+        else:
+            bot = self.plan.bots[names.index(self.opponent)]
+            noise = fold(self.seed, slotting._BOT)
+            theirs = bot.act(NUMPY, obs[them], noise, np.array([self.frames], np.int32)).T
+        both = np.zeros((2, 1, 1), np.int32)
+        both[us], both[them] = ours.T, theirs.T
+        after = game.step(NUMPY, self.state, both)
+        reward = float(game.reward(NUMPY, self.state, after)[us, 0])
+        row = {
+            "obs": obs[us, :, 0],
+            "legal": legal[us, :, 0],
+            "actions": ours[0],
+            "log_probs": log_prob,
+            "values": value,
+            "rewards": reward,
+            "first": self.frames == 0,
+            "opponent_actions": theirs[0],
+        }
+        self.state, self.frames, self.returned = after, self.frames + 1, self.returned + reward
+        return row
+
+    def _act(
+        self, who: int, params: dict[str, NDArray], obs: NDArray, legal: NDArray, use: int
+    ) -> tuple[NDArray, float, float]:
+        spec = self.plan.spec
+        frozen = frozen_of(spec)
+        seen = (obs - frozen.obs_mean) * frozen.obs_scale
+        logits, values, self.memories[who] = spec.network.step(
+            NUMPY, params, seen, self.memories[who]
+        )
+        key = fold(fold(self.seed, use), self.frames)
+        uniforms = uniform(NUMPY, key, np.arange(len(spec.actions.parts), dtype=np.uint32)).T
+        actions, log_probs = distributions.choose(NUMPY, spec.actions, logits, legal, uniforms)
+        return actions, float(log_probs[0]), float(values[0])
+
+
+def _draw(key: NDArray) -> np.float32:
+    return np.float32(uniform(NUMPY, key, np.zeros(1, np.uint32))[0, 0])

@@ -1,0 +1,106 @@
+"""Iterations of the arena: they learn, they can be repeated, and devices share them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+from understudy.arena.arena import Arena, check
+from understudy.arena.placing import placed
+from understudy.core.config import with_values
+from understudy.core.errors import ConfigError
+from understudy.games import catalog
+from understudy.learner.trainer import Trainer
+
+from .makers import CONFIG, GAME, GAMES, SEGMENT, arena, spec_of
+
+ITERATIONS = 3
+
+
+def trained(seed: int = 0) -> tuple[Arena, list[dict[str, float]]]:
+    one = arena(seed=seed)
+    return one, [one.iterate().metrics for _ in range(ITERATIONS)]
+
+
+@pytest.fixture(scope="module")
+def first() -> tuple[Arena, list[dict[str, float]]]:
+    return trained()
+
+
+def test_an_iteration_learns_and_says_how(first: tuple[Arena, list[dict[str, float]]]) -> None:
+    one, metrics = first
+    assert one.steps_an_iteration == GAMES * SEGMENT
+    before, after = Trainer(spec_of(), CONFIG.learner).weights(), one.trainer.weights()
+    moved = {n: np.abs(after.params[n] - before.params[n]).max() for n in before.params}
+    assert all(change > 0 for change in moved.values()), moved
+    for each in metrics:
+        assert each["first_ratio"] == pytest.approx(1.0, abs=1e-4)
+        assert each["gradient_steps"] == CONFIG.learner.epochs * CONFIG.learner.minibatches
+        assert 0.0 < each["opponent_loss"] < 2.0 and each["kl"] >= 0.0
+
+
+def test_the_same_seed_learns_the_same_bits(
+    first: tuple[Arena, list[dict[str, float]]],
+) -> None:
+    again, metrics = trained()
+    assert metrics == first[1]
+    assert again.trainer.snapshot() == first[0].trainer.snapshot()
+    other, others = trained(seed=1)
+    assert others != metrics and other.trainer.snapshot() != again.trainer.snapshot()
+
+
+def test_a_trainer_goes_on_in_another_arena_as_if_nothing_had_happened() -> None:
+    """Everything but the matches in flight: those begin anew in both."""
+    one = arena()
+    one.iterate()
+    kept = one.trainer.snapshot()
+    copies = [arena(seed=7), arena(seed=7)]
+    for copy in copies:
+        copy.trainer.restore(kept, what="version 1")
+    assert copies[0].trainer.snapshot() == kept
+    results = [copy.iterate() for copy in copies]
+    assert results[0] == results[1]
+    assert copies[0].trainer.snapshot() == copies[1].trainer.snapshot() != kept
+
+
+def test_an_arena_that_cannot_be_names_the_setting() -> None:
+    with pytest.raises(ConfigError, match=r"train\.games: .*multiple of train\.groups \(3\)"):
+        check(GAME, with_values(CONFIG, {"train.groups": 3}))
+    with pytest.raises(ConfigError, match=r"multiple of learner\.minibatches \(5\)"):
+        check(GAME, with_values(CONFIG, {"learner.minibatches": 5}))
+    with pytest.raises(ConfigError, match="two players; swarm has 1"):
+        check(catalog.make("swarm"), CONFIG)
+
+
+def test_two_devices_share_the_games_and_learn_the_same(
+    tmp_path: Path, first: tuple[Arena, list[dict[str, float]]]
+) -> None:
+    script = Path(__file__).with_name("two_devices.py")
+    flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=2"
+    done = subprocess.run(
+        [sys.executable, str(script), str(tmp_path / "kept.npz"), str(ITERATIONS)],
+        env=os.environ | {"XLA_FLAGS": flags},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    with np.load(tmp_path / "kept.npz") as kept:
+        assert kept["devices"] == 2 and kept["slots"] == 2
+        assert kept["programs"] == 1, "compiled again for arrays that lie elsewhere"
+        for name, value in first[0].trainer.weights().params.items():
+            np.testing.assert_allclose(kept[f"params.{name}"], value, atol=1e-4)
+        np.testing.assert_array_equal(kept["opponents"], first[0]._slots.opponent)
+        np.testing.assert_array_equal(kept["started"], first[0]._slots.started)
+
+
+def test_one_device_is_left_alone() -> None:
+    one = arena()
+    assert len(jax.devices()) > 1 or placed(one.plan, one._slots) is one._slots

@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from understudy.arena.mix import Mix, parse
+from understudy.core.errors import ConfigError
+
+BOTS = ("constant", "random", "based")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("based=1.5,random=1,constant=0.5", {"based": 1.5, "random": 1.0, "constant": 0.5}),
+        ("based", {"based": 1.0}),
+        ("all", {"constant": 1.0, "random": 1.0, "based": 1.0}),
+        ("all=2, based=5", {"constant": 2.0, "random": 2.0, "based": 5.0}),
+        ("self=2,based=3", {"based": 3.0, "self": 2.0}),
+        (" based = 1 , self ", {"based": 1.0, "self": 1.0}),
+        ("all,random=0,self=0", {"constant": 1.0, "based": 1.0}),
+    ],
+)
+def test_a_mix_is_names_with_weights(text: str, expected: dict[str, float]) -> None:
+    mix = parse(text, BOTS)
+    assert dict(zip(mix.names, mix.weights, strict=True)) == expected
+    assert mix.meets_itself == ("self" in expected)
+    assert mix.scripted == tuple(name for name in expected if name != "self")
+    assert not mix.meets_itself or mix.names[-1] == "self"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("bsed=1", r"--opponents: expected some of constant, .*self, all; got 'bsed'.*'based'"),
+        ("based=much", "--opponents: the weight of based must be 0 or more, got 'much'"),
+        ("based=-1", "the weight of based must be 0 or more, got '-1'"),
+        ("based=nan", "the weight of based"),
+        ("based=inf", "the weight of based"),
+        ("self=1", "--opponents: expected at least one scripted bot"),
+        ("self=1,based=0", "expected at least one scripted bot"),
+        ("", "got ''"),
+        ("based,,random", "got ''"),
+    ],
+)
+def test_a_wrong_mix_is_told(text: str, expected: str) -> None:
+    with pytest.raises(ConfigError, match=expected):
+        parse(text, BOTS)
+
+
+def test_an_error_names_where_the_mix_came_from() -> None:
+    with pytest.raises(ConfigError, match=r"^train\.opponents: "):
+        parse("nobody", BOTS, flag="train.opponents")
+
+
+@given(weights=st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=6), own=st.floats(1e-3, 1e3))
+def test_bounds_share_out_every_draw(weights: list[float], own: float) -> None:
+    names = (*(str(index) for index in range(len(weights))), "self")
+    mix = Mix(names, (*weights, own))
+    for with_self in (True, False):
+        bounds = mix.bounds(with_self=with_self)
+        kept = np.array([*weights, own if with_self else 0.0])
+        assert bounds.dtype == np.float32 and bounds[-1] == 1.0
+        np.testing.assert_allclose(np.diff(bounds, prepend=0.0), kept / kept.sum(), atol=1e-6)
+    assert bounds[-2] == 1.0, "without `self`, no draw below 1 may reach it"

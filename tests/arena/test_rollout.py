@@ -1,0 +1,222 @@
+"""What the compiled arena plays is what a slow one plays, and what is recorded can be learned."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import jax
+import numpy as np
+import pytest
+from policy.makers import lively_params
+
+from understudy.arena import slots as slotting
+from understudy.arena.mix import parse
+from understudy.arena.slots import Plan
+from understudy.core.arrays import NDArray
+from understudy.core.ops import NUMPY
+from understudy.games import catalog
+from understudy.learner.jax_ops import JAX
+from understudy.policy import distributions
+from understudy.policy.mlp import Mlp
+from understudy.policy.spec import AnyNetwork, PolicySpec
+from understudy.policy.transformer import Transformer
+
+from .makers import FROZEN, GAMES, GROUPS, NETWORK, Story, plan, rows, story
+from .slow import Told, tell
+
+SEED = 5
+
+
+@pytest.fixture(scope="module")
+def played() -> Story:
+    return story(plan(), SEED)
+
+
+@pytest.fixture(scope="module")
+def told(played: Story) -> list[Told]:
+    return [tell(played, slot, SEED) for slot in range(GAMES)]
+
+
+def of_all(told: list[Told], field: str) -> NDArray:
+    return np.array([[row[field] for row in one.rows] for one in told]).swapaxes(0, 1)
+
+
+@pytest.mark.parametrize("field", ["actions", "opponent_actions", "legal", "first"])
+def test_every_choice_is_that_of_the_slow_arena(
+    played: Story, told: list[Told], field: str
+) -> None:
+    """Of bots, of rivals and of ourselves; wherever matches begin, and whoever is met."""
+    np.testing.assert_array_equal(rows(played, field), of_all(told, field))
+
+
+@pytest.mark.parametrize("field", ["obs", "log_probs", "values", "rewards", "ongoing", "valid"])
+def test_every_number_is_that_of_the_slow_arena(
+    played: Story, told: list[Told], field: str
+) -> None:
+    np.testing.assert_allclose(rows(played, field), of_all(told, field), atol=1e-4)
+
+
+def test_matches_are_counted_once_by_whom_they_were_against(
+    played: Story, told: list[Told]
+) -> None:
+    seen = set()
+    for index, chapter in enumerate(played.chapters):
+        for kind, name in enumerate(played.plan.mix.names):
+            counts = {field: column[kind] for field, column in chapter.counts._asdict().items()}
+            assert counts["started"] == sum(one.started[index, name] for one in told)
+            for field, score in (("wins", 1.0), ("draws", 0.0), ("losses", -1.0)):
+                assert counts[field] == sum(one.ended[index, name, score] for one in told)
+                seen.add((name, field) if counts[field] else None)
+            assert counts["frames"] == sum(one.frames[index, name] for one in told)
+            expected = sum(one.returns.get((index, name), 0.0) for one in told)
+            assert counts["returns"] == pytest.approx(expected, abs=1e-3)
+    assert {("self", "wins"), ("self", "losses"), ("rest", "wins"), ("pull", "losses")} <= seen
+
+
+def test_first_matches_are_cut_off_at_different_times_and_nothing_else_is(
+    played: Story, told: list[Told]
+) -> None:
+    valid, first, ongoing = (rows(played, field) for field in ("valid", "first", "ongoing"))
+    frames, slots = np.nonzero(valid == 0)
+    assert len(frames) == sum(one.cuts for one in told) >= 3
+    assert len(set(frames)) >= 3, "clocks are not spread"
+    for frame, slot in zip(frames, slots, strict=True):
+        assert first[1 : frame + 1, slot].sum() == 0, "not the slot's first match"
+        assert ongoing[frame, slot] == 0 and first[frame + 1, slot]
+    ended = first[1:] == (ongoing[:-1] == 0)
+    assert ended.all(), "a match begins exactly after one ended"
+
+
+def test_we_play_both_sides(played: Story) -> None:
+    """The toy shows its rope from one's own side: pulling and being paid go together on both."""
+    actions, theirs, rewards = (
+        rows(played, field) for field in ("actions", "opponent_actions", "rewards")
+    )
+    pulled = (actions[..., 0] == 1) & (theirs[..., 0] == 0)
+    for side in (0, 1):
+        mine = pulled[:, side::2]
+        assert mine.sum() > 10
+        np.testing.assert_allclose(rewards[:, side::2][mine], 0.5, atol=1e-5)
+    assert list(np.asarray(slotting.sides(played.plan))) == [0, 1] * (GAMES // 2)
+
+
+@pytest.mark.parametrize("network", [NETWORK, Mlp(widths=(6,))], ids=["strategist", "mlp"])
+def test_before_a_gradient_step_every_ratio_is_one(network: AnyNetwork) -> None:
+    """`unroll` over a segment from the memory that was kept gives what `step` gave in play."""
+    played = story(plan(network=network), SEED)
+    actions = played.plan.spec.actions
+    unroll = jax.jit(partial(network.unroll, JAX))
+    inner = 0
+    for chapter in played.chapters:
+        s = chapter.segments
+        seen = ((s.obs - FROZEN.obs_mean) * FROZEN.obs_scale).astype(np.float32)
+        logits, values, _ = unroll(played.ours, seen, s.first, s.memory)
+        again = distributions.log_prob(JAX, actions, logits, s.actions, s.legal)
+        np.testing.assert_allclose(np.exp(again - s.log_probs), 1.0, atol=1e-4)
+        np.testing.assert_allclose(values, s.values, atol=1e-4)
+        inner += int(s.first[1:].sum())
+    assert inner > GAMES, "no match began inside a segment"
+
+
+def test_a_segment_goes_on_where_the_last_one_stopped(played: Story) -> None:
+    network = played.plan.spec.network
+    for one, other in zip(played.chapters, played.chapters[1:], strict=False):
+        assert not other.segments.first[0].all()
+        for before, after in zip(
+            jax.tree.leaves(other.segments.memory), jax.tree.leaves(one.after.ours), strict=True
+        ):
+            np.testing.assert_array_equal(before, after)
+        state = jax.tree.map(np.asarray, one.after.state)
+        obs = played.plan.game.observe(NUMPY, state)
+        ours = np.where(np.arange(GAMES) % 2 == 1, obs[1], obs[0]).T
+        np.testing.assert_allclose(other.segments.obs[0], ours, atol=1e-6)
+        fresh = one.after.first
+        memory = jax.tree.map(np.asarray, slotting.emptied(one.after.ours, fresh))
+        seen = ((ours - FROZEN.obs_mean) * FROZEN.obs_scale).astype(np.float32)
+        _, values, _ = network.step(NUMPY, played.ours, seen, memory)
+        np.testing.assert_allclose(one.segments.bootstrap, values, atol=1e-4)
+        np.testing.assert_allclose(one.segments.bootstrap, other.segments.values[0], atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "network", [NETWORK, Transformer(width=8, heads=2, layers=2, feed=8, window=4)],
+    ids=["strategist", "transformer"],
+)  # fmt: skip
+def test_an_emptied_memory_is_a_new_one(network: AnyNetwork) -> None:
+    rng = np.random.default_rng(0)
+    params = lively_params(network, 1, inputs=2)
+    memory = network.memory(NUMPY, 3)
+    for _ in range(9):
+        obs = rng.normal(size=(3, 2)).astype(np.float32)
+        _, _, memory = network.step(NUMPY, params, obs, memory)
+    emptied = jax.tree.map(np.asarray, slotting.emptied(memory, np.array([True, False, True])))
+    fresh = network.memory(NUMPY, 3)
+    for frame in range(9):
+        obs = rng.normal(size=(3, 2)).astype(np.float32)
+        expected, _, fresh = network.step(NUMPY, params, obs, fresh)
+        kept, _, memory = network.step(NUMPY, params, obs, memory)
+        got, _, emptied = network.step(NUMPY, params, obs, emptied)
+        np.testing.assert_allclose(got[::2], expected[::2], atol=1e-6)
+        np.testing.assert_allclose(got[1], kept[1], atol=1e-6)
+        assert frame or np.abs(got[1] - expected[1]).max() > 1e-3, "memory matters here"
+
+
+def test_the_same_seed_plays_the_same_matches_bit_for_bit(played: Story) -> None:
+    story.cache_clear()
+    again, other = story(plan(), SEED), story(plan(), SEED + 1)
+    for one, two in zip(played.chapters, again.chapters, strict=True):
+        assert jax.tree.all(jax.tree.map(np.array_equal, one, two))
+    assert not np.array_equal(rows(played, "obs")[0], rows(other, "obs")[0])
+    assert not set(played.chapters[0].before.seeds) & set(other.chapters[0].before.seeds)
+
+
+def test_opponents_are_met_as_often_as_they_weigh() -> None:
+    weights = plan("rest=1,pull=3,self=4").mix
+    seeds = np.arange(20_000, dtype=np.uint32)
+    for with_self, expected in ((True, [1 / 8, 3 / 8, 4 / 8]), (False, [1 / 4, 3 / 4, 0.0])):
+        drawn = slotting._opponents(seeds, weights.bounds(with_self=with_self))
+        shares = np.bincount(np.asarray(drawn), minlength=3) / len(seeds)
+        np.testing.assert_allclose(shares, expected, atol=0.015)
+        assert expected[2] > 0.0 or shares[2] == 0.0
+
+
+def test_nobody_meets_itself_before_there_is_somebody_to_meet(played: Story) -> None:
+    own = played.plan.mix.names.index("self")
+    assert [chapter.counts.started[own] > 0 for chapter in played.chapters] == [
+        any(chapter.free) for chapter in played.chapters
+    ]
+    for chapter in played.chapters:
+        met = (chapter.after.opponent == own).reshape(GROUPS, -1).sum(1)
+        np.testing.assert_array_equal(slotting.meetings(played.plan, chapter.after), met)
+    assert not (played.chapters[2].after.opponent.reshape(GROUPS, -1)[1] == own).any()
+
+
+def test_rivals_begin_every_match_with_nothing_in_mind(played: Story) -> None:
+    """Each group's version remembers matches of its own; where one begins, that is emptied."""
+    caches = jax.tree.leaves(played.chapters[-1].after.theirs)
+    assert all(array.shape[:2] == (GROUPS, GAMES // GROUPS) for array in caches)
+    began = rows(played, "first")[1:].sum()
+    met = sum(chapter.counts.started[-1] for chapter in played.chapters)
+    assert began > met > GROUPS, "the slow arena, whose rivals start anew, was hardly asked"
+
+
+def test_the_brawl_is_played_by_its_rules() -> None:
+    """Its matches, of two slots and so of both sides, are those that NumPy plays from the seeds."""
+    game, bots, mix = catalog.make("brawl"), catalog.bots("brawl"), parse("random,self", ["random"])
+    brawl = Plan(
+        spec=PolicySpec(game.features, game.actions, Mlp(widths=(6,))),
+        config=plan().config,
+        game=game,
+        bots=(bots["random"],),
+        mix=mix,
+        games=4,
+        segment=8,
+        groups=1,
+    )
+    played = story(brawl, SEED)
+    for slot in (0, 1):
+        told = tell(played, slot, SEED)
+        for field in ("actions", "opponent_actions", "obs", "rewards", "log_probs", "first"):
+            expected = np.array([row[field] for row in told.rows])
+            np.testing.assert_allclose(rows(played, field)[:, slot], expected, atol=1e-4)
+    assert np.abs(rows(played, "rewards")).max() > 0

@@ -1,0 +1,426 @@
+"""Learning from segments, against slow references and in both directions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from msgspec import structs
+from policy.makers import MLP, lively_policy, spec_of
+
+from understudy.core.arrays import NDArray
+from understudy.core.config import LearnerConfig
+from understudy.core.ops import NUMPY, Array
+from understudy.learner.descent import Details, Frozen, Material, Report, State, descend, optimiser
+from understudy.learner.hardware import narrow
+from understudy.learner.segments import Segments, _advantages, improve
+from understudy.learner.trainer import Trainer
+from understudy.policy import distributions
+from understudy.policy.policy import Policy
+from understudy.policy.spec import AnyNetwork, PolicySpec
+from understudy.policy.strategist import Strategist
+from understudy.policy.transformer import Transformer
+from understudy.policy.weights import normalise
+
+LENGTH, COLUMNS = 12, 8
+STRATEGIST = Strategist(
+    width=8, heads=2, layers=1, feed=8, window=4, latent=4, lstm=6, head_widths=(8,), opponent=2
+)
+CONFIG = LearnerConfig(  # pinned: these tests are about formulas, not about what is tuned
+    epochs=2,
+    minibatches=2,
+    gamma=0.9,
+    gae_lambda=0.8,
+    clip=0.2,
+    entropy_weight=0.02,
+    value_weight=0.5,
+    opponent_weight=0.1,
+    precision="float32",
+)
+ATTENTIVE = Transformer(width=8, heads=2, layers=1, feed=8, window=4)
+PLAYERS = {
+    "mlp": lively_policy(spec_of(MLP)),
+    "attentive": lively_policy(spec_of(ATTENTIVE)),
+    "strategist": lively_policy(spec_of(STRATEGIST)),
+}
+each_network = pytest.mark.parametrize("name", ["mlp", "strategist"])
+
+
+def segments_of(player: Policy, seed: int = 0, *, reward: Any = None) -> Segments:
+    """Sampled under NumPy, frame by frame; every column has played a while before it begins.
+
+    Matches end (12 %) or are cut off (6 %) at random; opponents do what a feature says.
+    """
+    rng = np.random.default_rng(seed)
+    network, space, w = player.spec.network, player.spec.actions, player.weights
+    memory = network.memory(NUMPY, COLUMNS)
+    first, rows, kept = np.ones(COLUMNS, np.bool_), [], memory
+    for frame in range(-5, LENGTH + 1):
+        if frame == 0:
+            kept = memory
+        raw = rng.normal(50.0, 10.0, (COLUMNS, len(player.spec.features))).astype(np.float32)
+        memory = jax.tree.map(
+            lambda x: np.where(first.reshape(-1, *(1 for _ in x.shape[1:])), np.zeros_like(x), x),  # noqa: B023
+            memory,
+        )
+        logits, values, memory = network.step(NUMPY, w.params, normalise(NUMPY, w, raw), memory)
+        draws = rng.random((COLUMNS, len(space.parts)), dtype=np.float32)
+        actions, log_probs = distributions.choose(NUMPY, space, logits, None, draws)
+        over, cut = rng.random(COLUMNS) < 0.12, rng.random(COLUMNS) < 0.06
+        rewards = rng.normal(0.0, 3.0, COLUMNS) if reward is None else reward(actions[:, 0])
+        rows.append(
+            {
+                "obs": raw,
+                "legal": np.ones((COLUMNS, space.options), np.bool_),
+                "actions": actions,
+                "log_probs": log_probs,
+                "values": values,
+                "rewards": rewards.astype(np.float32),
+                "ongoing": (~(over | cut)).astype(np.float32),
+                "first": first,
+                "valid": (~cut).astype(np.float32),
+                "opponent_actions": (raw[:, -1:] > 50.0).astype(np.int32),
+            }
+        )
+        first = over | cut
+    segment = rows[5:-1]
+    return Segments(
+        **{field: np.stack([row[field] for row in segment]) for field in segment[0]},
+        foretold=np.ones((LENGTH, COLUMNS), np.float32),
+        memory=kept,
+        bootstrap=rows[-1]["values"],
+    )
+
+
+def ready(player: Policy, *, rate: float = 1e-3) -> tuple[State, Frozen]:
+    params = jax.tree.map(jnp.asarray, player.weights.params)
+    w = player.weights
+    return (
+        State(params, optimiser(CONFIG).init(params), jax.random.PRNGKey(0)),
+        Frozen(w.obs_mean, w.obs_scale, w.value_scale, np.float32(rate)),
+    )
+
+
+def distance(one: dict[str, Array], other: dict[str, Array], prefix: str = "") -> float:
+    names = [name for name in one if name.startswith(prefix)]
+    assert names
+    return max(float(np.abs(np.asarray(one[n]) - np.asarray(other[n])).max()) for n in names)
+
+
+def slow_advantages(config: LearnerConfig, s: Segments, scale: float) -> NDArray:
+    """Generalised advantages, column by column, backwards."""
+    found = np.zeros((LENGTH, COLUMNS))
+    for column in range(COLUMNS):
+        later = 0.0
+        for t in reversed(range(LENGTH)):
+            value = float(s.values[t, column])
+            after = float(s.values[t + 1, column] if t + 1 < LENGTH else s.bootstrap[column])
+            if not s.valid[t, column]:
+                later = 0.0  # cut off: the value of this decision stands for all that follows
+            else:
+                goes_on = float(s.ongoing[t, column])
+                error = float(s.rewards[t, column]) / scale + config.gamma * goes_on * after - value
+                later = error + config.gamma * config.gae_lambda * goes_on * later
+            found[t, column] = later
+    return found
+
+
+def test_advantages_are_those_of_a_slow_loop() -> None:
+    player = PLAYERS["mlp"]
+    s = segments_of(player)
+    assert (s.valid == 0).any() and ((s.ongoing == 0) & (s.valid == 1)).any()
+    scale = player.weights.value_scale
+    got = _advantages(CONFIG, jax.tree.map(jnp.asarray, s), scale)
+    np.testing.assert_allclose(got, slow_advantages(CONFIG, s, float(scale)), atol=1e-4)
+
+
+def slow_losses(config: LearnerConfig, player: Policy, s: Segments) -> dict[str, float]:
+    """PPO's loss over all valid decisions, one after the other, in float64."""
+    w, space = player.weights, player.spec.actions
+    seen = normalise(NUMPY, w, s.obs)
+    insight = player.spec.network.unroll_insight(NUMPY, w.params, seen, s.first, s.memory)  # type: ignore[union-attr]
+    advantages = slow_advantages(config, s, float(w.value_scale))
+    targets = s.values + advantages
+    valid = s.valid > 0
+    standard = (advantages - advantages[valid].mean()) / (advantages[valid].std() + 1e-6)
+    policy, value, entropy, opponent, kl, clipped = [], [], [], [], [], []
+    for t, b in zip(*np.nonzero(valid), strict=True):
+        log_p = np.log(_softmax(insight.logits[t, b]))
+        ratio = np.exp(log_p[s.actions[t, b, 0]] - s.log_probs[t, b])
+        bounded = min(max(ratio, 1 - config.clip), 1 + config.clip)
+        policy.append(-min(ratio * standard[t, b], bounded * standard[t, b]))
+        value.append(0.5 * (insight.values[t, b] - targets[t, b]) ** 2)
+        entropy.append(-(np.exp(log_p) * log_p).sum())
+        foreseen = _softmax(insight.opponent_logits[t, b])
+        opponent.append(-np.log(foreseen[s.opponent_actions[t, b, 0]]))
+        kl.append(ratio - 1 - np.log(ratio))
+        clipped.append(abs(ratio - 1) > config.clip)
+    found = {
+        "policy": policy,
+        "value": value,
+        "entropy": entropy,
+        "opponent": opponent,
+        "kl": kl,
+        "clip_share": clipped,
+    }
+    means = {name: float(np.mean(column)) for name, column in found.items()}
+    assert len(space.parts) == 1 and 0 < means["clip_share"] < 1
+    means["total"] = (
+        means["policy"]
+        + config.value_weight * means["value"]
+        + config.opponent_weight * means["opponent"]
+        - config.entropy_weight * means["entropy"]
+    )
+    return means
+
+
+def _softmax(logits: NDArray) -> NDArray:
+    odds = np.exp(logits.astype(np.float64) - logits.max())
+    return np.asarray(odds / odds.sum())
+
+
+def test_losses_are_those_of_a_slow_loop() -> None:
+    """Recorded under another policy, so that ratios differ from 1 and some are clipped."""
+    player = PLAYERS["strategist"]
+    s = segments_of(player)
+    noise = np.random.default_rng(3).normal(0.0, 0.3, s.log_probs.shape).astype(np.float32)
+    s = s._replace(log_probs=s.log_probs + noise)
+    # At a learning rate of nothing, the mean over all steps is the mean over all decisions.
+    _, report, squares = improve(player.spec, CONFIG, *ready(player, rate=0.0), s)
+    for name, expected in slow_losses(CONFIG, player, s).items():
+        assert float(getattr(report.losses, name)) == pytest.approx(expected, abs=2e-4), name
+    scale = float(player.weights.value_scale)
+    targets = (s.values + slow_advantages(CONFIG, s, scale)) * scale
+    assert float(squares) == pytest.approx((targets[s.valid > 0] ** 2).mean(), rel=1e-4)
+
+
+@each_network
+def test_before_the_first_step_the_ratio_is_one_from_the_memory_that_was_kept(name: str) -> None:
+    player = PLAYERS[name]
+    s = segments_of(player)
+    _, report, _ = improve(player.spec, CONFIG, *ready(player), s)
+    assert float(report.first_ratio) == pytest.approx(1.0, abs=1e-4)
+    assert float(report.gradient_steps) == 4.0
+    if name == "strategist":
+        forgetful = s._replace(memory=STRATEGIST.memory(NUMPY, COLUMNS))
+        _, report, _ = improve(player.spec, CONFIG, *ready(player), forgetful)
+        assert abs(float(report.first_ratio) - 1.0) > 1e-3
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0], ids=["rewarded", "punished"])
+def test_what_is_rewarded_becomes_likelier_and_what_is_punished_unlikelier(sign: float) -> None:
+    player = PLAYERS["mlp"]
+    s = segments_of(player, reward=lambda actions: sign * (actions == 1))
+    s = s._replace(values=0.0 * s.values, bootstrap=0.0 * s.bootstrap)  # rewards alone decide
+    state, frozen = ready(player, rate=3e-3)
+    before = _chances(player, state.params, s)
+    for _ in range(5):
+        state, _, _ = improve(player.spec, CONFIG, state, frozen, s)
+    gained = _chances(player, state.params, s) - before
+    assert sign * gained > 0.005
+
+
+def _chances(player: Policy, params: dict[str, Array], s: Segments) -> float:
+    """How likely action 1 is on average."""
+    plain = {name: np.asarray(value) for name, value in params.items()}
+    logits, _, _ = MLP.step(NUMPY, plain, normalise(NUMPY, player.weights, s.obs), ())
+    log_p = distributions.log_probs(NUMPY, player.spec.actions, logits, None)
+    return float(np.exp(log_p[..., 1]).mean())
+
+
+@each_network
+def test_a_decision_after_which_a_match_was_cut_off_teaches_nothing(name: str) -> None:
+    player = PLAYERS[name]
+    s = segments_of(player)
+    cut = s.valid == 0
+    littered = s._replace(
+        rewards=np.where(cut, np.float32(99.0), s.rewards),
+        log_probs=np.where(cut, np.float32(-9.0), s.log_probs),
+        actions=np.where(cut[..., None], np.int32(1), s.actions),
+        opponent_actions=np.where(cut[..., None], np.int32(1), s.opponent_actions),
+    )
+    clean, _, _ = improve(player.spec, CONFIG, *ready(player), s)
+    dirty, report, _ = improve(player.spec, CONFIG, *ready(player), littered)
+    assert distance(clean.params, ready(player)[0].params) > 1e-4
+    assert distance(clean.params, dirty.params) < 1e-6
+    assert np.isfinite(jax.tree.leaves(report)).all()
+
+
+def test_passes_end_when_the_policy_has_moved_far_enough() -> None:
+    player = PLAYERS["mlp"]
+    s = segments_of(player)
+    reports: dict[float, Report] = {}
+    states: dict[float, State] = {}
+    for stop in (0.0, 0.001):
+        one = structs.replace(CONFIG, kl_stop=stop)
+        states[stop], reports[stop], _ = improve(player.spec, one, *ready(player, rate=3e-2), s)
+    steps = {stop: float(report.gradient_steps) for stop, report in reports.items()}
+    assert 1.0 <= steps[0.001] < steps[0.0] == 4.0
+    assert distance(states[0.001].params, ready(player)[0].params) > 0.0
+    assert float(reports[0.001].kl) < float(reports[0.0].kl)
+    assert np.isfinite(jax.tree.leaves(reports[0.001])).all()
+
+
+def material_of(player: Policy, s: Segments) -> Material:
+    rng = np.random.default_rng(1)
+    noise = rng.normal(size=s.valid.shape).astype(np.float32)
+    material = Material(
+        obs=normalise(NUMPY, player.weights, s.obs),
+        legal=s.legal,
+        actions=s.actions,
+        first=s.first,
+        anchor_log_probs=s.log_probs,
+        behaviour_log_probs=s.log_probs,
+        targets=s.values + noise,
+        advantages=noise,
+        imitation_advantages=np.zeros_like(noise),
+        on_policy=np.ones_like(noise),
+        imitated=np.zeros_like(noise),
+        valid=np.ones_like(noise),
+        foretold=np.zeros_like(noise),
+        opponent_actions=s.opponent_actions,
+    )
+    return Material(*map(jnp.asarray, material))
+
+
+@pytest.mark.parametrize("name", ["mlp", "attentive"])
+def test_minibatches_are_whole_segments_for_whoever_remembers(name: str) -> None:
+    """At a learning rate of nothing, a step's value loss tells which decisions were in it."""
+    player = PLAYERS[name]
+    s = segments_of(player)
+    material = material_of(player, s)
+    memory = jax.tree.map(jnp.asarray, s.memory)
+    config = structs.replace(CONFIG, epochs=2, minibatches=COLUMNS)
+
+    @jax.jit
+    def steps(state: State) -> tuple[State, Details]:
+        return descend(player.spec, config, state, jnp.float32(0.0), material, memory)
+
+    _, details = steps(ready(player)[0])
+    errors = 0.5 * np.square(material.targets - s.values)
+    got = np.asarray(details.losses.value) * LENGTH
+    assert got.shape == (2 * COLUMNS,)
+    for one_pass in (got[:COLUMNS], got[COLUMNS:]):
+        assert one_pass.sum() == pytest.approx(errors.sum(), rel=1e-3), "all were seen once"
+        whole = np.allclose(np.sort(one_pass), np.sort(errors.sum(0)), rtol=1e-3)
+        assert whole == (name == "attentive")
+    assert not np.allclose(got[:COLUMNS], got[COLUMNS:]), "every pass has an order of its own"
+
+
+def test_what_was_remembered_is_a_constant() -> None:
+    """It matters to what is learned, and nothing is learned by way of it."""
+    player = PLAYERS["attentive"]
+    s = segments_of(player)
+    material = material_of(player, s)
+    *caches, held = jax.tree.map(jnp.asarray, s.memory)
+    state = ready(player)[0]
+    config = structs.replace(CONFIG, epochs=1, minibatches=1)
+
+    @jax.jit
+    def learned(caches: list[Array]) -> Array:
+        memory = (*caches, held)
+        after, _ = descend(player.spec, config, state, jnp.float32(1e-2), material, memory)
+        return after.params["embed.w"].sum()
+
+    other = [cache + 0.5 for cache in caches]
+    assert abs(float(learned(caches) - learned(other))) > 1e-6
+    for gradient in jax.jit(jax.grad(learned))(caches):
+        assert np.abs(np.asarray(gradient)).max() == 0.0
+
+
+def test_narrow_computing_is_close_and_parameters_stay_wide() -> None:
+    player = PLAYERS["strategist"]
+    s = segments_of(player)
+    config = structs.replace(CONFIG, precision="bfloat16")
+    assert narrow(config) and not narrow(CONFIG)
+    assert narrow(structs.replace(CONFIG, precision="auto")) == (jax.default_backend() == "gpu")
+    s16 = s._replace(
+        memory=jax.tree.map(
+            lambda x: jnp.asarray(x, jnp.bfloat16) if x.ndim > 2 else jnp.asarray(x), s.memory
+        )
+    )
+    state, report, _ = improve(player.spec, config, *ready(player), s16)
+    wide, exact, _ = improve(player.spec, CONFIG, *ready(player), s)
+    for leaf in jax.tree.leaves((state.params, state.optimiser)):
+        assert leaf.dtype in (jnp.float32, jnp.int32)
+    assert float(report.first_ratio) == pytest.approx(1.0, abs=0.05)
+    assert float(report.losses.value) == pytest.approx(float(exact.losses.value), rel=0.1)
+    assert 0.0 < distance(state.params, wide.params) < 0.01
+
+
+def test_opponents_are_foreseen_when_that_is_asked_for_and_only_then() -> None:
+    player = PLAYERS["strategist"]
+    s = segments_of(player)
+    state, frozen = ready(player, rate=1e-2)
+    told = []
+    for _ in range(25):
+        state, report, _ = improve(player.spec, CONFIG, state, frozen, s)
+        told.append(float(report.losses.opponent))
+    assert told[-1] < 0.5 * told[0]
+    start, _ = ready(player)
+    silent = structs.replace(CONFIG, opponent_weight=0.0)
+    after, _, _ = improve(player.spec, silent, start, frozen, s)
+    assert distance(after.params, start.params, "opponent.") == 0.0
+    assert distance(after.params, start.params, "policy.") > 0.0
+
+
+# --- the trainer around it -----------------------------------------------------------------------
+
+
+def trained(trainer: Trainer, spec: PolicySpec, *seeds: int) -> list[dict[str, float]]:
+    told = []
+    for seed in seeds:
+        player = Policy(spec, trainer.weights(), 0)
+        s = segments_of(player, seed)
+        squares: list[float] = []
+
+        def step(
+            state: State, frozen: Frozen, s: Segments = s, squares: list[float] = squares
+        ) -> tuple[State, Report]:
+            state, report, square = improve(spec, CONFIG, state, frozen, s)
+            squares.append(float(square))
+            return state, report
+
+        told.append(trainer.learn(step))
+        trainer.absorb_returns(LENGTH * COLUMNS, return_square=squares[0])
+        trainer.adapt(told[-1]["kl"])
+    return told
+
+
+def test_everything_that_learning_goes_on_from_is_in_a_snapshot() -> None:
+    spec = spec_of(STRATEGIST)
+    one, other = Trainer(spec, CONFIG), Trainer(spec, CONFIG)
+    trained(one, spec, 1, 2)
+    other.restore(one.snapshot(), what="version 2")
+    assert other.snapshot() == one.snapshot() and other.learning_rate == one.learning_rate
+    assert trained(one, spec, 3, 4) == trained(other, spec, 3, 4)
+    assert other.snapshot() == one.snapshot()
+
+
+@pytest.mark.parametrize("network", [MLP, STRATEGIST], ids=["mlp", "strategist"])
+def test_a_new_return_scale_does_not_change_what_is_expected(network: AnyNetwork) -> None:
+    spec = spec_of(network)
+    trainer = Trainer(spec, CONFIG)
+    obs = np.random.default_rng(0).normal(size=(4, 3)).astype(np.float32)
+    trainer.absorb_returns(100, return_square=9.0)
+    assert float(trainer.weights().value_scale) == pytest.approx(3.0)
+
+    def expected() -> tuple[NDArray, NDArray]:
+        w = trainer.weights()
+        memory = network.memory(NUMPY, 4)
+        logits, values, _ = network.step(NUMPY, w.params, normalise(NUMPY, w, obs), memory)
+        return np.asarray(values * w.value_scale), np.asarray(logits)
+
+    values, logits = expected()
+    trainer.absorb_returns(50, return_square=1e4)
+    assert float(trainer.weights().value_scale) == pytest.approx(3.0), "too soon for another fit"
+    trainer.absorb_returns(50, return_square=1e4)
+    assert float(trainer.weights().value_scale) == pytest.approx(np.sqrt((900 + 1e6) / 200))
+    after, same = expected()
+    np.testing.assert_allclose(after, values, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(same, logits, atol=1e-6)
+    w = trainer.weights()
+    assert (w.obs_mean == 0).all() and (w.obs_scale == 1).all(), "observations stay as they are"
