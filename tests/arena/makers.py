@@ -41,7 +41,7 @@ CONFIG = with_values(
         "train.groups": GROUPS,
         "learner.minibatches": 2,
         "learner.epochs": 2,
-        "learner.hardware": "float32",
+        "learner.precision": "float32",
     },
 )
 

@@ -51,7 +51,7 @@ def tell(story: Story, slot: int, seed: int) -> Told:
             cut = now.frames == cut_at and not over
             told.rows.append(row | {"ongoing": not (over or cut), "valid": not cut})
             told.cuts += cut
-            if over:
+            if over and number > 1:  # the very first match of a slot is in no count
                 score = float(plan.game.score(NUMPY, now.state)[now.side, 0])
                 told.ended[chapter, now.opponent, score] += 1
                 told.frames[chapter, now.opponent] += now.frames

@@ -12,13 +12,14 @@ import numpy as np
 import pytest
 
 from understudy.arena.arena import Arena, check
+from understudy.arena.mix import parse
 from understudy.arena.placing import placed
 from understudy.core.config import with_values
 from understudy.core.errors import ConfigError
 from understudy.games import catalog
 from understudy.learner.trainer import Trainer
 
-from .makers import CONFIG, GAME, GAMES, SEGMENT, arena, spec_of
+from .makers import BOTS, CONFIG, GAME, GAMES, SEGMENT, arena, spec_of
 
 ITERATIONS = 3
 
@@ -70,12 +71,15 @@ def test_a_trainer_goes_on_in_another_arena_as_if_nothing_had_happened() -> None
 
 
 def test_an_arena_that_cannot_be_names_the_setting() -> None:
+    threes = with_values(CONFIG, {"train.groups": 3})
     with pytest.raises(ConfigError, match=r"train\.games: .*multiple of train\.groups \(3\)"):
-        check(GAME, with_values(CONFIG, {"train.groups": 3}))
+        check(GAME, threes, parse("pull,self", tuple(BOTS)))
+    alone = parse("pull", tuple(BOTS))
+    check(GAME, threes, alone)  # groups are of no account where nobody meets himself
     with pytest.raises(ConfigError, match=r"multiple of learner\.minibatches \(5\)"):
-        check(GAME, with_values(CONFIG, {"learner.minibatches": 5}))
+        check(GAME, with_values(CONFIG, {"learner.minibatches": 5}), alone)
     with pytest.raises(ConfigError, match="two players; swarm has 1"):
-        check(catalog.make("swarm"), CONFIG)
+        check(catalog.make("swarm"), CONFIG, alone)
 
 
 def test_two_devices_share_the_games_and_learn_the_same(

@@ -57,7 +57,7 @@ def test_a_file_names_only_what_differs(tmp_path: Path) -> None:
         ({"learner.seed": -1}, r"learner\.seed"),
         ({"learner.kl_stop": -0.1}, r"learner\.kl_stop: expected 0 or more"),
         ({"learner.opponent_weight": -1}, r"learner\.opponent_weight: expected 0 or more"),
-        ({"learner.hardware": "float8"}, r"learner\.precision"),
+        ({"learner.precision": "float8"}, r"learner\.precision"),
         ({"train.games": 0}, r"train\.games: expected a number above 0, got 0"),
         ({"train.segment": -1}, r"train\.segment: expected a number above 0"),
         ({"train.groups": 0}, r"train\.groups"),

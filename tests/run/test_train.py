@@ -18,10 +18,11 @@ from understudy.core.errors import ConfigError, LearnerBusy, RunFolderError
 from understudy.games import catalog
 from understudy.registry.run_folder import RunFolder
 from understudy.run import named_configs
-from understudy.run.arena_keeper import Keeper, check_arena
+from understudy.run.arena_learning import ArenaLearning, check_arena
 from understudy.run.compile_cache import cache_folder, keep_compiled
 from understudy.run.lock import learner_lock
-from understudy.run.train import Progress, Session, Summary, train
+from understudy.run.train import train
+from understudy.run.train_session import Progress, Session, Summary
 from understudy.telemetry import events
 from understudy.telemetry.fold import StatusReader
 from understudy.telemetry.journal import Journal, Reader
@@ -145,11 +146,11 @@ def test_rivals_are_versions_of_the_run_and_newer_ones_take_their_place(trained:
 
 def test_going_on_begins_with_the_bits_that_were_kept(trained: Path, tmp_path: Path) -> None:
     folder = folder_of(trained)
-    keeper = Keeper(folder, Journal(tmp_path, "train", SystemClock()))
-    arena = keeper.open("tug", {})
+    learning = ArenaLearning(folder, Journal(tmp_path, "train", SystemClock()), "tug", {})
+    arena = learning.arena
     manifest = folder.versions.manifest(8)
-    assert (keeper.version, keeper.steps) == (8, 16 * ROLLOUT)
-    assert keeper.counters == manifest.counters and not keeper.uncommitted and not keeper.due
+    assert (learning.version, learning.steps) == (8, 16 * ROLLOUT)
+    assert learning.counters == manifest.counters and not learning.due
     assert arena.trainer.snapshot() == {
         name: folder.versions.read(manifest, name) for name in manifest.files
     }
@@ -163,10 +164,11 @@ def test_going_on_begins_with_the_bits_that_were_kept(trained: Path, tmp_path: P
 
 def test_matches_in_flight_restart_with_other_seeds(trained: Path, tmp_path: Path) -> None:
     def seeds(number: int) -> set[int]:
-        keeper = Keeper(folder_of(trained), Journal(tmp_path, "train", SystemClock()))
+        folder = folder_of(trained)
         if not number:
-            keeper.folder.versions.head = lambda: None  # type: ignore[method-assign]
-        return set(np.asarray(keeper.open("tug", {})._slots.seeds).tolist())
+            folder.versions.head = lambda: None  # type: ignore[method-assign]
+        learning = ArenaLearning(folder, Journal(tmp_path, "train", SystemClock()), "tug", {})
+        return set(np.asarray(learning.arena._slots.seeds).tolist())
 
     assert not seeds(0) & seeds(8)
 

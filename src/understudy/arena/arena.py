@@ -36,6 +36,11 @@ class Result:
     frames: int
     returns: float
 
+    @property
+    def matches(self) -> int:
+        """How many ended."""
+        return self.wins + self.draws + self.losses
+
 
 @dataclass(frozen=True)
 class Iteration:
@@ -43,6 +48,11 @@ class Iteration:
 
     metrics: dict[str, float]
     results: dict[str, Result]
+
+    @property
+    def matches(self) -> int:
+        """How many ended."""
+        return sum(result.matches for result in self.results.values())
 
 
 class Arena:
@@ -58,7 +68,7 @@ class Arena:
         *,
         seed: int,
     ) -> None:
-        check(game, config)
+        check(game, config, mix)
         train = config.train
         self.plan = Plan(
             spec=spec,
@@ -126,12 +136,12 @@ def _results(plan: Plan, played: Played) -> dict[str, Result]:
     }
 
 
-def check(game: Game, config: Config) -> None:
+def check(game: Game, config: Config, mix: Mix) -> None:
     """An arena that cannot be is an error that names the setting."""
     train, learner = config.train, config.learner
     if game.players != 2:
         raise ConfigError(f"train: expected a game of two players; {game.name} has {game.players}")
-    if train.games % train.groups:
+    if mix.meets_itself and train.games % train.groups:
         raise ConfigError(
             f"train.games: expected a multiple of train.groups ({train.groups}), got {train.games}"
         )

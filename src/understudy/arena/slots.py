@@ -27,6 +27,7 @@ from understudy.policy.spec import PolicySpec
 
 _SEED, _OPPONENT, _CUT, _OURS, _THEIRS, _BOT = range(101, 107)
 """What a random number is for."""
+_NEVER = np.iinfo(np.int32).max
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,8 @@ class Slots(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """By kind of opponent, float32 [N]; matches that were cut off are in none of these."""
+    """By kind of opponent, float32 [N]. A slot's very first match is in none of these, whether it
+    ended or was cut off: only the short ones of them end."""
 
     started: Array
     wins: Array
@@ -127,7 +129,7 @@ def restart(plan: Plan, slots: Slots, ended: Array, bounds: Array) -> Slots:
         started=started,
         frame=jnp.where(ended, 0, slots.frame),
         first=ended,
-        cut_at=jnp.where(ended, np.iinfo(np.int32).max, slots.cut_at),
+        cut_at=jnp.where(ended, _NEVER, slots.cut_at),
         opponent=jnp.where(ended, _opponents(seeds, bounds), slots.opponent),
         returned=jnp.where(ended, 0.0, slots.returned),
     )
@@ -187,7 +189,7 @@ def no_counts(plan: Plan) -> Counts:
 def counted(plan: Plan, slots: Slots, ended: Array, score: Array) -> Counts:
     """What the matches that `ended` [B] add, with our score [B]."""
     kinds = jnp.arange(plan.opponents, dtype=jnp.int32)[:, None] == slots.opponent
-    hits = (kinds & ended).astype(jnp.float32)
+    hits = (kinds & ended & (slots.cut_at == _NEVER)).astype(jnp.float32)
     return Counts(
         started=jnp.zeros(plan.opponents, jnp.float32),
         wins=(hits * (score > 0)).sum(1),

@@ -15,7 +15,7 @@ from understudy.telemetry.text import say_json
 
 if TYPE_CHECKING:
     from understudy.run.host.session import HostSession
-    from understudy.run.train import Session
+    from understudy.run.train_session import Session
 
 _DEFAULT_STEPS, _DEFAULT_HOST_STEPS = 20_000_000, 200_000
 _HOST_EVALUATION = 100
@@ -128,7 +128,8 @@ class _Wish:
         """In the arena."""
         from understudy.policy.presets import network
         from understudy.run.named_configs import config, names
-        from understudy.run.train import Session, preset_for_this_machine
+        from understudy.run.train import preset_for_this_machine
+        from understudy.run.train_session import Session
 
         chosen = {name: str(value) for name, value in options.items() if value is not None}
         if self.before:

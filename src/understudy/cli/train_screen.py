@@ -6,7 +6,7 @@ from understudy.arena.mix import SELF
 from understudy.cli.show import Screen, bar
 from understudy.match.tally import Tally
 from understudy.run.host.session import HostProgress, HostSession, HostSummary
-from understudy.run.train import Progress, Session, Summary
+from understudy.run.train_session import Progress, Session, Summary
 from understudy.telemetry.text import duration
 
 

@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from understudy.core.clock import SystemClock
-from understudy.core.errors import ConfigError, NotFinite
+from understudy.core.errors import ConfigError, NotFinite, RunFolderError
 from understudy.match.stage import TRAINING, match_seeds
 from understudy.policy.policy import Policy
 from understudy.policy.spec import PolicySpec
 from understudy.registry.run_folder import RunFolder
 from understudy.run.host.beginning import begin, seen
 from understudy.run.host.environments import HostEnvironments
-from understudy.run.host.keeper import HostKeeper
 from understudy.run.host.rollout import Rollout
 from understudy.run.host.session import Finished, HostProgress, HostSession
 from understudy.run.lock import missing
@@ -39,15 +38,20 @@ class HostLearning:
     def __init__(self, session: HostSession, make: Callable[[], Any], folder: RunFolder) -> None:
         try:
             from understudy.learner.trainer import Trainer
+            from understudy.run.keeper import Keeper, start
         except ImportError as error:
             raise missing(error) from error
+        if start(folder) is not None and not session.resume:
+            raise RunFolderError(
+                f"--run: {folder.root} holds a run already; --resume continues it, or name another"
+            )
         self._config = session.config
         self._spec = folder.spec
         self._failures = 0
         self._trainer = Trainer(folder.spec, session.config.learner)
         self._journal = Journal(folder.journal, "train", folder.clock)
-        self._keeper = HostKeeper(folder, self._journal, self._trainer)
-        counters = self._keeper.resume(allowed=session.resume)
+        self._keeper = Keeper(folder, self._journal, self._trainer)
+        counters = self._keeper.resume()
         self._fresh = not counters
         steps = counters.get("steps", 0)
         self.progress = HostProgress(
@@ -133,7 +137,7 @@ class HostLearning:
             squares.append(float(square))
             return state, report
 
-        began, rate = time.monotonic(), self._trainer.learning_rate
+        began = time.monotonic()
         try:
             metrics: dict[str, Any] = self._trainer.learn(step)
         except NotFinite as error:
@@ -145,7 +149,7 @@ class HostLearning:
             return
         self._failures = 0
         self._trainer.absorb(seen(segments), return_square=squares[0])
-        self._follow_schedule(metrics["kl"])
+        rate = self._keeper.follow_schedule(metrics["kl"], self.progress.share)
         self.progress.updates += 1
         self.progress.metrics = metrics
         self._journal.write(
@@ -163,14 +167,6 @@ class HostLearning:
         self._journal.write(
             events.MatchesTrained(steps=self.progress.steps, results={}, returns=mean)
         )
-
-    def _follow_schedule(self, kl: float) -> None:
-        learner, schedule = self._config.learner, self._config.train.schedule
-        if schedule == "adaptive":
-            self._trainer.adapt(kl)
-        elif schedule == "linear":
-            first, last = learner.learning_rate, learner.learning_rate_min
-            self._trainer.learning_rate = first + (last - first) * self.progress.share
 
 
 def open_folder(session: HostSession, make: Callable[[], Any]) -> RunFolder:

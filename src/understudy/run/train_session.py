@@ -1,0 +1,158 @@
+"""A session of training in the arena: what is asked, how it goes and what came of it."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from understudy.core.config import Config
+from understudy.core.errors import ConfigError
+from understudy.match.tally import Tally
+from understudy.policy.spec import AnyNetwork
+
+if TYPE_CHECKING:
+    from understudy.arena.arena import Iteration
+
+_RECENT = 200
+"""Win rates while training are over this many of the last matches against each opponent."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Session:
+    """What to train, for how long, and where."""
+
+    game: str
+    game_options: Mapping[str, str]
+    run: Path
+    network: AnyNetwork
+    config: Config
+    steps: int | None = None
+    """Decisions of the whole run, what came before a resume included."""
+    minutes: float | None = None
+    """Of this session, compilation included."""
+    resume: bool = False
+
+    def __post_init__(self) -> None:
+        if (self.steps is None) == (self.minutes is None):
+            raise ConfigError("--steps or --minutes: give one of them")
+        if self.minutes is not None and not 0 < self.minutes < math.inf:
+            raise ConfigError(f"--minutes: expected more than 0, got {self.minutes}")
+        train = self.config.train
+        rollout = train.games * train.segment
+        if self.steps is not None and self.steps < rollout:
+            raise ConfigError(
+                f"--steps: one rollout alone is {rollout:,} steps (train.games {train.games} x "
+                f"train.segment {train.segment}); {self.steps:,} would train nothing"
+            )
+
+
+@dataclass
+class Progress:
+    """How a session goes, for whoever shows it."""
+
+    session: Session
+    earlier: int = 0
+    """Steps that this run has from earlier sessions."""
+    steps: int = 0
+    iterations: int = 0
+    matches: int = 0
+    version: int = 0
+    metrics: dict[str, float] = field(default_factory=dict)
+    began: float = field(default_factory=time.monotonic)
+    compiled_s: float = 0.0
+    """How long the first iteration took: nearly all of that is compilation."""
+    _recent: dict[str, deque[Tally]] = field(default_factory=dict)
+
+    @property
+    def elapsed_s(self) -> float:
+        """Since the session began, compilation included."""
+        return time.monotonic() - self.began
+
+    @property
+    def share(self) -> float:
+        """How much of the session is over, 0 to 1."""
+        if self.session.steps is not None:
+            return min(1.0, (self.earlier + self.steps) / self.session.steps)
+        if not self.iterations:
+            return 0.0  # however little time there is, it is for one iteration at least
+        return min(1.0, self.elapsed_s / (60.0 * (self.session.minutes or 1.0)))
+
+    @property
+    def steps_s(self) -> float:
+        """Steps a second, without the first iteration."""
+        if self.iterations < 2:
+            return 0.0
+        rest = (self.iterations - 1) / self.iterations
+        return self.steps * rest / max(self.elapsed_s - self.compiled_s, 1e-9)
+
+    @property
+    def left_s(self) -> float | None:
+        """Estimated seconds until the end."""
+        if self.session.minutes is not None:
+            return max(0.0, 60.0 * self.session.minutes - self.elapsed_s)
+        if self.session.steps is None or not self.steps_s:
+            return None
+        return max(0.0, self.session.steps - self.earlier - self.steps) / self.steps_s
+
+    def win_rates(self) -> dict[str, Tally]:
+        """Of the last matches against each opponent."""
+        return {
+            name: Tally(
+                wins=sum(one.wins for one in recent),
+                draws=sum(one.draws for one in recent),
+                losses=sum(one.losses for one in recent),
+            )
+            for name, recent in self._recent.items()
+        }
+
+    def note(self, iteration: Iteration, steps: int) -> None:
+        """One iteration more."""
+        self.iterations += 1
+        self.steps += steps
+        self.metrics = iteration.metrics
+        if self.iterations == 1:
+            self.compiled_s = self.elapsed_s
+        for name, result in iteration.results.items():
+            recent = self._recent.setdefault(name, deque())
+            tally = Tally(result.wins, result.draws, result.losses)
+            self.matches += tally.matches
+            recent.append(tally)
+            while sum(one.matches for one in recent) - recent[0].matches >= _RECENT:
+                recent.popleft()
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What came of a session."""
+
+    run: str
+    steps: int
+    """of the whole run"""
+    seconds: float
+    steps_s: float
+    compiled_s: float
+    matches: int
+    version: int
+    interrupted: bool
+    win_rates: dict[str, Tally]
+    metrics: dict[str, float]
+
+    def as_dict(self) -> dict[str, object]:
+        """For `--json`."""
+        return {
+            "run": self.run,
+            "steps": self.steps,
+            "seconds": round(self.seconds, 2),
+            "steps_s": round(self.steps_s, 1),
+            "compiled_s": round(self.compiled_s, 2),
+            "matches": self.matches,
+            "version": self.version,
+            "interrupted": self.interrupted,
+            "opponents": {name: tally.as_dict() for name, tally in self.win_rates.items()},
+            "metrics": self.metrics,
+        }
