@@ -1,11 +1,11 @@
 """Frames of brawl a second: NumPy, and JAX on whatever it finds, beside a loop in plain Python.
 
-    python benchmarks/game_throughput.py [--sizes 1,64,1024,4096] [--seconds 2] [--json]
+    python benchmarks/game_throughput.py [--sizes 64,1024,4096] [--seconds 3] [--json]
 
 A frame is everything that training needs of the game: actions by chance for both sides, the step,
 rewards, the end, a new match where one has ended, and the observations of both sides. The peer is
 the same game as one writes it without arrays (`plain_brawl.py`), one match at a time, in the loop
-of a Gymnasium environment. Matches of chance last about 27 s, so each starts in the middle of one.
+of a Gymnasium environment.
 """
 
 from __future__ import annotations
@@ -28,9 +28,6 @@ from understudy.games.brawl import Brawl, State
 
 GAME = Brawl()
 CPU_SIZES, GPU_SIZES = (1, 64, 256, 1024, 4096), (1024, 4096, 16384, 65536, 262144)
-WALLS: dict[str, str | bool] = {"xla_disable_hlo_passes": "cse_barrier_expander"}
-"""On a CPU XLA drops the walls between phases before it fuses, and then computes everything many
-times: 5 thousand frames a second instead of 1.7 million with 1,024 matches."""
 _CHORDS = np.float32(GAME.actions.options)
 _SIDES = np.arange(2, dtype=np.uint32)
 
@@ -97,6 +94,7 @@ def jax(size: int, seconds: float) -> float:
     import jax
     import jax.numpy as jnp
 
+    from understudy.arena.compiling import options
     from understudy.learner.jax_ops import JAX
 
     seeds = jnp.arange(size, dtype=jnp.uint32)
@@ -113,8 +111,7 @@ def jax(size: int, seconds: float) -> float:
         return carry[0], carry[1], carry[2], carry[3]
 
     state, clock = GAME.start(JAX, seeds), jnp.zeros(1, jnp.uint32)
-    options = WALLS if jax.default_backend() == "cpu" else None
-    call: Any = jax.jit(many).lower(state, clock, seeds).compile(compiler_options=options)
+    call: Any = jax.jit(many, compiler_options=options())
 
     def run() -> int:
         nonlocal state, clock
@@ -140,19 +137,13 @@ def measure(sizes: tuple[int, ...], seconds: float) -> dict[str, object]:
     best = max(rows, key=lambda row: row["jax"])
     return {
         "machine": machine.describe("numpy", "jax"),
-        "device": _device(),
+        "device": machine.accelerator(),
         "plain_frames_s": peer,
         "rows": rows,
         "best_frames_s": best["jax"],
         "best_matches": best["matches"],
         "ratio": best["jax"] / peer,
     }
-
-
-def _device() -> str:
-    import jax
-
-    return str(jax.devices()[0].device_kind)
 
 
 def main() -> None:

@@ -110,7 +110,10 @@ class PlainBrawl:
 
     def step(self, chords: tuple[int, int]) -> tuple[list[list[float]], list[float], bool]:
         """One frame further."""
-        keys = [_CHORDS[chord] for chord in chords]
+        return self.press([_CHORDS[chord] for chord in chords])
+
+    def press(self, keys: list[frozenset[str]]) -> tuple[list[list[float]], list[float], bool]:
+        """The same with the keys that each holds."""
         apart = self._apart()
         key = _fold(self.key, self.frame)
         for me, held in zip(self.fighters, keys, strict=True):

@@ -34,6 +34,7 @@ from understudy.policy import presets
 from understudy.policy.strategist import Strategist
 from understudy.registry.run_folder import RunFolder
 from understudy.run import named_configs
+from understudy.run.budget import Budget
 from understudy.run.train import train
 from understudy.run.train_session import Progress, Session
 
@@ -86,7 +87,7 @@ def ours(
         where = run or Path(folder) / "run"
         session = Session(
             game="brawl", game_options={}, run=where, config=config,
-            network=presets.network(preset), steps=steps * (iterations + 1),
+            network=presets.network(preset), budget=Budget(steps=steps * (iterations + 1)),
         )  # fmt: skip
         train(session, show=show)
         whole_s = time.perf_counter() - began

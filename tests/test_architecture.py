@@ -132,6 +132,65 @@ def test_every_module_opens_with_what_lives_in_it() -> None:
         assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))), path
 
 
+# --- what documents name ---------------------------------------------------------------------
+
+_FILE = re.compile(r"(?<![\w./])((?:[\w.-]+/)+[\w-]+\.py)(?:::(\w+))?")
+_TEST = re.compile(r"`(test_\w+)`")
+
+
+def found(path: str) -> Path | None:
+    """A file as documents name it: from the root, from the package, or from the tests."""
+    places = (ROOT / path, SOURCE / path, ROOT / "tests" / path)
+    return next((place for place in places if place.is_file()), None)
+
+
+def defines(path: Path, test: str) -> bool:
+    return f"def {test}(" in path.read_text(encoding="utf-8")
+
+
+def missing_files(text: str) -> list[str]:
+    return [name for name, _ in _FILE.findall(text) if found(name) is None]
+
+
+def missing_tests(row: str) -> list[str]:
+    """Of `file.py::test_a`, `test_b`: both are looked for in the file that was named last."""
+    lost, last = [], None
+    for match in re.finditer(f"{_FILE.pattern}|{_TEST.pattern}", row):
+        name, test, alone = match.groups()
+        last = found(name) if name else last
+        wanted = test or alone
+        if wanted and (last is None or not defines(last, wanted)):
+            lost.append(wanted)
+    return lost
+
+
+def here_columns(page: str) -> list[str]:
+    """The rows of all tables without their first column, which names what was there."""
+    rows = (line.split("|", 2) for line in page.splitlines() if line.startswith("|"))
+    return [row[2] for row in rows]
+
+
+def test_every_file_and_test_that_the_map_names_exists() -> None:
+    rows = here_columns((ROOT / "docs" / "seed-map.md").read_text(encoding="utf-8"))
+    assert sum(len(_FILE.findall(row)) for row in rows) > 100  # the pattern finds them
+    assert sum("::test_" in row for row in rows) > 60
+    lost = [name for row in rows for name in (*missing_files(row), *missing_tests(row))]
+    assert not lost
+
+
+def test_every_file_that_the_explanation_names_exists() -> None:
+    page = (ROOT / "docs" / "how-it-works.md").read_text(encoding="utf-8")
+    assert len(_FILE.findall(page)) > 8
+    assert not missing_files(page)
+
+
+def test_what_is_not_there_is_missed() -> None:
+    row = "`run/train.py`, `run/gone.py`; `tests/test_architecture.py::test_x`, `test_public_names`"
+    assert missing_files(row) == ["run/gone.py"]
+    assert missing_tests(row) == ["test_x"]
+    assert missing_tests("`test_public_names`") == ["test_public_names"]  # of which file?
+
+
 # --- what is documented --------------------------------------------------------------------------
 
 

@@ -25,6 +25,7 @@ from understudy.core.config import Config, with_values
 from understudy.games.base import Bot
 from understudy.learner.descent import Frozen
 from understudy.learner.segments import Segments
+from understudy.learner.trainer import Trainer
 from understudy.policy.spec import AnyNetwork, PolicySpec
 from understudy.policy.strategist import Strategist
 
@@ -63,6 +64,7 @@ def frozen_of(spec: PolicySpec) -> Frozen:
         np.linspace(1.5, 0.8, inputs, dtype=np.float32),
         np.float32(2.0),
         np.float32(1e-3),
+        np.float32(0.01),
     )
 
 
@@ -89,7 +91,9 @@ def plan(mix: str = "rest=1,pull=1,moody=1,self=2", network: AnyNetwork = NETWOR
 
 
 def arena(mix: str = "rest=1,pull=1,moody=1,self=2", *, seed: int = 0) -> Arena:
-    return Arena(spec_of(), CONFIG, GAME, BOTS, parse(mix, tuple(BOTS)), seed=seed)
+    return Arena(
+        Trainer(spec_of(), CONFIG.learner), CONFIG, GAME, BOTS, parse(mix, tuple(BOTS)), seed=seed
+    )
 
 
 def params_of(plan: Plan, seed: int) -> dict[str, NDArray]:

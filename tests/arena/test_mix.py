@@ -34,12 +34,12 @@ def test_a_mix_is_names_with_weights(text: str, expected: dict[str, float]) -> N
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("bsed=1", r"--opponents: expected some of constant, .*self, all; got 'bsed'.*'based'"),
-        ("based=much", "--opponents: the weight of based must be 0 or more, got 'much'"),
+        ("bsed=1", r"train.opponents: expected some of constant, .*self, all; got 'bsed'.*'based'"),
+        ("based=much", "train.opponents: the weight of based must be 0 or more, got 'much'"),
         ("based=-1", "the weight of based must be 0 or more, got '-1'"),
         ("based=nan", "the weight of based"),
         ("based=inf", "the weight of based"),
-        ("self=1", "--opponents: expected at least one scripted bot"),
+        ("self=1", "train.opponents: expected at least one scripted bot"),
         ("self=1,based=0", "expected at least one scripted bot"),
         ("", "got ''"),
         ("based,,random", "got ''"),

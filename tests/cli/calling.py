@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import io
+import subprocess
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -41,6 +43,25 @@ def understudy(*args: object) -> Called:
             assert isinstance(end.code, int), end.code
             return Called(end.code, out.getvalue(), err.getvalue())
     raise AssertionError("run() always exits")
+
+
+_ALONE = """
+import sys
+for name in ("jax", "jaxlib", "optax", "PIL", "filelock", "psutil", "gymnasium", "pettingzoo"):
+    sys.modules[name] = None
+sys.argv = ["understudy", *sys.argv[1:]]
+from understudy.__main__ import main
+main()
+"""
+
+
+def alone(*args: object, folder: Path) -> Called:
+    """The same in a process of its own, in which NumPy, msgspec and Typer are all there is."""
+    done = subprocess.run(
+        [sys.executable, "-c", _ALONE, *map(str, args)],
+        capture_output=True, text=True, check=False, timeout=120, cwd=folder,
+    )  # fmt: skip
+    return Called(done.returncode, done.stdout, done.stderr)
 
 
 SMALL = ("--set", "learner.batch_matches=2", "--set", "learner.replay_matches=2")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
+import io
 import sys
 from pathlib import Path
 
@@ -20,19 +20,11 @@ from understudy.registry.run_folder import RunFolder
 from understudy.run.folders import remember
 from understudy.run.judging import engine_named
 
-from .calling import understudy
+from .calling import alone, understudy
 from .runs_of_brawl import brawl_run
 
 BRAWL = ("eval", "brawl", "--engine", "numpy")
 FEW = ("--opponents", "random", "--matches", "3")
-_ALONE = """
-import sys
-for name in ("jax", "jaxlib", "optax", "PIL", "filelock", "psutil", "gymnasium", "pettingzoo"):
-    sys.modules[name] = None
-sys.argv = ["understudy", *sys.argv[1:]]
-from understudy.__main__ import main
-main()
-"""
 
 
 @pytest.fixture(autouse=True)
@@ -98,6 +90,35 @@ def test_a_run_plays_under_the_options_that_it_was_trained_under(elsewhere: Path
     assert called.code == 2 and "its actions are not those of brawl here" in called.err
 
 
+def test_a_run_among_the_opponents_decides_the_options_too(elsewhere: Path) -> None:
+    """A run that learned to wait would else be judged without its delay, in silence."""
+    slow = brawl_run(elsewhere / "slow", versions=1, delay="6")
+
+    def judged(*args: object) -> tuple[object, str]:
+        called = understudy(*BRAWL, "--agent", "aggressive", "--matches", 3, "--json", *args)
+        assert called.code == 0, called.err
+        return called.json["opponents"], called.err
+
+    theirs, said = judged("--opponents", slow)
+    assert not said
+    late, said = judged("--opponents", slow, "--delay", 6)
+    assert theirs == late and not said
+    soon, said = judged("--opponents", f"random,{slow}", "--delay", 0)
+    assert soon != judged("--opponents", f"random,{slow}")[0]
+    assert f"{slow} learned under delay=6; this is delay=0" in said
+
+
+def test_a_run_that_learned_under_other_options_is_told_of(elsewhere: Path) -> None:
+    slow = brawl_run(elsewhere / "slow", versions=1, delay="6")
+    quick = brawl_run(elsewhere / "quick", versions=1)
+    said = brawl_run(elsewhere / "said", versions=1, delay="0", actions="chords")
+    few = ("--matches", 1, "--json")
+    called = understudy(*BRAWL, "--agent", slow, "--opponents", quick, *few)
+    assert called.code == 0 and f"{quick} learned under delay=0; this is delay=6" in called.err
+    called = understudy(*BRAWL, "--agent", said, "--opponents", quick, *few)
+    assert (called.code, called.err) == (0, "")  # a default that was spelled out is no difference
+
+
 def test_a_table_for_people() -> None:
     called = understudy(*BRAWL, *FEW, "--agent", "aggressive")
     assert called.code == 0
@@ -135,8 +156,12 @@ def test_runs_that_do_not_fit_are_refused(elsewhere: Path) -> None:
         RunFolder.open(root, spec=spec, config=None, clock=SystemClock(), game=game)
         return root
 
-    called = understudy("eval", "brawl", "--agent", made_for("swarm 1", ("a",)))
-    assert called.code == 2 and "was made for swarm 1, not for brawl" in called.err
+    swarm = made_for("swarm 1", ("a",))
+    called = understudy("eval", "brawl", "--agent", swarm)
+    refused = "was made for swarm 1, not for brawl"
+    assert called.code == 2 and f"--agent {swarm}: this run {refused}" in called.err
+    called = understudy("eval", "brawl", "--agent", "based", "--opponents", swarm)
+    assert called.code == 2 and f"--opponents {swarm}: this run {refused}" in called.err
     called = understudy("eval", "brawl", "--agent", made_for("brawl 1", ("a", "b")))
     assert called.code == 2 and "its features are not those of brawl" in called.err
     empty = brawl_run(elsewhere / "empty", versions=0)
@@ -167,6 +192,36 @@ def test_ctrl_c_ends_it_without_a_result(monkeypatch: pytest.MonkeyPatch) -> Non
     assert (called.code, called.out) == (130, "")
 
 
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_the_line_that_moves_fits_the_terminal_and_goes_away(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def shown(*, term: str, columns: int) -> str:
+        monkeypatch.setenv("TERM", term)
+        monkeypatch.setenv("COLUMNS", str(columns))
+        screen, clock = Terminal(), iter(range(0, 1000, 10))
+        monkeypatch.setattr(sys, "stderr", screen)
+        monkeypatch.setattr("understudy.cli.meter.time.monotonic", lambda: next(clock))
+        meter = Meter("200 matches v 7", quiet=False)
+        meter.show(0.25)
+        meter.show(0.5)
+        meter.close()
+        return screen.getvalue()
+
+    wide = shown(term="xterm", columns=200)
+    assert "]  50%  200 matches v 7" in wide
+    assert wide.count("\r\x1b[K") == 3 and wide.endswith("\r\x1b[K")
+    narrow = shown(term="xterm", columns=40).split("\r\x1b[K")[1:]
+    assert [len(line) for line in narrow] == [39, 39, 0]
+    assert narrow[0].startswith("[######....")
+    dumb = shown(term="dumb", columns=40)
+    assert "\x1b" not in dumb and "\r" not in dumb and dumb.count("\n") == 2
+
+
 def test_engines_by_name(monkeypatch: pytest.MonkeyPatch, elsewhere: Path) -> None:
     pytest.importorskip("jax")
     from understudy.arena.judging import compiled
@@ -180,15 +235,9 @@ def test_engines_by_name(monkeypatch: pytest.MonkeyPatch, elsewhere: Path) -> No
 
 def test_numpy_msgspec_and_typer_are_enough(elsewhere: Path) -> None:
     brawl_run(elsewhere / "mine", versions=1)
-    asked = ["eval", "brawl", "--agent", "mine", *FEW, "--json"]
-    done = subprocess.run(
-        [sys.executable, "-c", _ALONE, *asked],
-        capture_output=True, text=True, check=False, timeout=120, cwd=elsewhere,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert msgspec.json.decode(done.stdout)["opponents"]["random"]["matches"] == 3
-    done = subprocess.run(
-        [sys.executable, "-c", _ALONE, *asked, "--engine", "jax"],
-        capture_output=True, text=True, check=False, timeout=120, cwd=elsewhere,
-    )  # fmt: skip
-    assert done.returncode == 2 and 'pip install "understudy[learn]"' in done.stderr
+    asked = ("eval", "brawl", "--agent", "mine", *FEW, "--json")
+    called = alone(*asked, folder=elsewhere)
+    assert called.code == 0, called.err
+    assert called.json["opponents"]["random"]["matches"] == 3
+    called = alone(*asked, "--engine", "jax", folder=elsewhere)
+    assert called.code == 2 and 'pip install "understudy[learn]"' in called.err

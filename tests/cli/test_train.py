@@ -80,7 +80,7 @@ def test_a_person_sees_how_it_goes() -> None:
     assert called.code == 0 and called.out == ""  # stdout belongs to --json
     for text in (
         "understudy: train brawl, run folder runs/brawl-1",
-        "8 matches side by side, 8 frames each an iteration; a version every 500,032 steps",
+        "8 matches side by side, 8 frames each an iteration; a version every 1,000,000 steps",
         "[########################]",
         "Done.",
         "random  no match ended",

@@ -16,7 +16,7 @@ from understudy.run.watching import moments
 from understudy.screens.reel import Event, Reel
 from understudy.screens.theatre import Theatre
 
-from .calling import understudy
+from .calling import alone, understudy
 from .runs_of_brawl import brawl_run
 
 SHORT = ("watch", "brawl", "--left", "aggressive", "--right", "random")
@@ -51,6 +51,32 @@ def test_words_and_json_tell_the_same_match() -> None:
     assert words.isascii() and "\x1b" not in words  # not a terminal
     assert words.count("\n") < 60
     assert understudy(*SHORT, "--seed", 1, "--json").json != told
+
+
+def test_numpy_msgspec_and_typer_are_enough(elsewhere: Path) -> None:
+    brawl_run(elsewhere / "mine", versions=1)
+    asked = ("watch", "brawl", "--left", "mine", "--right", "aggressive", "--json")
+    called = alone(*asked, folder=elsewhere)
+    assert called.code == 0, called.err
+    assert (called.json["left"], called.json["right"]) == ("mine", "aggressive")
+    assert called.json == understudy(*asked).json
+
+
+def test_a_console_that_refuses_escape_codes_gets_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Refuses:
+        def mode(self) -> int:
+            return 3
+
+        def change(self, mode: int) -> bool:
+            return mode == 3
+
+    monkeypatch.setenv("TERM", "xterm")
+    found = mock.Mock(return_value=Refuses())
+    monkeypatch.setattr("understudy.screens.console.console_of", found)
+    screen = Terminal()
+    assert _in(screen, *SHORT) == 0
+    assert found.call_count == 1
+    assert "won after" in screen.getvalue() and "\x1b" not in screen.getvalue()
 
 
 def test_a_terminal_is_drawn_in_and_left_alone_after_ctrl_c(

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from understudy.arena.compiling import options
 from understudy.core import chance
 from understudy.core.ops import NUMPY, Array
 from understudy.games import catalog
@@ -61,9 +62,7 @@ def _outcomes() -> dict[tuple[str, str], Outcome]:
     swaps = np.tile(np.arange(MATCHES) % 2 == 1, len(PAIRS))
     seats = np.where(swaps, seats[::-1], seats)
     seeds = np.tile(seeds_held_out(1000)[500 : 500 + MATCHES], len(PAIRS))
-    # Without this XLA drops the walls between phases on a CPU: some 300 times slower.
-    walls: dict[str, str | bool] = {"xla_disable_hlo_passes": "cse_barrier_expander"}
-    compiled = jax.jit(_play).lower(seats, seeds).compile(compiler_options=walls)
+    compiled = jax.jit(_play, compiler_options=options())
     score, frames, stocks = map(np.asarray, compiled(seats, seeds))
     score, stocks = (np.where(swaps, rows[::-1], rows) for rows in (score, stocks))
     cuts = [slice(k * MATCHES, (k + 1) * MATCHES) for k in range(len(PAIRS))]
@@ -138,10 +137,10 @@ def test_reaction_noise_is_seeded_and_differs_between_seeds() -> None:
 
 
 def test_the_catalog_gives_bots_for_the_game_that_it_makes() -> None:
-    options = {"actions": "keys", "delay": "3"}
-    game = catalog.make("brawl", **options)
+    chosen = {"actions": "keys", "delay": "3"}
+    game = catalog.make("brawl", **chosen)
     state = game.start(NUMPY, SEEDS)
-    for bot in catalog.bots("brawl", **options).values():
+    for bot in catalog.bots("brawl", **chosen).values():
         acts = bot.act(NUMPY, game.observe(NUMPY, state)[1], SEEDS, state.frame)
         assert acts.shape == (len(game.actions.parts), len(SEEDS))
 

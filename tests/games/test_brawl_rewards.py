@@ -54,6 +54,26 @@ def test_closing_sums_to_the_distance_at_the_start_however_a_match_is_played() -
     np.testing.assert_allclose(gained, np.broadcast_to(apart, (2, 40)), atol=1e-2)
 
 
+def test_discounted_closing_is_the_start_less_a_price_for_every_frame_apart() -> None:
+    """Without gamma in the term, what a learner adds up depends a little on how it is played."""
+    gamma, last = 0.99, 300
+    sums = []
+    for chord in ("forward", "idle"):
+        state = scene(x=(3, 6), facing=(1, -1), frame=GAME.max_frames - last)
+        start = float(np.abs(state.x[0] - state.x[1])[0])
+        gained = price = 0.0
+        for step, after in enumerate(play(state, [chord] * last)):
+            gained += gamma**step * float(closing(NUMPY, state, after)[0, 0])
+            if step < last - 1:  # at the end there is no distance
+                apart = np.abs(after.x[0] - after.x[1]) + np.abs(after.y[0] - after.y[1])
+                price += (1 - gamma) * gamma**step * float(apart[0])
+            state = after
+        assert GAME.over(NUMPY, state).all()
+        assert abs(gained - (start - price)) < 1e-3
+        sums.append(gained)
+    assert sums[0] > sums[1] + 0.5  # who stays apart pays
+
+
 def test_walking_towards_an_idle_opponent_pays() -> None:
     before = scene()
     after = play(before, ["forward"] * 15)[-1]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from understudy.core import chance
 from understudy.core.ops import NUMPY, Array
-from understudy.games.brawl import BOTS, Brawl, State
+from understudy.games.brawl import BOTS, Brawl, State, tables
 from understudy.games.brawl.rewards import reward
 from understudy.games.brawl.state import exchanged, mirrored
 from understudy.learner.jax_ops import JAX
@@ -35,6 +35,14 @@ def chance_actions(seed: int, frame: int) -> Array:
     return (draw * np.float32(10)).astype(np.int32)[:, None]
 
 
+def chance_switches(seed: int, frame: int) -> Array:
+    """int32 [2, keys, B]: each key by itself, down for a quarter of the time, some frames long."""
+    key = chance.fold(np.arange(MATCHES, dtype=np.uint32), seed)
+    count = np.uint32(2 * len(tables.KEYS))
+    draw = chance.uniform(NUMPY, chance.fold(key, frame // 5), np.arange(count, dtype=np.uint32))
+    return (draw < np.float32(0.25)).astype(np.int32).reshape(2, len(tables.KEYS), MATCHES)
+
+
 def bot_actions(names: tuple[str, str], state: State) -> Array:
     seen = GAME.observe(NUMPY, state)
     seeds = [chance.fold(state.key, slot) for slot in (1, 2)]
@@ -45,16 +53,18 @@ def bot_actions(names: tuple[str, str], state: State) -> Array:
     return np.stack(acts)
 
 
-def follow(choose: Callable[[State, int], Array], frames: int, seed: int = 0) -> None:
+def follow(
+    choose: Callable[[State, int], Array], frames: int, seed: int = 0, game: Brawl = GAME
+) -> State:
     """Play a match, its exchange and its mirror side by side, and compare all of them."""
-    state = GAME.start(NUMPY, np.arange(MATCHES, dtype=np.uint32) + np.uint32(seed * 1000))
+    state = game.start(NUMPY, np.arange(MATCHES, dtype=np.uint32) + np.uint32(seed * 1000))
     swapped, flipped = exchanged(state), mirrored(NUMPY, state)
     for frame in range(frames):
         actions = choose(state, frame)
         before = state
-        state = GAME.step(NUMPY, state, actions)
-        swapped = GAME.step(NUMPY, swapped, actions[::-1])
-        flipped = GAME.step(NUMPY, flipped, actions)
+        state = game.step(NUMPY, state, actions)
+        swapped = game.step(NUMPY, swapped, actions[::-1])
+        flipped = game.step(NUMPY, flipped, actions)
         assert_same(exchanged(state), swapped, frame)
         assert_same(mirrored(NUMPY, state), flipped, frame)
         if frame % 10 == 0:
@@ -65,12 +75,33 @@ def follow(choose: Callable[[State, int], Array], frames: int, seed: int = 0) ->
             assert np.array_equal(gains[::-1], other), frame
             turned = reward(NUMPY, mirrored(NUMPY, before), mirrored(NUMPY, state))
             assert np.array_equal(gains, turned), frame
+    return state
 
 
 @settings(max_examples=4, deadline=None)
 @given(seed=st.integers(0, 2**20))
 def test_matches_of_chance_exchange_and_mirror_exactly(seed: int) -> None:
     follow(lambda state, frame: chance_actions(seed, frame), frames=200, seed=seed % 1000)
+
+
+@settings(max_examples=3, deadline=None)
+@given(seed=st.integers(0, 2**20))
+def test_matches_of_random_keys_exchange_and_mirror_exactly(seed: int) -> None:
+    """Keys reach what chords do not: dashes, backdashes, taunts, ground-pounds, neutral attacks."""
+    reached: set[int] = set()
+    dashes = 0
+
+    def choose(state: State, frame: int) -> Array:
+        nonlocal dashes
+        reached.update(np.unique(state.move).tolist())
+        dashes += int((state.dash > 0).sum())
+        return chance_switches(seed, frame)
+
+    end = follow(choose, frames=150, seed=seed % 1000, game=Brawl("keys"))
+    first = tables.FIRST_MOVE
+    wanted = {first + tables.MOVES.index(name) for name in ("light_neutral", "heavy_down")}
+    assert wanted | {tables.TAUNT_MOVE, first + tables.GROUND_POUND} <= reached
+    assert dashes > 100 and (end.damage.any() or (end.stocks < tables.STOCKS).any())
 
 
 @pytest.mark.parametrize("names", [("based", "aggressive"), ("defensive", "kiting")])

@@ -16,6 +16,9 @@ def test_make_gives_the_game_with_its_options() -> None:
     assert catalog.make("swarm") == Swarm("hard")
     assert catalog.make("brawl") == catalog.make("brawl", actions="chords", delay="0") == Brawl()
     assert catalog.make("brawl", actions="keys", delay="4") == Delayed(Brawl("keys"), 4)
+    assert catalog.make("brawl", delay=4) == catalog.make("brawl", delay="4")
+    assert list(catalog.bots("brawl", delay=4)) == list(catalog.bots("brawl"))
+    assert catalog.defaults("brawl") == {"actions": "chords", "delay": "0"}
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,7 @@ def test_the_toy_game_keeps_the_contract() -> None:
         ("understudy/Swarm-v0", {"difficulty": "easy"}),
         ("understudy/Brawl-v0", {"opponent": "based"}),
         ("understudy/Brawl-v0", {"opponent": "random", "actions": "keys", "delay": "6"}),
+        ("understudy/Brawl-v0", {"opponent": "based", "delay": 6}),
     ],
 )
 def test_gymnasiums_own_checker_passes(name: str, options: dict[str, Any]) -> None:
@@ -149,6 +150,8 @@ def test_ansi_names_every_feature() -> None:
         (lambda: GameEnv("brawl"), "opponent: brawl has 2 sides"),
         (lambda: GameEnv("brawl", opponent="basd"), "Did you mean 'based'"),
         (lambda: GameEnv(Tag(), opponent="based"), "opponent: expected a Bot"),
+        (lambda: GameEnv(Tag(), opponent=Chaser(), difficulty="hard"), r"options: .*'difficulty'"),
+        (lambda: GameEnv("brawl", opponent="based", delay=16), "delay must be one of"),
         (lambda: GameEnv("swarm").step(0), "reset the environment first"),
     ],
 )

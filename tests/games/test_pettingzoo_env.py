@@ -66,3 +66,14 @@ def test_what_does_not_fit_is_named() -> None:
         env.step({"player_0": np.array([0, 0])})
     with pytest.raises(ConfigError, match="difficulty"):
         parallel_env(Tag(), difficulty="hard")
+
+
+def test_observations_reach_as_far_as_is_asked_for() -> None:
+    for game in (Tag(), "swarm"):
+        env = parallel_env(game, bound=0.125)
+        obs, _ = env.reset(seed=3)
+        assert float(env.observation_space("player_0").high.max()) == 0.125
+        assert np.abs(obs["player_0"]).max() <= 0.125
+    wide, _ = parallel_env("swarm").reset(seed=3)
+    np.testing.assert_array_equal(obs["player_0"], np.clip(wide["player_0"], -0.125, 0.125))
+    assert np.abs(wide["player_0"]).max() > 0.125

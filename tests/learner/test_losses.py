@@ -51,7 +51,7 @@ def _graded(
             values=values,
             **fields,
         )
-        result = losses(config, terms, share=jnp.float32(2.0))
+        result = losses(config, terms, share=jnp.float32(2.0), entropy_weight=config.entropy_weight)
         return result.total, result
 
     return jax.grad(total, argnums=(0, 1), has_aux=True)(logits, values)  # type: ignore[no-any-return]
@@ -208,7 +208,9 @@ def test_every_part_is_that_of_a_slow_loop() -> None:
             total += 0.5 * 0.5 * (now["values"] - now["targets"]) ** 2 - 0.03 * now["entropy"]
         if now["foretold"]:
             total -= 0.4 * now["opponent_log_probs"]
-    got = losses(config, Terms(**fields), share=jnp.float32(share))
+    got = losses(
+        config, Terms(**fields), share=jnp.float32(share), entropy_weight=config.entropy_weight
+    )
     assert float(got.total) == pytest.approx(total / share, rel=1e-4)
     assert float(got.clip_share) == pytest.approx(clipped / share) and clipped > 0
     assert float(got.kl) == pytest.approx(moved / share, rel=1e-4)

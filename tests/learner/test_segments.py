@@ -100,7 +100,13 @@ def ready(player: Policy, *, rate: float = 1e-3) -> tuple[State, Frozen]:
     w = player.weights
     return (
         State(params, optimiser(CONFIG).init(params), jax.random.PRNGKey(0)),
-        Frozen(w.obs_mean, w.obs_scale, w.value_scale, np.float32(rate)),
+        Frozen(
+            w.obs_mean,
+            w.obs_scale,
+            w.value_scale,
+            np.float32(rate),
+            np.float32(CONFIG.entropy_weight),
+        ),
     )
 
 
@@ -297,7 +303,7 @@ def test_minibatches_are_whole_segments_for_whoever_remembers(name: str) -> None
 
     @jax.jit
     def steps(state: State) -> tuple[State, Details]:
-        return descend(player.spec, config, state, jnp.float32(0.0), material, memory)
+        return descend(player.spec, config, state, ready(player, rate=0.0)[1], material, memory)
 
     _, details = steps(ready(player)[0])
     errors = 0.5 * np.square(material.targets - s.values)
@@ -322,7 +328,9 @@ def test_what_was_remembered_is_a_constant() -> None:
     @jax.jit
     def learned(caches: list[Array]) -> Array:
         memory = (*caches, held)
-        after, _ = descend(player.spec, config, state, jnp.float32(1e-2), material, memory)
+        after, _ = descend(
+            player.spec, config, state, ready(player, rate=1e-2)[1], material, memory
+        )
         return after.params["embed.w"].sum()
 
     other = [cache + 0.5 for cache in caches]

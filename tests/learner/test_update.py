@@ -52,7 +52,13 @@ def ready(player: Policy, config: LearnerConfig = CONFIG) -> tuple[State, Frozen
     w = player.weights
     return (
         State(params, optimiser(config).init(params), jax.random.PRNGKey(0)),
-        Frozen(w.obs_mean, w.obs_scale, w.value_scale, np.float32(1e-3)),
+        Frozen(
+            w.obs_mean,
+            w.obs_scale,
+            w.value_scale,
+            np.float32(1e-3),
+            np.float32(config.entropy_weight),
+        ),
     )
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from arena.makers import BOTS, CONFIG, GAME, GAMES, NETWORK, SEGMENT
@@ -14,11 +17,14 @@ from arena.makers import BOTS, CONFIG, GAME, GAMES, NETWORK, SEGMENT
 from understudy.arena.arena import Iteration, Result
 from understudy.core.clock import SystemClock
 from understudy.core.config import Config, with_values
-from understudy.core.errors import ConfigError, LearnerBusy, RunFolderError
+from understudy.core.errors import ConfigError, LearnerBusy, NotFinite, RunFolderError
 from understudy.games import catalog
+from understudy.learner.trainer import Trainer
+from understudy.policy.strategist import Strategist
 from understudy.registry.run_folder import RunFolder
 from understudy.run import named_configs
 from understudy.run.arena_learning import ArenaLearning, check_arena
+from understudy.run.budget import Budget
 from understudy.run.compile_cache import cache_folder, keep_compiled
 from understudy.run.lock import learner_lock
 from understudy.run.train import train
@@ -32,6 +38,7 @@ SETTINGS = {
     "train.opponents": "rest=1,pull=1,moody=1,self=2",
     "train.checkpoint_steps": 2 * ROLLOUT,
     "train.snapshot_steps": 2 * ROLLOUT,
+    "train.entropy_schedule": "constant",  # a longer budget is not another run
 }
 
 
@@ -54,14 +61,16 @@ def settings(**changes: Any) -> Config:
 
 
 def session(run: Path, config: Config | None = None, **changes: Any) -> Session:
-    values = {"steps": 4 * ROLLOUT} if "minutes" not in changes else {}
+    limits: dict[str, Any] = {} if "minutes" in changes else {"steps": 4 * ROLLOUT}
+    limits |= {name: changes.pop(name) for name in ("steps", "minutes") if name in changes}
     return Session(
         game="tug",
         game_options={},
         run=run,
         network=NETWORK,
         config=config or settings(),
-        **(values | changes),
+        budget=Budget(**limits),
+        **changes,
     )
 
 
@@ -230,7 +239,64 @@ def test_what_cannot_be_is_refused_before_there_is_a_folder(tmp_path: Path) -> N
         quietly(session(run, settings(train__groups=5)))
     with pytest.raises(RunFolderError, match=r"--resume: .* holds no run to go on with"):
         quietly(session(run, resume=True))
+    with pytest.raises(ConfigError, match=r"learner\.algorithm: train knows actor_critic alone"):
+        quietly(session(run, settings(learner__algorithm="reinforce")))
+    wide = msgspec.structs.replace(session(run).network, opponent=99)
+    with pytest.raises(ConfigError, match=r"network\.opponent: expected at most"):
+        quietly(dataclasses.replace(session(run), network=wide))
     assert not run.exists()
+
+
+def test_a_rollback_is_followed_once(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    quietly(session(run, steps=6 * ROLLOUT))
+    folder = folder_of(run)
+    assert folder.versions.numbers() == [1, 2, 3]
+    folder.pointers.pin("champion", 1, by="person")
+    for steps, version, parent in ((4, 4, 1), (6, 5, 4)):
+        done = quietly(session(run, steps=steps * ROLLOUT, resume=True))
+        assert (done.steps, done.version) == (steps * ROLLOUT, version)
+        assert folder.versions.manifest(version).parent == parent
+
+
+def test_what_is_not_finite_is_tried_again_with_smaller_steps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second update and, later, three in a row break."""
+    calls, learn = [0], Trainer.learn
+    broken = {2, 5, 6, 7}
+
+    def sometimes(self: Trainer, step: Any) -> Any:
+        calls[0] += 1
+        if calls[0] in broken:
+            raise NotFinite("training gave numbers that are not finite")
+        return learn(self, step)
+
+    monkeypatch.setattr(Trainer, "learn", sometimes)
+    run = tmp_path / "run"
+    with pytest.raises(NotFinite):
+        quietly(session(run, settings(train__schedule="constant"), steps=9 * ROLLOUT))
+    told = journal_of(run)
+    problems = [one for one in told if isinstance(one, events.Problem)]
+    assert [one.where for one in problems] == ["training"] * 4
+    rates = [one.learning_rate for one in told if isinstance(one, events.BatchTrained)]
+    assert rates[1] == pytest.approx(rates[0] / 2)
+    assert isinstance(told[-1], events.LearnerStopped), "nobody learns here any more"
+    kept_steps = kept(run)[max(kept(run))]["steps"]
+    assert kept_steps == 3 * ROLLOUT, "what had been learned was kept"
+
+
+def test_rivals_that_are_gone_are_nobody(trained: Path, tmp_path: Path) -> None:
+    run = tmp_path / "copy"
+    shutil.copytree(trained, run)
+    folder = folder_of(run)
+    gone = {v for k, v in kept(run)[8].items() if k.startswith("rival.") and v in range(1, 8)}
+    assert gone
+    for number in gone:
+        shutil.rmtree(folder.versions.folder(number))
+    learning = ArenaLearning(folder, Journal(folder.journal, "train", SystemClock()), "tug", {})
+    assert not gone & set(learning.arena.rivals.met)
+    assert sum(isinstance(one, events.Problem) for one in journal_of(run)) >= len(gone)
 
 
 def test_a_run_is_never_written_over_and_never_by_two(trained: Path) -> None:
@@ -245,7 +311,7 @@ def test_a_run_is_never_written_over_and_never_by_two(trained: Path) -> None:
 
 @pytest.mark.parametrize("name", named_configs.names())
 def test_settings_with_a_name_make_an_arena(name: str) -> None:
-    check_arena("brawl", {}, named_configs.config(name))
+    assert check_arena("brawl", {}, Strategist(), named_configs.config(name)).scripted
 
 
 def test_settings_of_ones_own_are_a_file(tmp_path: Path) -> None:
@@ -287,6 +353,23 @@ def test_the_learning_rate_keeps_to_its_schedule(tmp_path: Path, schedule: str) 
     else:
         assert batches[0].kl < 0.5 * learner.kl_target
         assert rates[1] == pytest.approx(min(1.5 * first, learner.learning_rate_max))
+
+
+@pytest.mark.parametrize(("schedule", "left"), [("linear", 0.0), ("constant", 1.0)])
+def test_the_bonus_for_open_options_keeps_to_its_schedule(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, schedule: str, left: float
+) -> None:
+    seen: list[float] = []
+    learn = Trainer.learn
+
+    def noted(self: Trainer, step: Any) -> Any:
+        seen.append(self.entropy_weight)
+        return learn(self, step)
+
+    monkeypatch.setattr(Trainer, "learn", noted)
+    quietly(session(tmp_path / "run", settings(train__entropy_schedule=schedule)))
+    first = CONFIG.learner.entropy_weight
+    assert seen == pytest.approx([first * (1 - (1 - left) * n / 4) for n in range(4)])
 
 
 def test_progress_counts_the_last_matches_of_each_opponent(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from unittest import mock
 import numpy as np
 import pytest
 
+from understudy.core.arrays import NDArray
 from understudy.core.errors import ConfigError, MissingDependency
 from understudy.core.ops import NUMPY
 from understudy.games import catalog
@@ -39,6 +40,24 @@ def test_a_frame_has_both_fighters_in_their_colours(scenes: list[Scene]) -> None
     assert page.shape[0] == pytest.approx(400 * 11.9 / 21.2, abs=1)
     for paint in (Paint.LEFT, Paint.RIGHT, Paint.BLOCK, Paint.PLATFORM):
         assert (page == np.array(paint.rgb)).all(-1).sum() > 20, paint
+
+
+def test_a_long_name_keeps_its_end_and_leaves_the_clock_alone(scenes: list[Scene]) -> None:
+    def drawn(names: tuple[str, str]) -> NDArray:
+        one, two = scenes[0].panels
+        panels = (one._replace(name=names[0]), two._replace(name=names[1]))
+        scene = scenes[0]._replace(panels=panels, headline=f"{names[0]} is knocked out")
+        return np.asarray(picture.image(scene, width=400)).astype(int)
+
+    long = "runs/" + "a-folder-of-a-very-long-name/" * 8
+    short, full = drawn(("x", "y")), drawn((f"{long}one", f"{long}two"))
+    middle = slice(180, 220)  # of 400: the clock
+    np.testing.assert_array_equal(full[:22, middle], short[:22, middle])
+    assert (full[:22] != short[:22]).any()
+    # Cut from the left: what ends alike looks alike.
+    np.testing.assert_array_equal(full, drawn((f"{long}{long}one", f"{long}{long}two")))
+    assert (full != drawn((f"{long}one", f"{long}six"))).any()
+    drawn(("two\nlines", "\x1b[2J"))  # one line, whatever a folder is called
 
 
 def test_an_animation_shows_every_scene_in_its_time(scenes: list[Scene], tmp_path: Path) -> None:

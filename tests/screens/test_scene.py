@@ -86,9 +86,35 @@ def test_a_blow_is_drawn_where_it_hits() -> None:
         assert (box.left + box.right) / 2 == pytest.approx(after.x[0, 0] + facing * ahead, abs=1e-4)
         assert box.right - box.left == pytest.approx(2 * width, abs=1e-4)
         assert box.left - 0.4 < before.x[1, 0] < box.right + 0.4
-        # The one who was hit flashes, and says what it is.
         assert scene(after).panels[1].doing == "stunned"
-        assert any(getattr(s, "paint", None) is Paint.FLASH for s in scene(after).shapes)
+
+
+def flashing(one: Scene) -> list[float]:
+    """Where bodies are that are drawn white."""
+    boxes = [s for s in one.shapes if isinstance(s, Box) and s.paint is Paint.FLASH]
+    return [(box.left + box.right) / 2 for box in boxes]
+
+
+def test_who_is_hit_flashes_for_three_frames_and_nobody_else_does() -> None:
+    move = tables.FIRST_MOVE + tables.MOVES.index("light_side")
+    startup = float(tables.MOVE_TABLE[tables.STARTUP, move])
+    for slots in ((0, 1), (1, 0)):
+        reel = Reel(("one", "two"), slots)
+        state = changed(x=(3.0, 4.2), facing=(1.0, 1.0), wait=(0.0, 0.0))
+        flashes, victims = [], []
+        for frame in range(12):
+            flashes.append(flashing(reel.take(state)))
+            victims.append(float(state.x[1, 0]))
+            if frame == 5:  # a blow that lands in frame 6
+                state = state._replace(
+                    move=np.array([[move], [0]], np.int32),
+                    move_clock=np.array([[startup], [0.0]], np.float32),
+                )
+            state = GAME.step(NUMPY, state, np.zeros((2, 1, 1), np.int32))
+            assert (state.dealt[0, 0] > 0) == (frame == 5)
+        assert [len(places) for places in flashes] == [0] * 6 + [1] * 3 + [0] * 3
+        for frame in (6, 7, 8):
+            assert flashes[frame] == [pytest.approx(victims[frame], abs=1e-4)]
 
 
 def test_who_is_out_of_view_is_shown_at_its_edge() -> None:
@@ -106,7 +132,9 @@ def test_panels_say_what_the_state_says() -> None:
     assert (one.name, one.stocks, one.damage, one.weapon) == ("one", 3, 13, "")
     assert (two.name, two.stocks, two.damage, two.weapon) == ("two", 1, 99, "hammer")
     assert (one.doing, two.doing) == ("back in 1.0 s", "stunned")
-    assert scene(state).left_s == 60.0
+    assert (one.notes, two.notes) == ("back in 1.0 s", "hammer  stunned")
+    assert scene(state).left_s == 60.0 and scene(state).clock == "1:00"
+    assert scene(state)._replace(left_s=0.1).clock == "0:01"
     assert not any(s.paint is Paint.LEFT for s in scene(state).shapes)  # out: not on the stage
 
 

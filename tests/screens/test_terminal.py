@@ -110,6 +110,12 @@ def test_no_color_and_pipes_are_respected(monkeypatch: pytest.MonkeyPatch) -> No
     assert not Style.of(Console("utf-8")).animated
 
 
+def test_of_a_long_name_the_end_is_shown() -> None:
+    long = Reel((f"runs/{'deep/' * 60}mine@12", "based"), LEFT).take(STATE)
+    first = text(long, Style(colour=False, blocks=False, columns=100, rows=40))[0]
+    assert "mine@12 OOO   0%" in first and "1:30" in first and len(first) <= 100
+
+
 def test_a_name_from_outside_cannot_steer_the_terminal() -> None:
     wild = Reel(("\x1b[2Jevil", "based"), LEFT).take(STATE)
     lines = text(wild, Style(colour=False, blocks=False))

@@ -8,7 +8,7 @@ import pytest
 from understudy.telemetry import events as ev
 from understudy.telemetry.fold import StatusFold
 from understudy.telemetry.report import describe, statistics, status_report
-from understudy.telemetry.status import Folder, Folders, Status
+from understudy.telemetry.status import Folder, Folders, Record, Status
 
 from .entries import at, batch, match, published, started
 
@@ -84,6 +84,12 @@ def test_describe_tells_how_it_goes() -> None:
         "reason.json",
     ):
         assert part in text
+
+
+def test_describe_tells_whom_training_met() -> None:
+    text = describe(Status(opponents={"based": Record(3, 1, 0), "random": Record()}))
+    assert "Opponents" in text and "based 75% of 4" in text
+    assert "random" not in text, "nobody has met it yet"
 
 
 @pytest.mark.parametrize("show", [status_report, statistics, describe])

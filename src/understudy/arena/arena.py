@@ -13,7 +13,7 @@ import numpy as np
 from understudy.arena import slots as slotting
 from understudy.arena.iteration import Played, compiled
 from understudy.arena.mix import Mix
-from understudy.arena.placing import everywhere, placed
+from understudy.arena.placing import check_devices, everywhere, placed
 from understudy.arena.rivals import Rivals
 from understudy.arena.slots import Plan, Slots
 from understudy.core.config import Config
@@ -22,7 +22,6 @@ from understudy.core.ops import Array
 from understudy.games.base import Bot, Game
 from understudy.learner.descent import Frozen, Report, State
 from understudy.learner.trainer import Trainer
-from understudy.policy.spec import PolicySpec
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,7 @@ class Arena:
 
     def __init__(
         self,
-        spec: PolicySpec,
+        trainer: Trainer,
         config: Config,
         game: Game,
         bots: Mapping[str, Bot],
@@ -71,7 +70,7 @@ class Arena:
         check(game, config, mix)
         train = config.train
         self.plan = Plan(
-            spec=spec,
+            spec=trainer.spec,
             config=config.learner,
             game=game,
             bots=tuple(bots[name] for name in mix.scripted),
@@ -80,7 +79,7 @@ class Arena:
             segment=train.segment,
             groups=train.groups if mix.meets_itself else 1,
         )
-        self.trainer = Trainer(spec, config.learner)
+        self.trainer = trainer
         self.rivals = Rivals(self.plan.groups, self.trainer.weights().params)
         self._slots = placed(self.plan, _begin(self.plan)(np.uint32(seed & 0xFFFFFFFF)))
 
@@ -100,6 +99,7 @@ class Arena:
             state, slots, result = compiled(self.plan)(state, frozen, rivals, free, self._slots)
             self._slots = placed(self.plan, slots)
             played.append(jax.device_get(result))
+            self.rivals.settle(played[0].meetings)  # matches were played, whatever is learned
             return state, played[0].report
 
         metrics = self.trainer.learn(step)
@@ -107,7 +107,6 @@ class Arena:
         self.trainer.absorb_returns(
             self.steps_an_iteration, return_square=float(result.return_square)
         )
-        self.rivals.settle(result.meetings)
         return Iteration(metrics, _results(self.plan, result))
 
 
@@ -145,6 +144,11 @@ def check(game: Game, config: Config, mix: Mix) -> None:
         raise ConfigError(
             f"train.games: expected a multiple of train.groups ({train.groups}), got {train.games}"
         )
+    if learner.algorithm != "actor_critic":
+        raise ConfigError(
+            f"learner.algorithm: train knows actor_critic alone, got {learner.algorithm!r}"
+        )
+    check_devices(train.games, train.groups if mix.meets_itself else 1)
     if train.games % learner.minibatches:
         raise ConfigError(
             f"train.games: expected a multiple of learner.minibatches ({learner.minibatches}), "

@@ -42,7 +42,7 @@ class Mix:
         return (np.cumsum(kept) / sum(kept)).astype(np.float32)
 
 
-def parse(text: str, bots: Sequence[str], *, flag: str = "--opponents") -> Mix:
+def parse(text: str, bots: Sequence[str], *, flag: str = "train.opponents") -> Mix:
     """`based=1.5,random=1,self=2`; a name alone weighs 1; `all` is every bot alike."""
     weights: dict[str, float] = {}
     for item in text.split(","):

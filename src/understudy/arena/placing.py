@@ -21,11 +21,7 @@ def placed(plan: Plan, slots: Slots) -> Slots:
     devices = jax.devices()
     if len(devices) == 1:
         return slots
-    if plan.games % (len(devices) * plan.groups):
-        raise ConfigError(
-            f"train.games: expected a multiple of {len(devices) * plan.groups} ({len(devices)} "
-            f"devices, {plan.groups} groups), got {plan.games}"
-        )
+    check_devices(plan.games, plan.groups)
     mesh = Mesh(devices, (_GAMES,))
 
     def cut(array: Array, axis: int) -> Array:
@@ -43,6 +39,16 @@ def placed(plan: Plan, slots: Slots) -> Slots:
         theirs=jax.tree.map(lambda array: cut(array, 1), slots.theirs),
         **rest,
     )
+
+
+def check_devices(games: int, groups: int) -> None:
+    """Games that cannot be shared out evenly are an error that says so."""
+    devices = len(jax.devices())
+    if devices > 1 and games % (devices * groups):
+        raise ConfigError(
+            f"train.games: expected a multiple of {devices * groups} ({devices} devices, "
+            f"{groups} groups), got {games}"
+        )
 
 
 def everywhere(tree: Tree) -> Tree:

@@ -59,13 +59,13 @@ class Rivals:
         }
 
     def restore(self, counters: Mapping[str, int], load: Mapping[int, Params]) -> None:
-        """As `counters` say; `load` has the parameters of every version that they name."""
+        """As `counters` say; whoever is not in `load` (pruned since) is nobody again."""
         for group in range(len(self.met)):
             met = counters.get(f"rival.{group}", NOBODY)
-            if met != NOBODY:
+            if met in load:
                 self._seat(group, met, load[met])
             waits = counters.get(f"rival.{group}.waiting", NOBODY)
-            if waits != NOBODY:
+            if waits in load:
                 self.waiting[group] = (waits, load[waits])
         self._next = counters.get("rival.next", 0) % len(self.met)  # there were more groups once
 

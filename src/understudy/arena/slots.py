@@ -178,7 +178,8 @@ def side_by_side(tree: Tree) -> Tree:
 
 def meetings(plan: Plan, slots: Slots) -> Array:
     """int32 [groups]: how many slots of each group are in a match against its version."""
-    return in_groups(plan, slots.opponent == plan.opponents - 1).sum(1, dtype=jnp.int32)
+    met = (slots.opponent == plan.opponents - 1) & plan.mix.meets_itself
+    return in_groups(plan, met).sum(1, dtype=jnp.int32)
 
 
 def no_counts(plan: Plan) -> Counts:

@@ -29,7 +29,7 @@ def evaluate(
         bool, typer.Option("--sample", help="Draw actions instead of the likeliest ones.")
     ] = False,
     delay: Annotated[
-        int | None, typer.Option(help="Frames that both see late (default: the run's).")
+        int | None, typer.Option(help="Frames that both see late (default: the first run's).")
     ] = None,
     engine: Annotated[str, typer.Option(help="auto, numpy or jax.")] = "auto",
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
@@ -42,13 +42,14 @@ def evaluate(
     """
     from understudy.cli.meter import Meter
     from understudy.match.evaluate import judge
-    from understudy.run.judging import Cast, engine_named, latest_run
+    from understudy.run.judging import Cast, engine_named, latest_run, split
 
     if matches < 1:
         raise ConfigError(f"--matches: expected 1 or more, got {matches}")
     carry_on = engine_named(engine)
     name = agent if agent is not None else latest_run("--agent")
-    cast = Cast(game, leads={"--agent": name}, delay=delay, sampled=sample)
+    leads = [("--agent", name), *(("--opponents", one) for one in split(opponents))]
+    cast = Cast(game, leads=leads, delay=delay, sampled=sample)
     judged = cast.contestant("--agent", name)
     against = cast.contestants("--opponents", opponents)
     for note in cast.notes:

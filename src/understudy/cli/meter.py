@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
+from contextlib import ExitStack
 
+from understudy.cli.show import bar
+from understudy.screens.console import escapes
 from understudy.telemetry.text import duration, say
 
 _LINE_EVERY_S = 5.0
 _MOVE_EVERY_S = 0.1
-_BAR = 24
 
 
 class Meter:
@@ -18,7 +21,8 @@ class Meter:
     def __init__(self, words: str, *, quiet: bool) -> None:
         self._words = words
         self._quiet = quiet
-        self._moving = sys.stderr.isatty()
+        self._console = ExitStack()
+        self._moving = not quiet and self._console.enter_context(escapes(sys.stderr))
         self._began = self._shown = time.monotonic()
         self._first: tuple[float, float] | None = None
 
@@ -33,19 +37,19 @@ class Meter:
         elapsed = now - self._began
         done = share - from_share
         left = duration((now - since) * (1.0 - share) / done) if done > 0 else "?"
-        filled = round(_BAR * share)
         line = (
-            f"[{'#' * filled}{'.' * (_BAR - filled)}] {share:>4.0%}  {self._words}"
-            f"  {duration(elapsed)}, at most {left} left"
+            f"{bar(share)} {share:>4.0%}  {self._words}  {duration(elapsed)}, at most {left} left"
         )
         if self._moving:
-            sys.stderr.write(f"\r\x1b[K{line}")
+            # A line that wraps cannot be drawn over.
+            sys.stderr.write(f"\r\x1b[K{line[: shutil.get_terminal_size().columns - 1]}")
             sys.stderr.flush()
         else:
             say(line, file=sys.stderr)
 
     def close(self) -> None:
         """Make room for what comes next."""
-        if self._moving and not self._quiet:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
+        with self._console:
+            if self._moving:
+                sys.stderr.write("\r\x1b[K")
+                sys.stderr.flush()

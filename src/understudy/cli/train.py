@@ -11,6 +11,7 @@ import typer
 from understudy.cli.play import INTERRUPTED
 from understudy.cli.settings import config_from
 from understudy.core.errors import ConfigError
+from understudy.run.budget import Budget
 from understudy.telemetry.text import say_json
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def train(
     ] = None,
     steps: Annotated[
         str | None,
-        typer.Option(help="Decisions of the whole run: 10_000_000 (default: 20 million)."),
+        typer.Option(help="Decisions of the whole run: 10M (default: 20M; environments: 200k)."),
     ] = None,
     minutes: Annotated[
         float | None, typer.Option(help="A budget of time instead, compilation included.")
@@ -147,8 +148,7 @@ class _Wish:
             config=config_from(
                 self.set, base=base, defaults={"learner.seed": self.seed, **settings}
             ),
-            steps=self._budget(_DEFAULT_STEPS),
-            minutes=self.minutes,
+            budget=self._budget(_DEFAULT_STEPS),
             resume=self.resume,
         )
 
@@ -165,17 +165,16 @@ class _Wish:
         return HostSession(
             environment=self.game,
             run=self._folder(self.game.replace(":", "-").replace("/", "-")),
-            steps=self._budget(_DEFAULT_HOST_STEPS),
-            minutes=self.minutes,
+            budget=self._budget(_DEFAULT_HOST_STEPS),
             evaluate=_HOST_EVALUATION,
-            seed=self.seed,
             resume=self.resume,
             network=kept or network(self.preset or "mlp"),
             config=config_from(self.set, base=base, defaults={"learner.seed": self.seed}),
         )
 
-    def _budget(self, default: int) -> int | None:
-        return default if self.steps is None and self.minutes is None else self.steps
+    def _budget(self, default: int) -> Budget:
+        unsaid = self.steps is None and self.minutes is None
+        return Budget(steps=default if unsaid else self.steps, minutes=self.minutes)
 
     def _folder(self, name: str) -> Path:
         from understudy.run.folders import new_run

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from understudy.arena.mix import SELF
+from understudy.arena.mix import Mix
 from understudy.cli.show import Screen, bar
 from understudy.match.tally import Tally
 from understudy.run.host.session import HostProgress, HostSession, HostSummary
@@ -20,12 +20,12 @@ class TrainScreen:
         """Whether it was interrupted, and what to print as JSON."""
         from understudy.run.train import check, train
 
-        check(session)
+        mix = check(session)
         train_ = session.config.train
         self._screen.note(
             f"understudy: train {session.game}, run folder {session.run}\n"
             f"{train_.games} matches side by side, {train_.segment} frames each an iteration; "
-            f"a version every {_rounded_up(session):,} steps.\n"
+            f"a version every {_rounded_up(session, mix):,} steps.\n"
             "Compiling takes half a minute or so the first time ..."
         )
         summary = train(session, show=lambda progress: self._screen.move(_line(progress), progress))
@@ -44,10 +44,10 @@ class TrainScreen:
         return summary.interrupted, summary.as_dict()
 
 
-def _rounded_up(session: Session) -> int:
+def _rounded_up(session: Session, mix: Mix) -> int:
     train = session.config.train
     every = train.checkpoint_steps
-    if SELF in {item.partition("=")[0].strip() for item in train.opponents.split(",")}:
+    if mix.meets_itself:
         every = min(every, train.snapshot_steps)  # a rival is a version, too
     rollout = train.games * train.segment
     return -(-every // rollout) * rollout

@@ -33,7 +33,7 @@ def watch(
         bool, typer.Option("--sample", help="Draw actions instead of the likeliest ones.")
     ] = False,
     delay: Annotated[
-        int | None, typer.Option(help="Frames that both see late (default: the run's).")
+        int | None, typer.Option(help="Frames that both see late (default: the first run's).")
     ] = None,
     speed: Annotated[float, typer.Option(help="2 is twice as fast, 0.5 is slow motion.")] = 1.0,
     gif: Annotated[Path | None, typer.Option(help="Write an animation to this file.")] = None,
@@ -56,7 +56,7 @@ def watch(
     if not speed > 0:
         raise ConfigError(f"--speed: expected more than 0, got {speed}")
     name = left if left is not None else latest_run("--left")
-    leads = {"--left": name, "--right": right}
+    leads = [("--left", name), ("--right", right)]
     cast = Cast(game, leads=leads, delay=delay, sampled=sample)
     sides = (cast.contestant("--left", name), cast.contestant("--right", right))
     for note in cast.notes:
@@ -82,13 +82,22 @@ def watch(
 
 def _drawn(showing: Showing, *, speed: float) -> list[str]:
     """Live in a terminal; elsewhere nothing moves, and the last scene is what is left to print."""
-    from understudy.screens.scene import FRAMES_PER_S
+    from understudy.screens.console import escapes
     from understudy.screens.terminal import Style, text
+
+    with escapes(sys.stdout) as able:
+        if able:
+            _played(showing, speed=speed)
+            return []
+    (end,) = deque(showing.scenes(), maxlen=1)
+    return ["", *text(end, Style.of(sys.stdout).still)]
+
+
+def _played(showing: Showing, *, speed: float) -> None:
+    """In the pace of the game."""
+    from understudy.screens.scene import FRAMES_PER_S
     from understudy.screens.theatre import Theatre
 
-    if not Style.of(sys.stdout).animated:
-        (end,) = deque(showing.scenes(), maxlen=1)
-        return ["", *text(end, Style.of(sys.stdout))]
     frame_s = 1.0 / (FRAMES_PER_S * speed)
     with Theatre(sys.stdout) as theatre:
         due = time.monotonic()
@@ -102,7 +111,6 @@ def _drawn(showing: Showing, *, speed: float) -> list[str]:
             elif wait < -1.0:
                 due = time.monotonic()  # a machine that cannot keep up plays as fast as it can
         time.sleep(_CURTAIN_S)
-    return []
 
 
 def _pictures(

@@ -105,7 +105,7 @@ class LearnerConfig(_Section, frozen=True, kw_only=True):
     niceness: int = 10
     """How far the learner's process steps back for the game (POSIX)."""
     seed: int = 0
-    """Seeds the initial parameters and the order of minibatches."""
+    """Seeds the initial parameters, the order of minibatches and, in `train`, the matches."""
 
     def __post_init__(self) -> None:
         _positive(self, "learner", "learning_rate", "learning_rate_min", "learning_rate_max")
@@ -180,12 +180,14 @@ class TrainConfig(_Section, frozen=True, kw_only=True):
     """Who is met how often, by weight: based=1.5,random=1,self=2; all: every scripted bot alike."""
     groups: int = 4
     """Own past versions that can be met at one time (`self`)."""
-    snapshot_steps: int = 500_000
+    snapshot_steps: int = 2_000_000
     """After this many steps, one of those is replaced by the present version."""
     checkpoint_steps: int = 2_000_000
     """Steps between two versions that are kept (rounded up to whole iterations)."""
     schedule: Literal["adaptive", "linear", "constant"] = "adaptive"
     """The learning rate: follows learner.kl_target, falls to its minimum by the end, or stays."""
+    entropy_schedule: Literal["linear", "constant"] = "linear"
+    """The bonus for keeping options open: falls to nothing by the end, or stays."""
 
     def __post_init__(self) -> None:
         _positive(self, "train", "games", "segment", "groups", "snapshot_steps", "checkpoint_steps")

@@ -81,19 +81,28 @@ def names() -> tuple[str, ...]:
     return tuple(_GAMES)
 
 
-def make(name: str, **options: str) -> Game:
-    """A game with its options chosen: `make("swarm", difficulty="hard")`."""
-    return _checked(name, options).make(**options)
+def make(name: str, **options: object) -> Game:
+    """A game with its options chosen: `make("brawl", delay=6)`; "6" is the same."""
+    entry, chosen = _checked(name, options)
+    return entry.make(**chosen)
 
 
-def bots(name: str, **options: str) -> Mapping[str, Bot]:
+def bots(name: str, **options: object) -> Mapping[str, Bot]:
     """The scripted players of a game by name, for the game that the same options make."""
-    return _checked(name, options).bots(**options)
+    entry, chosen = _checked(name, options)
+    return entry.bots(**chosen)
 
 
-def _checked(name: str, options: Mapping[str, str]) -> _Entry:
+def defaults(name: str) -> dict[str, str]:
+    """Every option of a game, as it is when nobody chooses."""
+    return {option: choices[0] for option, choices in _entry(name).options.items()}
+
+
+def _checked(name: str, options: Mapping[str, object]) -> tuple[_Entry, dict[str, str]]:
+    """The entry, and the options as text: what run folders keep, and what choices are listed as."""
     entry = _entry(name)
-    for option, value in options.items():
+    chosen = {option: str(value) for option, value in options.items()}
+    for option, value in chosen.items():
         choices = entry.options.get(option)
         if choices is None:
             raise ConfigError(
@@ -103,9 +112,9 @@ def _checked(name: str, options: Mapping[str, str]) -> _Entry:
         if value not in choices:
             raise ConfigError(
                 f"{name}: {option} must be one of {', '.join(choices)}, got {value!r}."
-                + nearest(str(value), choices)
+                + nearest(value, choices)
             )
-    return entry
+    return entry, chosen
 
 
 def describe() -> tuple[Description, ...]:

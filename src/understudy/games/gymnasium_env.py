@@ -36,7 +36,7 @@ except ImportError as error:  # pragma: no cover
     ) from error
 
 BOUNDS = {"brawl": 1.0, "swarm": 10.0}
-"""No observation of these games is further from 0; clipped there, so that it is true."""
+"""How far from 0 an observation may be; what is further is clipped. None of brawl ever is."""
 _SALT = 0x5EA7
 """Bots on different seats draw different numbers, and not those of the rules."""
 
@@ -54,14 +54,14 @@ class GameEnv(gymnasium.Env[NDArray, Any]):
         side: int = 0,
         bound: float | None = None,
         render_mode: str | None = None,
-        **options: str,
+        **options: object,
     ) -> None:
         """A game of the catalog with its `options`, or one of your own.
 
         `opponent` is a scripted bot: by name, or any `Bot`. Observations are clipped to `bound` in
         both directions (`BOUNDS`, else 10), so that the space that is declared is true.
         """
-        self.game = catalog.make(game, **options) if isinstance(game, str) else game
+        self.game = made(game, options)
         known = catalog.bots(game, **options) if isinstance(game, str) else None
         if not 0 <= side < self.game.players:
             raise ConfigError(f"side: expected 0 to {self.game.players - 1}, got {side}")
@@ -128,6 +128,15 @@ class GameEnv(gymnasium.Env[NDArray, Any]):
         return np.clip(obs, -self._bound, self._bound), {
             "action_mask": action_mask(self.game.actions, legal)
         }
+
+
+def made(game: str | Game, options: Mapping[str, object]) -> Game:
+    """A game of the catalog with its options, or one of your own, which has none here."""
+    if isinstance(game, str):
+        return catalog.make(game, **options)
+    if options:
+        raise ConfigError(f"options: a game of your own comes with its own, got {sorted(options)}")
+    return game
 
 
 def bound_of(game: Game, bound: float | None) -> np.float32:

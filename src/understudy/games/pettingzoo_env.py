@@ -18,14 +18,14 @@ from typing import Any
 import numpy as np
 
 from understudy.core.arrays import NDArray
-from understudy.core.errors import ConfigError, InputError, MissingDependency
+from understudy.core.errors import InputError, MissingDependency
 from understudy.core.ops import NUMPY
-from understudy.games import catalog
 from understudy.games.base import Game
 from understudy.games.gymnasium_env import (
     action_mask,
     action_space,
     bound_of,
+    made,
     observation_space,
 )
 
@@ -128,10 +128,8 @@ class GameParallelEnv(ParallelEnv[str, NDArray, Any]):  # type: ignore[misc]
         )
 
 
-def parallel_env(game: str | Game = "brawl", **options: str) -> GameParallelEnv:
-    """A game of the catalog with its options, or one of your own."""
-    if isinstance(game, str):
-        return GameParallelEnv(catalog.make(game, **options))
-    if options:
-        raise ConfigError(f"options: a game of your own comes with its own, got {sorted(options)}")
-    return GameParallelEnv(game)
+def parallel_env(
+    game: str | Game = "brawl", *, bound: float | None = None, **options: object
+) -> GameParallelEnv:
+    """A game of the catalog with its options, or one of your own; `bound` as of `GameEnv`."""
+    return GameParallelEnv(made(game, options), bound=bound)

@@ -6,11 +6,14 @@ unless a person pinned the pointer.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
-from understudy.registry.pointers import LATEST
+from understudy.registry.pointers import LATEST, NAMES
 from understudy.registry.run_folder import RunFolder
 from understudy.registry.versions import Manifest, ReplayEntry
+
+ROLLBACK = "rollbacks_followed"
+"""A counter of versions: the last rollback that was followed, by its number in the pointer."""
 
 
 def commit(
@@ -40,3 +43,20 @@ def commit(
     )
     folder.pointers.move("candidate", number, by=LATEST)
     return manifest, folder.pointers.move("champion", number, by=LATEST)
+
+
+def finish_promotion(folder: RunFolder, number: int) -> None:
+    """A crash may have come between a commit and the moves of the pointers."""
+    for name in NAMES:
+        record = folder.pointers.read(name)
+        if record is None or record.by == LATEST:
+            folder.pointers.move(name, number, by=LATEST)
+
+
+def prune(folder: RunFolder, *, needed: Collection[int] = ()) -> None:
+    """Remove versions beyond the limit, but none that a pointer names or that is `needed`."""
+    records = [folder.pointers.read(name) for name in NAMES]
+    folder.versions.prune(
+        keep_newest=folder.config.registry.keep_versions,
+        keep={*needed, *(record.version for record in records if record is not None)},
+    )

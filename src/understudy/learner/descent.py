@@ -35,12 +35,14 @@ class State(NamedTuple):
 
 
 class Frozen(NamedTuple):
-    """What holds still during an update: the normaliser, the return scale and the learning rate."""
+    """What holds still during an update: the normaliser, the return scale and two settings that
+    follow a schedule."""
 
     obs_mean: Array
     obs_scale: Array
     value_scale: Array
     learning_rate: Array
+    entropy_weight: Array
 
 
 class Material(NamedTuple):
@@ -99,7 +101,7 @@ def descend(
     spec: PolicySpec,
     config: LearnerConfig,
     state: State,
-    learning_rate: Array,
+    frozen: Frozen,
     material: Material,
     memory: Tree,
 ) -> tuple[State, Details]:
@@ -128,10 +130,10 @@ def descend(
         part = jax.tree.map(lambda array: array[:, index], material)
         began = jax.tree.map(lambda array: jax.lax.stop_gradient(array[index]), memory)
         gradient, detail = jax.grad(_loss, argnums=2, has_aux=True)(
-            spec, config, params, part, began, share
+            spec, config, params, part, began, share, frozen.entropy_weight
         )
         step, moments = transform.update(gradient, moments)
-        params = jax.tree.map(lambda p, s: p - learning_rate * s, params, step)
+        params = jax.tree.map(lambda p, s: p - frozen.learning_rate * s, params, step)
         # A minibatch of nothing is no step: momentum alone must not move the policy.
         real = part.valid.any()
         after = jax.tree.map(partial(jnp.where, real), (params, moments), carry[:2])
@@ -203,6 +205,7 @@ def _loss(
     part: Material,
     memory: Tree,
     share: Array,
+    entropy_weight: Array,
 ) -> tuple[Array, Losses]:
     logits, values, foretold = forward(spec, config, params, part.obs, part.first, memory)
     space = spec.actions
@@ -228,6 +231,7 @@ def _loss(
             foretold=part.foretold,
         ),
         share=share,
+        entropy_weight=entropy_weight,
     )
     return result.total, result
 

@@ -37,6 +37,6 @@ def frames_at_once() -> int:
     """How many frames a compiled loop writes out in one go.
 
     Small kernels leave a GPU idle between the turns of a loop (64 frames of 512 games with the
-    seed's network: 52 ms one by one, 43 ms in twos); a CPU only has more code to read.
+    seed's network: 52 ms one by one, 43 ms in twos, and fewer in fours); a CPU only has more code.
     """
     return 4 if has_gpu() else 1

@@ -15,15 +15,13 @@ from understudy.core import files
 from understudy.core.errors import FileFormatError
 from understudy.experience.episode import Episode
 from understudy.experience.replay import Replay
-from understudy.learner.commit import commit
+from understudy.learner.commit import ROLLBACK, commit, finish_promotion, prune
 from understudy.learner.intake import Intake
-from understudy.registry.pointers import LATEST, NAMES
 from understudy.registry.run_folder import RunFolder
 from understudy.registry.versions import Manifest, ReplayEntry
 from understudy.telemetry import events
 from understudy.telemetry.journal import Journal
 
-_ROLLBACK = "rollbacks_followed"
 _INGESTED = "ingested"
 
 
@@ -86,16 +84,10 @@ class Lineage:
                     "registry", f"version {number} is damaged and is passed over: {error}"
                 )
         self.go_back_to(versions.head())
-        self.followed = self.counters.get(_ROLLBACK, 0)
-        self._finish_promotion()
+        self.followed = self.counters.get(ROLLBACK, 0)
+        if self.parent is not None:
+            finish_promotion(self._folder, self.parent)
         self._intake.resume(ingested)
-
-    def _finish_promotion(self) -> None:
-        """A crash may have come between a commit and the moves of the pointers."""
-        for name in NAMES:
-            record = self._folder.pointers.read(name)
-            if self.parent is not None and (record is None or record.by == LATEST):
-                self._folder.pointers.move(name, self.parent, by=LATEST)
 
     def go_back_to(self, number: int | None) -> None:
         """The trainer, the counters and the replay as they were at a version."""
@@ -157,7 +149,7 @@ class Lineage:
             parent=self.parent,
             ingested=self._intake.uncommitted,
             replay={key: ReplayEntry(one.name, one.samples) for key, one in held.items()},
-            counters={**self.counters, _INGESTED: total, _ROLLBACK: self.followed},
+            counters={**self.counters, _INGESTED: total, ROLLBACK: self.followed},
             metrics=self.metrics,
         )
         self.parent = self.taken = manifest.number
@@ -166,10 +158,7 @@ class Lineage:
 
     def tidy(self) -> None:
         """Remove versions and archived episodes beyond the limits."""
-        named = [self._folder.pointers.read(name) for name in NAMES]
-        keep = {record.version for record in named if record is not None}
-        newest = self._folder.config.registry.keep_versions
-        self._folder.versions.prune(keep_newest=newest, keep=keep)
+        prune(self._folder)
         held = {one.name for one in self.replay.held.values()}
         self._intake.spool.prune(self._folder.config.spool, keep=held)
 

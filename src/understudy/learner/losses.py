@@ -58,7 +58,9 @@ class Losses(NamedTuple):
     """cross-entropy of the opponent's next action"""
 
 
-def losses(config: LearnerConfig, terms: Terms, *, share: Array) -> Losses:
+def losses(
+    config: LearnerConfig, terms: Terms, *, share: Array, entropy_weight: Array | float
+) -> Losses:
     """All of it; `share` is how many valid decisions an average minibatch has."""
     policy, clipped = (
         _clipped(config, terms)
@@ -77,7 +79,7 @@ def losses(config: LearnerConfig, terms: Terms, *, share: Array) -> Losses:
         + config.opponent_weight * opponent
         + config.imitation_weight * imitation_loss
         + config.value_weight * value_loss
-        - config.entropy_weight * entropy
+        - entropy_weight * entropy
     )
     ratio = jnp.exp(terms.log_probs - terms.behaviour_log_probs)
     moved = terms.log_probs - terms.anchor_log_probs

@@ -85,7 +85,7 @@ def improve(
         foretold=segments.foretold * valid,
         opponent_actions=segments.opponent_actions,
     )
-    state, details = descend(spec, config, state, frozen.learning_rate, material, segments.memory)
+    state, details = descend(spec, config, state, frozen, material, segments.memory)
     means, norm, steps = summary(details, material)
     report = Report(
         losses=means,

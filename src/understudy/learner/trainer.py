@@ -30,7 +30,7 @@ class Trainer:
     """Learns from episodes; `snapshot` and `restore` carry everything that makes it go on alike."""
 
     def __init__(self, spec: PolicySpec, config: LearnerConfig) -> None:
-        self._spec = spec
+        self.spec = spec
         self._config = config
         # Fixed, so that every batch of one length has one shape; a multiple of the minibatches.
         step = config.minibatches
@@ -38,15 +38,16 @@ class Trainer:
         self._start_over()
 
     def _start_over(self) -> None:
-        weights = weight_files.fresh(self._spec, np.random.default_rng(self._config.seed))
+        weights = weight_files.fresh(self.spec, np.random.default_rng(self._config.seed))
         params = jax.tree.map(jnp.asarray, weights.params)
         self._state = State(
             params, optimiser(self._config).init(params), jax.random.PRNGKey(self._config.seed)
         )
         self._weights = weights
-        self._statistics = statistics.empty(len(self._spec.features))
+        self._statistics = statistics.empty(len(self.spec.features))
         self._inherited = False
         self.learning_rate = self._config.learning_rate
+        self.entropy_weight = self._config.entropy_weight
 
     def train(
         self, new: Sequence[Episode], replayed: Sequence[Episode], *, version: int
@@ -56,14 +57,14 @@ class Trainer:
         self._absorb(new)
         batch = assemble(
             [*new, *replayed],
-            self._spec,
+            self.spec,
             columns=self._columns,
             version=version,
             max_lag=self._config.max_version_lag,
         )
         try:
             metrics = self.learn(
-                lambda state, frozen: update(self._spec, self._config, state, frozen, batch)
+                lambda state, frozen: update(self.spec, self._config, state, frozen, batch)
             )
         except NotFinite:
             self._state, self._weights, self._statistics = kept
@@ -78,6 +79,7 @@ class Trainer:
             self._weights.obs_scale,
             self._weights.value_scale,
             np.float32(self.learning_rate),
+            np.float32(self.entropy_weight),
         )
         state, report = step(self._state, frozen)
         report = jax.device_get(report)  # all numbers in one go: each fetch alone waits for a GPU
@@ -102,7 +104,7 @@ class Trainer:
         if contents is None:
             self._start_over()
             return
-        weights = weight_files.decode(self._spec, contents[WEIGHTS], what=f"{what}: {WEIGHTS}")
+        weights = weight_files.decode(self.spec, contents[WEIGHTS], what=f"{what}: {WEIGHTS}")
         params = jax.tree.map(jnp.asarray, weights.params)
         if LEARNER not in contents:  # weights alone, as an old model file gives them
             self._start_over()
@@ -180,7 +182,7 @@ class Trainer:
             # What was learned under the old normaliser must not change by the new one. A policy
             # that has learned nothing yet is left to see its features in the new light.
             before = (np.asarray(self._weights.obs_mean), np.asarray(self._weights.obs_scale))
-            layers = self._spec.network.input_layers
+            layers = self.spec.network.input_layers
             params = renormalised(params, layers, before=before, after=(mean, obs_scale))
         self._state = self._state._replace(params=jax.tree.map(jnp.asarray, params))
         self._weights = Weights(self._weights.params, mean, obs_scale, scale)

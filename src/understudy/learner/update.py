@@ -51,7 +51,7 @@ def update(
     towards = _targets(spec, config, logits, values, batch)
     material = _material(batch, towards)
     memory = spec.network.memory(JAX, batch.valid.shape[1])
-    state, details = descend(spec, config, state, frozen.learning_rate, material, memory)
+    state, details = descend(spec, config, state, frozen, material, memory)
     after_logits, _ = _whole(spec, config, state.params, batch)
     after = distributions.log_probs(JAX, spec.actions, after_logits, batch.legal)
     moved = distributions.divergence(JAX, spec.actions, log_p, after)

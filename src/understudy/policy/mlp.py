@@ -34,11 +34,6 @@ class Mlp(msgspec.Struct, frozen=True, tag="mlp", forbid_unknown_fields=True):
         """The first layer of each, or the heads where there is none."""
         return tuple(map(Reads, ("trunk.0", "critic.0") if self.widths else ("policy", "value")))
 
-    @property
-    def predicts_opponent(self) -> bool:
-        """It does not."""
-        return False
-
     def init(
         self, rng: np.random.Generator | None, inputs: int, outputs: int
     ) -> dict[str, NDArray]:

@@ -29,10 +29,6 @@ class Network(Protocol):
     def input_layers(self) -> tuple[Reads, ...]:
         """The linear layers that read the observation."""
 
-    @property
-    def predicts_opponent(self) -> bool:
-        """Whether `unroll_insight` also gives logits of the opponent's next action."""
-
     def init(
         self, rng: np.random.Generator | None, inputs: int, outputs: int
     ) -> dict[str, NDArray]:

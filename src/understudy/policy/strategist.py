@@ -87,11 +87,6 @@ class Strategist(msgspec.Struct, frozen=True, tag="strategist", forbid_unknown_f
         """The embedding reads the opponent's frame, the LSTM everything."""
         return Reads("embed", slice(-self.opponent, None)), Reads("lstm.obs")
 
-    @property
-    def predicts_opponent(self) -> bool:
-        """It does."""
-        return True
-
     def init(
         self, rng: np.random.Generator | None, inputs: int, outputs: int
     ) -> dict[str, NDArray]:

@@ -29,8 +29,10 @@ from understudy.policy.layers import (
     split_heads,
 )
 
-_SMALLEST_BLOCK = 32
-"""Below this, products of matrices are too small to be worth cutting a segment into more blocks."""
+_BLOCK = 32
+"""Frames that attend together. Fewer waste less on frames out of reach, and more make larger
+products: a gradient of preset seed (64 frames back) took 1.34 s with 64, 1.22 s with 32 and 1.27 s
+with 16."""
 _NOTHING = np.zeros((), np.float32)
 
 
@@ -138,7 +140,7 @@ def band(ops: Ops, stack: Stack, first: Array, held: Array) -> Band:
     # Which stretch of which match: 0 is what the memory belongs to, -1 is an empty slot.
     stretch = first.swapaxes(0, 1).astype(np.int32).cumsum(1, dtype=np.int32)
     stretch = xp.concatenate([held.astype(np.int32) - 1, stretch], 1)
-    size = min(length, max(past, _SMALLEST_BLOCK))
+    size = min(length, _BLOCK)
     asked, asking = blocks(ops, stretch, size, past), blocks(ops, stretch[:, past:], size, 0)
     distance = np.arange(size)[:, None] + past - np.arange(size + past)[None, :]
     near = (distance >= 0) & (distance <= past)
@@ -201,9 +203,11 @@ def blocks(ops: Ops, x: Array, size: int, past: int) -> Array:
     count = -(-(length - past) // size)
     if count == 1:
         return x[:, None]
-    padding = [(0, 0), (0, (count + 1) * size - length), *((0, 0) for _ in rest)]
-    cut = ops.xp.pad(x, padding).reshape(batch, count + 1, size, *rest)
-    return ops.xp.concatenate([cut[:, :-1], cut[:, 1:, :past]], 2)
+    more = -(-past // size)
+    padding = [(0, 0), (0, (count + more) * size - length), *((0, 0) for _ in rest)]
+    cut = ops.xp.pad(x, padding).reshape(batch, count + more, size, *rest)
+    joined = ops.xp.concatenate([cut[:, at : at + count] for at in range(more + 1)], 2)
+    return joined[:, :, : past + size]
 
 
 def _after_attention(ops: Ops, params: Params, names: _Names, x: Array, attended: Array) -> Array:

@@ -55,11 +55,6 @@ class Transformer(msgspec.Struct, frozen=True, tag="transformer", forbid_unknown
         """The embedding."""
         return (Reads("embed"),)
 
-    @property
-    def predicts_opponent(self) -> bool:
-        """It does not."""
-        return False
-
     def init(
         self, rng: np.random.Generator | None, inputs: int, outputs: int
     ) -> dict[str, NDArray]:

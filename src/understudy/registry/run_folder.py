@@ -119,11 +119,11 @@ def _check_fit(
 ) -> None:
     kept = identity.spec
     for what, old, new in (
+        ("game", identity.game, game),
+        ("the game's options", identity.game_options, game_options),
         ("features", kept.features, spec.features),
         ("actions", kept.actions, spec.actions),
         ("network", kept.network, spec.network),
-        ("game", identity.game, game),
-        ("the game's options", identity.game_options, game_options),
     ):
         if old != new:
             raise RunFolderError(

@@ -5,29 +5,36 @@ Matches in flight are lost when a session ends; whoever goes on begins new ones,
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Mapping
+from typing import Self
 
 from understudy.arena.arena import Arena, Iteration, check
 from understudy.arena.mix import Mix, parse
 from understudy.arena.rivals import named
 from understudy.core.config import Config
-from understudy.core.errors import NotFinite
+from understudy.core.errors import FileFormatError, RunFolderError, UnderstudyError
 from understudy.games import catalog
 from understudy.games.base import Bot
+from understudy.learner.trainer import Trainer
+from understudy.policy.layers import Params
+from understudy.policy.spec import AnyNetwork
 from understudy.registry.run_folder import RunFolder
-from understudy.run.keeper import MATCHES, STEPS, Keeper, start
+from understudy.run.keeper import MATCHES, STEPS, Keeper
 from understudy.telemetry import events
 from understudy.telemetry.journal import Journal
 
 _ITERATIONS, _MET, _RIVAL, _SNAPSHOT = "iterations", "met.", "rival.", "snapshot_at"
-_TRIES = 3
 
 
-def check_arena(game: str, options: Mapping[str, str], config: Config) -> None:
-    """What no arena can play is an error, before anything is written."""
+def check_arena(game: str, options: Mapping[str, str], network: AnyNetwork, config: Config) -> Mix:
+    """What no arena can play is an error, before anything is written; else whom it meets."""
+    rules = catalog.make(game, **options)
     mix = _mix(config, catalog.bots(game, **options))
-    check(catalog.make(game, **options), config, mix)
+    check(rules, config, mix)
+    network.init(None, len(rules.features), rules.actions.options)
+    return mix
 
 
 class ArenaLearning:
@@ -38,26 +45,47 @@ class ArenaLearning:
     ) -> None:
         self._folder = folder
         self._journal = journal
-        self._failures = 0
         self._metrics: dict[str, float] = {}
-        config, versions = folder.config, folder.versions
+        trainer = Trainer(folder.spec, folder.config.learner)
+        self._keeper = Keeper(folder, journal, trainer)
+        self.counters = dict(self._keeper.resume())
         bots = catalog.bots(game, **options)
-        head = start(folder)
-        before = versions.manifest(head).counters if head is not None else {}
         # Matches that were in flight are not played again: the slots begin with other seeds.
-        seed = config.learner.seed * 1_000_003 + before.get(_ITERATIONS, 0)
+        seed = folder.config.learner.seed * 1_000_003 + self.counters.get(_ITERATIONS, 0)
         self.arena = Arena(
-            folder.spec,
-            config,
+            trainer,
+            folder.config,
             catalog.make(game, **options),
             bots,
-            _mix(config, bots),
+            _mix(folder.config, bots),
             seed=seed,
         )
-        self._keeper = Keeper(folder, journal, self.arena.trainer)
-        self.counters = dict(self._keeper.resume())
-        load = {number: versions.policy(number).weights.params for number in named(self.counters)}
-        self.arena.rivals.restore(self.counters, load)
+        self.arena.rivals.restore(self.counters, self._rivals())
+
+    def __enter__(self) -> Self:
+        """Say that somebody learns here."""
+        started = events.LearnerStarted(pid=os.getpid(), version=self.version, pending=0)
+        self._journal.write(started)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        """Say that nobody does any more. What was learned is kept, whatever ended it."""
+        try:
+            if kind is None or issubclass(kind, UnderstudyError):
+                self.commit()
+        finally:
+            reason = "done" if kind is None else f"ended by {kind.__name__}"
+            self._journal.write(events.LearnerStopped(reason=reason, pending=0))
+
+    def _rivals(self) -> dict[int, Params]:
+        """The parameters of every rival that the counters name and that is still there."""
+        found: dict[int, Params] = {}
+        for number in named(self.counters):
+            try:
+                found[number] = self._folder.versions.policy(number).weights.params
+            except (RunFolderError, FileFormatError) as error:
+                self._journal.write(events.Problem(where="rivals", message=str(error)))
+        return found
 
     @property
     def steps(self) -> int:
@@ -84,16 +112,9 @@ class ArenaLearning:
     def iterate(self) -> Iteration | None:
         """One iteration, counted; None if it broke and a smaller step is tried instead."""
         began = time.monotonic()
-        try:
-            iteration = self.arena.iterate()
-        except NotFinite as error:
-            self._failures += 1
-            self._journal.write(events.Problem(where="training", message=str(error)))
-            if self._failures == _TRIES:
-                raise
-            self.arena.trainer.slow_down()
+        iteration = self._keeper.attempt(self.arena.iterate)
+        if iteration is None:
             return None
-        self._failures = 0
         self._count(iteration)
         self._tell(iteration, seconds=time.monotonic() - began)
         return iteration
@@ -151,4 +172,4 @@ class ArenaLearning:
 
 
 def _mix(config: Config, bots: Mapping[str, Bot]) -> Mix:
-    return parse(config.train.opponents, tuple(bots), flag="train.opponents")
+    return parse(config.train.opponents, tuple(bots))

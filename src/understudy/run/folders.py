@@ -44,6 +44,17 @@ def latest() -> Path:
     return run
 
 
+def check_resume(run: Path, *, resume: bool) -> None:
+    """A run is gone on with only where a person says so, and only where there is one."""
+    exists = (run / "run.json").exists()
+    if exists and not resume:
+        raise RunFolderError(
+            f"--run: {run} holds a run already; --resume continues it, or name another"
+        )
+    if resume and not exists:
+        raise RunFolderError(f"--resume: {run} holds no run to go on with")
+
+
 def kept(run: Path | None) -> RunFolder | None:
     """The run folder that a person wants to go on with; None where there is no such run yet."""
     if run is None or not (run / "run.json").exists():

@@ -1,13 +1,14 @@
 """Who meets whom: players by the names that people give them, and the engine of their matches.
 
 A player is a scripted bot (`based`) or a version of a run (`runs/x`, `runs/x@12`). The game is made
-with the options that the first run named was trained under.
+with the options that the first run named was trained under; a run that was trained under others is
+told of in `Cast.notes`.
 """
 
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,9 +38,9 @@ class Cast:
     """The players of one game, by name; every name that does not fit is a clear error."""
 
     def __init__(
-        self, game: str, *, leads: Mapping[str, str], delay: int | None, sampled: bool
+        self, game: str, *, leads: Sequence[tuple[str, str]], delay: int | None, sampled: bool
     ) -> None:
-        """`leads` are flags with names: the first that is a run decides the game's options."""
+        """`leads` are (flag, name) of all: the first that is a run decides the game's options."""
         first = catalog.make(game)
         if first.players != 2:
             raise ConfigError(
@@ -52,9 +53,11 @@ class Cast:
         self.notes: list[str] = []
         """What a person should know beside the result."""
         options: dict[str, str] = {}
-        for flag, name in leads.items():
-            if name not in self._bots:
-                options = self._options(self._folder(flag, name)[0])
+        for flag, name in leads:
+            if name not in self._bots and name != ALL:
+                folder = self._folder(flag, name)[0]
+                self._check_game(flag, folder)
+                options = dict(folder.identity.game_options)
                 break
         if delay is not None:
             options["delay"] = str(delay)
@@ -77,11 +80,18 @@ class Cast:
         rules = f"{self.game.name} {self.game.version}"
         if folder.identity.game != rules:
             self.notes.append(f"{name} learned under {folder.identity.game}; this is {rules}")
+        learned, here = (
+            catalog.defaults(self._game) | given
+            for given in (folder.identity.game_options, self.options)
+        )
+        if learned != here:
+            under, now = _odds(learned, here), _odds(here, learned)
+            self.notes.append(f"{name} learned under {under}; this is {now}")
         return Contestant(name, PolicyPlayer(policy, sampled=self._sampled), version)
 
     def contestants(self, flag: str, names: str) -> list[Contestant]:
         """A comma list, or `all`: every scripted bot."""
-        listed = [name.strip() for name in names.split(",") if name.strip()]
+        listed = split(names)
         if listed == [ALL]:
             listed = list(self._bots)
         if not listed:
@@ -109,17 +119,12 @@ class Cast:
             )
         return RunFolder.load(path, SystemClock()), version
 
-    def _options(self, folder: RunFolder) -> dict[str, str]:
-        """What the run was trained under."""
-        self._check_game("", folder)
-        return dict(folder.identity.game_options)
-
     def _check_game(self, flag: str, folder: RunFolder) -> None:
         made_for = folder.identity.game
         if made_for.partition(" ")[0] != self._game:
             what = made_for or "a bot of one's own"
             raise RunFolderError(
-                f"{flag} {folder.root}: this run was made for {what}, not for {self._game}".strip()
+                f"{flag} {folder.root}: this run was made for {what}, not for {self._game}"
             )
 
     def _check_fit(self, flag: str, folder: RunFolder) -> None:
@@ -134,6 +139,18 @@ class Cast:
                 raise RunFolderError(
                     f"{flag} {folder.root}: its {what} are not those of {self._game} here{under}"
                 )
+
+
+def split(names: str) -> list[str]:
+    """A comma list."""
+    return [name.strip() for name in names.split(",") if name.strip()]
+
+
+def _odds(mine: Mapping[str, str], others: Mapping[str, str]) -> str:
+    """Those options that are not the others', as `delay=6`."""
+    return ", ".join(
+        f"{option}={value}" for option, value in mine.items() if others.get(option) != value
+    )
 
 
 def latest_run(flag: str) -> str:

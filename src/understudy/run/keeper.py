@@ -6,18 +6,22 @@ of training leaves behind and all that it goes on from.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
+from typing import TypeVar
 
 from understudy.core import files
-from understudy.learner.commit import commit
+from understudy.core.errors import NotFinite
+from understudy.learner.commit import ROLLBACK, commit, finish_promotion, prune
 from understudy.learner.trainer import Trainer
-from understudy.registry.pointers import NAMES
 from understudy.registry.run_folder import RunFolder
 from understudy.telemetry import events
 from understudy.telemetry.journal import Journal
 
 STEPS, MATCHES = "steps", "matches"
 """Counters that every session of training has."""
+_TRIES = 3
+
+T = TypeVar("T")
 
 
 class Keeper:
@@ -27,33 +31,64 @@ class Keeper:
         self._folder = folder
         self._journal = journal
         self._trainer = trainer
+        self._taken = 0
+        self._followed = 0
+        self._failures = 0
+        self._caution = 1.0
         self.version = 0
-        self.kept: Mapping[str, int] = {}
+        self.kept: dict[str, int] = {}
         """Counters of that version."""
 
     @property
     def next(self) -> int:
         """The number that the next version gets."""
-        return max(self._folder.versions.numbers(), default=0) + 1
+        return self._taken + 1
 
     def resume(self) -> Mapping[str, int]:
         """The trainer as the version that is gone on from left it; its counters, or none."""
         versions, config = self._folder.versions, self._folder.config
         files.sweep(versions.root, older_than_s=0.0)  # we hold the lock: nobody else commits here
-        head = start(self._folder)
+        # Counted once: a number that appears from now on is another learner's, and fences us off.
+        self._taken = max(versions.numbers(), default=0)
+        head = versions.head()
         if head is None:
             return {}
+        finish_promotion(self._folder, head)
+        self._followed = versions.manifest(head).counters.get(ROLLBACK, 0)
+        champion = self._folder.pointers.read("champion")
+        if champion is not None and champion.pinned and champion.sequence > self._followed:
+            # A person rolled back: go on from there, once. What came of it may be resumed again.
+            head, self._followed = champion.version, champion.sequence
         manifest = versions.manifest(head)
         contents = {name: versions.read(manifest, name) for name in manifest.files}
         self._trainer.restore(contents, what=f"version {head}")
+        learner = config.learner
         if config.train.schedule == "constant":
-            self._trainer.learning_rate = config.learner.learning_rate
-        self.version, self.kept = head, manifest.counters
-        return manifest.counters
+            self._trainer.learning_rate = learner.learning_rate
+        bounded = max(self._trainer.learning_rate, learner.learning_rate_min)
+        self._trainer.learning_rate = min(bounded, learner.learning_rate_max)
+        self.version, self.kept = head, dict(manifest.counters)
+        return self.kept
 
     def due(self, steps: int) -> bool:
         """Whether a version should be kept now."""
         return steps - self.kept.get(STEPS, 0) >= self._folder.config.train.checkpoint_steps
+
+    def attempt(self, learn: Callable[[], T]) -> T | None:
+        """What `learn` gives, or None where the numbers were not finite: the trainer is as it was,
+        and takes smaller steps. The third time in a row the error is raised."""
+        try:
+            result = learn()
+        except NotFinite as error:
+            self._journal.write(events.Problem(where="training", message=str(error)))
+            self._failures += 1
+            if self._failures == _TRIES:
+                raise
+            self._caution /= 2.0
+            self._trainer.slow_down()
+            return None
+        self._failures = 0
+        return result
 
     def follow_schedule(self, kl: float, share: float) -> float:
         """The learning rate that was, and from now on the one that the schedule says."""
@@ -62,7 +97,10 @@ class Keeper:
             self._trainer.adapt(kl)
         elif self._folder.config.train.schedule == "linear":
             first, last = learner.learning_rate, learner.learning_rate_min
-            self._trainer.learning_rate = first + (last - first) * share
+            self._trainer.learning_rate = self._caution * (first + (last - first) * share)
+        if self._folder.config.train.entropy_schedule == "linear":
+            # A policy that is paid to waver to the end wavers where it is judged, too.
+            self._trainer.entropy_weight = learner.entropy_weight * (1.0 - share)
         return rate
 
     def commit(
@@ -83,7 +121,7 @@ class Keeper:
             parent=self.version or None,
             ingested={},
             replay={},
-            counters=counters,
+            counters={**counters, ROLLBACK: self._followed},
             metrics=metrics,
         )
         self._journal.write(
@@ -94,17 +132,6 @@ class Keeper:
                 promoted=promoted,
             )
         )
-        self.version, self.kept = manifest.number, dict(counters)
-        records = [self._folder.pointers.read(name) for name in NAMES]
-        self._folder.versions.prune(
-            keep_newest=self._folder.config.registry.keep_versions,
-            keep={*needed, *(record.version for record in records if record is not None)},
-        )
-
-
-def start(folder: RunFolder) -> int | None:
-    """The version to go on from: the one that a person rolled back to, else the newest."""
-    champion = folder.pointers.read("champion")
-    if champion is not None and champion.pinned:
-        return champion.version
-    return folder.versions.head()
+        self.version = self._taken = manifest.number
+        self.kept = dict(manifest.counters)
+        prune(self._folder, needed=needed)

@@ -6,23 +6,24 @@ random numbers, counters and rivals. Matches in flight restart, uncounted.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from understudy.core.clock import Clock, SystemClock
-from understudy.core.errors import RunFolderError
 from understudy.games import catalog
 from understudy.policy.spec import PolicySpec
 from understudy.registry.run_folder import RunFolder
 from understudy.run.compile_cache import keep_compiled
-from understudy.run.folders import remember
+from understudy.run.folders import check_resume, remember
 from understudy.run.interrupts import Interrupts
 from understudy.run.learner import LOG
 from understudy.run.lock import learner_lock, missing
 from understudy.run.train_session import Progress, Session, Summary
-from understudy.telemetry import events
 from understudy.telemetry.journal import Journal, Reader
 from understudy.telemetry.training_log import TrainingLog
+
+if TYPE_CHECKING:
+    from understudy.arena.mix import Mix
 
 
 def train(
@@ -41,20 +42,16 @@ def train(
         remember(session.run)
         log = TrainingLog(folder.logs / LOG, past=Reader(folder.journal).new())
         journal = Journal(folder.journal, "train", clock, also=log.add)
-        learning = ArenaLearning(folder, journal, session.game, session.game_options)
-        progress.earlier, progress.version = learning.steps, learning.version
-        journal.write(events.LearnerStarted(pid=os.getpid(), version=learning.version, pending=0))
-        show(progress)
-        while progress.share < 1.0 and not interrupts.asked:
-            iteration = learning.iterate()
-            if iteration is not None:
-                progress.note(iteration, learning.arena.steps_an_iteration)
-                learning.keep(iteration, progress.share)
-                progress.version = learning.version
+        with ArenaLearning(folder, journal, session.game, session.game_options) as learning:
+            progress.earlier, progress.version = learning.steps, learning.version
             show(progress)
-        learning.commit()
-        reason = "interrupted" if interrupts.asked else "done"
-        journal.write(events.LearnerStopped(reason=reason, pending=0))
+            while progress.share < 1.0 and not interrupts.asked:
+                iteration = learning.iterate()
+                if iteration is not None:
+                    progress.note(iteration, learning.arena.steps_an_iteration)
+                    learning.keep(iteration, progress.share)
+                    progress.version = learning.version
+                show(progress)
     return Summary(
         run=str(session.run),
         steps=learning.steps,
@@ -69,21 +66,15 @@ def train(
     )
 
 
-def check(session: Session) -> None:
-    """Whatever is wrong with a session is told before anything is written."""
+def check(session: Session) -> Mix:
+    """Whatever is wrong with a session is told before anything is written; else whom it meets."""
     keep_compiled()
     try:
         from understudy.run.arena_learning import check_arena
     except ImportError as error:
         raise missing(error) from error
-    check_arena(session.game, session.game_options, session.config)
-    exists = (session.run / "run.json").exists()
-    if exists and not session.resume:
-        raise RunFolderError(
-            f"--run: {session.run} holds a run already; --resume continues it, or name another"
-        )
-    if session.resume and not exists:
-        raise RunFolderError(f"--resume: {session.run} holds no run to go on with")
+    check_resume(session.run, resume=session.resume)
+    return check_arena(session.game, session.game_options, session.network, session.config)
 
 
 def preset_for_this_machine() -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections import deque
 from collections.abc import Mapping
@@ -14,6 +13,7 @@ from understudy.core.config import Config
 from understudy.core.errors import ConfigError
 from understudy.match.tally import Tally
 from understudy.policy.spec import AnyNetwork
+from understudy.run.budget import Budget
 
 if TYPE_CHECKING:
     from understudy.arena.arena import Iteration
@@ -31,23 +31,16 @@ class Session:
     run: Path
     network: AnyNetwork
     config: Config
-    steps: int | None = None
-    """Decisions of the whole run, what came before a resume included."""
-    minutes: float | None = None
-    """Of this session, compilation included."""
+    budget: Budget
     resume: bool = False
 
     def __post_init__(self) -> None:
-        if (self.steps is None) == (self.minutes is None):
-            raise ConfigError("--steps or --minutes: give one of them")
-        if self.minutes is not None and not 0 < self.minutes < math.inf:
-            raise ConfigError(f"--minutes: expected more than 0, got {self.minutes}")
         train = self.config.train
         rollout = train.games * train.segment
-        if self.steps is not None and self.steps < rollout:
+        if self.budget.steps is not None and self.budget.steps < rollout:
             raise ConfigError(
                 f"--steps: one rollout alone is {rollout:,} steps (train.games {train.games} x "
-                f"train.segment {train.segment}); {self.steps:,} would train nothing"
+                f"train.segment {train.segment}); {self.budget.steps:,} would train nothing"
             )
 
 
@@ -76,11 +69,9 @@ class Progress:
     @property
     def share(self) -> float:
         """How much of the session is over, 0 to 1."""
-        if self.session.steps is not None:
-            return min(1.0, (self.earlier + self.steps) / self.session.steps)
-        if not self.iterations:
-            return 0.0  # however little time there is, it is for one iteration at least
-        return min(1.0, self.elapsed_s / (60.0 * (self.session.minutes or 1.0)))
+        return self.session.budget.share(
+            steps=self.earlier + self.steps, elapsed_s=self.elapsed_s, updates=self.iterations
+        )
 
     @property
     def steps_s(self) -> float:
@@ -93,11 +84,9 @@ class Progress:
     @property
     def left_s(self) -> float | None:
         """Estimated seconds until the end."""
-        if self.session.minutes is not None:
-            return max(0.0, 60.0 * self.session.minutes - self.elapsed_s)
-        if self.session.steps is None or not self.steps_s:
-            return None
-        return max(0.0, self.session.steps - self.earlier - self.steps) / self.steps_s
+        return self.session.budget.left_s(
+            steps=self.earlier + self.steps, elapsed_s=self.elapsed_s, steps_s=self.steps_s
+        )
 
     def win_rates(self) -> dict[str, Tally]:
         """Of the last matches against each opponent."""

@@ -17,6 +17,7 @@ from understudy.core.errors import ConfigError, MissingDependency
 from understudy.screens.animation import TRANSPARENT, Animation
 from understudy.screens.scene import HIGH, LOW, STOCKS, WIDE, Box, Disc, Paint, Scene, Shape
 from understudy.screens.scene import STAGE as _STAGE
+from understudy.telemetry.text import plain
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -157,12 +158,12 @@ def _write_panels(canvas: _Canvas, scene: Scene) -> None:
     draw, full = canvas.draw, canvas.width * _SMOOTH
     unit = full / 100
     name, number, small = (_font(round(unit * size)) for size in (2.5, 4.2, 2.0))
+    room = (full - draw.textlength(scene.clock, font=number)) / 2 - unit * 4
     for side, panel in enumerate(scene.panels):
         at, anchor = (unit * 2, "l") if side == 0 else (full - unit * 2, "r")
         sign = 1 if side == 0 else -1
-        draw.text(
-            (at, unit * 1.2), panel.name, fill=panel.paint.rgb, font=name, anchor=anchor + "a"
-        )
+        words = _fitting(canvas, panel.name, name, room)
+        draw.text((at, unit * 1.2), words, fill=panel.paint.rgb, font=name, anchor=anchor + "a")
         for stock in range(STOCKS):
             x, y, r = at + sign * unit * (1.0 + 2.4 * stock), unit * 6.0, unit * 0.8
             fill = panel.paint.rgb if stock < panel.stocks else Paint.STAR.rgb
@@ -170,14 +171,19 @@ def _write_panels(canvas: _Canvas, scene: Scene) -> None:
         damage = f"{panel.damage}%"
         draw.text((at + sign * unit * 9, unit * 6.0), damage, fill=_heat(panel.damage), font=number,
                   anchor=anchor + "m")  # fmt: skip
-        words = "  ".join(word for word in (panel.weapon, panel.doing) if word)
-        draw.text((at, unit * 8.4), words, fill=_GREY, font=small, anchor=anchor + "a")
-    minutes, seconds = divmod(int(scene.left_s + 0.999), 60)
-    clock = f"{minutes}:{seconds:02d}"
-    draw.text((full / 2, unit * 1.2), clock, fill=_WHITE, font=number, anchor="ma")
+        draw.text((at, unit * 8.4), panel.notes, fill=_GREY, font=small, anchor=anchor + "a")
+    draw.text((full / 2, unit * 1.2), scene.clock, fill=_WHITE, font=number, anchor="ma")
     if scene.headline:
-        draw.text((full / 2, unit * 9.5), scene.headline, fill=Paint.STRIKE.rgb, font=name,
-                  anchor="mm")  # fmt: skip
+        words = _fitting(canvas, scene.headline, name, full - unit * 4)
+        draw.text((full / 2, unit * 9.5), words, fill=Paint.STRIKE.rgb, font=name, anchor="mm")
+
+
+def _fitting(canvas: _Canvas, words: str, font: Any, room: float) -> str:
+    """On one line, and no wider than there is room: the end of a path says more than its start."""
+    words = plain(words, limit=len(words))
+    while canvas.draw.textlength(words, font=font) > room:
+        words = words[1:]
+    return words
 
 
 def _heat(damage: int) -> tuple[int, int, int]:

@@ -84,7 +84,7 @@ class Reel:
             deque(maxlen=_TRAIL_FRAMES),
             deque(maxlen=_TRAIL_FRAMES),
         )
-        self._flash = [0, 0]
+        self._flash = [-_FLASH_FRAMES] * 2
         self._bursts: list[tuple[int, float, float, Paint]] = []
         self._hits: list[tuple[int, float, float]] = []
         self._headline: tuple[int, str] = (-_HEADLINE_FRAMES, "")
@@ -102,7 +102,7 @@ class Reel:
             shapes += fighters.drawn(
                 one,
                 side,
-                flash=frame - self._flash[side] < _FLASH_FRAMES and frame > 0,
+                flash=frame - self._flash[side] < _FLASH_FRAMES,
                 trail=list(trail)[::_TRAIL_EVERY],
             )
             if one.out <= 0 and one.stocks:

@@ -7,6 +7,7 @@ be their slots.
 
 from __future__ import annotations
 
+import math
 from enum import Enum
 from typing import NamedTuple, TypeAlias
 
@@ -100,6 +101,11 @@ class Panel(NamedTuple):
     doing: str
     """`stunned`, `dodges`, `heavy side`, `back in 1.2 s`; empty when there is nothing to say."""
 
+    @property
+    def notes(self) -> str:
+        """Weapon and deed, as they are written below the name."""
+        return "  ".join(word for word in (self.weapon, self.doing) if word)
+
 
 class Scene(NamedTuple):
     """One frame."""
@@ -111,6 +117,12 @@ class Scene(NamedTuple):
     """Seconds until the time is up."""
     headline: str
     """What just happened: `based is knocked out`."""
+
+    @property
+    def clock(self) -> str:
+        """The time left, `1:30`: up to the next whole second, so that 0:00 is the end."""
+        minutes, seconds = divmod(math.ceil(self.left_s), 60)
+        return f"{minutes}:{seconds:02d}"
 
 
 STAGE: tuple[Shape, ...] = (

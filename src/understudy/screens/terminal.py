@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 import unicodedata
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TextIO
 
 from understudy.core.arrays import NDArray
+from understudy.screens.console import moves
 from understudy.screens.raster import PAINTS, Grid
 from understudy.screens.scene import HIGH, LOW, STOCKS, WIDE, Paint, Panel, Scene
 from understudy.telemetry.text import plain
@@ -36,7 +37,7 @@ class Style:
     def of(cls, stream: TextIO) -> Style:
         """Of this console: its size, its colours, and whether its encoding has half-blocks."""
         size = shutil.get_terminal_size()
-        animated = stream.isatty() and os.environ.get("TERM") != "dumb"
+        animated = moves(stream)
         colour = animated and not os.environ.get("NO_COLOR")
         return cls(
             colour=colour,
@@ -46,6 +47,11 @@ class Style:
             columns=size.columns,
             rows=size.lines,
         )
+
+    @property
+    def still(self) -> Style:
+        """The same console, without a single escape code."""
+        return replace(self, colour=False, blocks=False, deep=False, animated=False)
 
     @property
     def grid(self) -> Grid:
@@ -96,16 +102,14 @@ def _letters(row: NDArray, style: Style) -> str:
 
 def _panels(scene: Scene, columns: int, style: Style) -> list[str]:
     """Two lines: who has what, and what they are doing."""
-    minutes, seconds = divmod(int(scene.left_s + 0.999), 60)
-    clock = f"{minutes}:{seconds:02d}"
-    room = (columns - len(clock) - 2) // 2
+    room = (columns - len(scene.clock) - 2) // 2
     left, right = (
         _side(panel, room, style, mirrored=bool(side)) for side, panel in enumerate(scene.panels)
     )
     one, two = scene.panels
     gap = columns - 2 * room
-    first = left + clock.center(gap) + right
-    second = _padded(_notes(one), room) + " " * gap + _padded(_notes(two), room, right=True)
+    first = left + scene.clock.center(gap) + right
+    second = _padded(one.notes, room) + " " * gap + _padded(two.notes, room, right=True)
     return [first, second]
 
 
@@ -115,14 +119,11 @@ def _side(panel: Panel, room: int, style: Style, *, mirrored: bool) -> str:
     stocks = full * panel.stocks + empty * (STOCKS - panel.stocks)
     letter = "" if style.colour else f"({panel.paint.letter}) "
     damage = f"{panel.damage:>3}%"
-    name = _cut(plain(panel.name), max(room - len(letter) - len(stocks) - len(damage) - 2, 3))
+    name = plain(panel.name, limit=len(panel.name))
+    name = _cut(name, max(room - len(letter) - len(stocks) - len(damage) - 2, 3))
     outwards = [f"{letter}{name}", stocks, damage]
     words = " ".join(outwards[::-1] if mirrored else outwards)
     return _coloured(_padded(words, room, right=mirrored), panel.paint, style)
-
-
-def _notes(panel: Panel) -> str:
-    return "  ".join(word for word in (panel.weapon, panel.doing) if word)
 
 
 def _headline(scene: Scene, columns: int, style: Style) -> str:

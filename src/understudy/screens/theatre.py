@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 from types import TracebackType
 from typing import Self, TextIO
 
@@ -12,13 +11,15 @@ from understudy.screens.terminal import Style, text
 
 
 class Theatre:
-    """Hides the cursor and takes a screen of its own; both come back, whatever happens."""
+    """Hides the cursor and takes a screen of its own; both come back, whatever happens.
+
+    Only for a stream that takes escape codes (`console.escapes`).
+    """
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
 
     def __enter__(self) -> Self:
-        _allow_escapes()
         self._write("\x1b[?1049h\x1b[?25l\x1b[2J")
         return self
 
@@ -40,12 +41,3 @@ class Theatre:
         encoding = self._stream.encoding or "ascii"
         self._stream.write(words.encode(encoding, "replace").decode(encoding))
         self._stream.flush()
-
-
-def _allow_escapes() -> None:
-    """Older consoles of Windows take escape codes only when they are asked to."""
-    if sys.platform == "win32":
-        import ctypes
-
-        console = ctypes.windll.kernel32
-        console.SetConsoleMode(console.GetStdHandle(-11), 7)

@@ -133,6 +133,8 @@ class MatchesTrained(_Event, frozen=True, kw_only=True):
     """started, wins, draws and losses of the iteration"""
     returns: dict[str, float] = {}
     """mean return of the matches that ended"""
+    matches: int = 0
+    """How many ended without a winner or loser, as environments of others have them."""
 
 
 class VersionPublished(_Event, frozen=True, kw_only=True):

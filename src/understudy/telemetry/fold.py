@@ -158,6 +158,7 @@ class StatusFold:
             opponents[name] = _grown(before, {"wins": wins, "draws": draws, "losses": losses})
             self._grow(matches=wins + draws + losses, wins=wins, ties=draws, defeats=losses)
             self._results.extend([1] * wins + [0] * (draws + losses))
+        self._grow(matches=e.matches)
         self._set(opponents=opponents, steps=e.steps)
 
     def _published(self, e: ev.VersionPublished) -> None:

@@ -65,6 +65,11 @@ class Record(msgspec.Struct, frozen=True):
     draws: int = 0
     losses: int = 0
 
+    @property
+    def matches(self) -> int:
+        """How many ended."""
+        return self.wins + self.draws + self.losses
+
 
 class Status(msgspec.Struct, frozen=True, kw_only=True):
     """Everything there is to know at one moment. Plain data: `msgspec.json.encode` writes it."""

@@ -117,6 +117,21 @@ def test_masks_are_read_as_gymnasium_writes_them(space: Any, mask: Any, expected
 
 
 @pytest.mark.parametrize(
+    ("space", "mask", "part"),
+    [
+        (spaces.Discrete(3), [0, 0, 0], "part 0 of 1"),
+        (spaces.MultiDiscrete([2, 3, 2]), [0, 1, 0, 0, 0, 1, 1], "part 1 of 3"),
+        (spaces.MultiDiscrete([2, 3]), (np.array([1, 1]), np.zeros(3)), "part 1 of 2"),
+        (spaces.MultiBinary(2), [1, 0, 0, 0], "part 1 of 2"),
+    ],
+)
+def test_a_part_without_a_legal_option_is_named(space: Any, mask: Any, part: str) -> None:
+    mask = mask if isinstance(mask, tuple) else np.array(mask, np.int8)
+    with pytest.raises(InputError, match=f"action_mask: {part} has no legal option"):
+        Seam(PLAIN, space).legal_of({"action_mask": mask})
+
+
+@pytest.mark.parametrize(
     ("observed", "chosen", "expected"),
     [
         (spaces.Box(0, 255, (84, 84, 3), np.uint8), TWO, "looks like an image"),

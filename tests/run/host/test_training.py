@@ -22,6 +22,7 @@ from understudy.policy.policy import Policy
 from understudy.policy.spec import PolicySpec
 from understudy.registry.run_folder import RunFolder
 from understudy.run import folders
+from understudy.run.budget import Budget
 from understudy.run.host.beginning import begin, returns_of
 from understudy.run.host.environments import HostEnvironments
 from understudy.run.host.named import maker
@@ -62,12 +63,14 @@ def session(**changes: Any) -> HostSession:
         "environment": MIRROR,
         "options": {"kind": "multi_binary"},
         "run": RUN,
-        "steps": 40 * BATCH,
         "evaluate": 40,
         "network": Mlp((32,)),
         "config": small(),
     }
-    return HostSession(**{**kept, **changes})
+    limits = {"steps": 40 * BATCH} | {
+        name: changes.pop(name) for name in ("steps", "minutes") if name in changes
+    }
+    return HostSession(**{**kept, "budget": Budget(**limits), **changes})
 
 
 def newest(run: Path = RUN) -> Policy:
@@ -82,7 +85,7 @@ def test_cartpole_is_balanced() -> None:
         HostSession(
             environment="gymnasium:CartPole-v1",
             run=RUN,
-            steps=50_000,
+            budget=Budget(steps=50_000),
             evaluate=100,
             network=Mlp(),
             config=host_config(),
@@ -143,6 +146,7 @@ def test_a_run_folder_holds_versions_that_play_and_tells_how_it_went() -> None:
         "steps": 40 * BATCH,
         "matches": summary.matches,
         "updates": 39,
+        "rollbacks_followed": 0,
     }
     assert manifest.parent == 3
     told = [entry.e for entry in Reader(folder.journal).new()]
@@ -193,8 +197,10 @@ def test_the_critic_begins_by_saying_the_same_of_everything() -> None:
 
 def test_a_run_is_gone_on_from_only_when_asked() -> None:
     train_host(session(steps=10 * BATCH, evaluate=0))
+    settings = (RUN / "config.toml").read_bytes()
     with pytest.raises(RunFolderError, match="--resume"):
-        train_host(session())
+        train_host(session(config=small(**{"learner.gamma": 0.5})))
+    assert (RUN / "config.toml").read_bytes() == settings, "a refusal changed the run"
     before = newest()
     started: list[HostProgress] = []
 
@@ -239,8 +245,12 @@ def test_the_same_seed_learns_the_same() -> None:
 
 def test_one_learner_at_a_time() -> None:
     train_host(session(steps=2 * BATCH, evaluate=0))
+    settings = (RUN / "config.toml").read_bytes()
     with learner_lock(RUN), pytest.raises(LearnerBusy):
-        train_host(session(resume=True))
+        train_host(session(resume=True, config=small(**{"learner.gamma": 0.5})))
+    assert (RUN / "config.toml").read_bytes() == settings
+    with pytest.raises(RunFolderError, match="holds no run to go on with"):
+        train_host(session(resume=True, run=Path("runs/none")))
 
 
 @pytest.mark.parametrize(
@@ -260,6 +270,5 @@ def test_an_impossible_session_is_an_error(changes: dict[str, Any], expected: st
 
 
 def test_minutes_bound_a_session() -> None:
-    summary = train_host(session(steps=None, minutes=0.2 / 60, evaluate=0))
-    assert summary.steps >= BATCH
-    assert summary.steps < 40 * BATCH * 100
+    summary = train_host(session(steps=None, minutes=1e-9, evaluate=0))
+    assert (summary.updates, summary.version) == (1, 1), "room for one update, and no more"

@@ -1,7 +1,8 @@
 """How the scripted players fare against each other: `python -m understudy.games.brawl.balance`.
 
 The table of `docs/brawl.md` is what this prints. Every pair plays half of its matches in either
-slot; the seeds were first used after the rules were frozen.
+slot; the seeds were first used after the rules were frozen. It plays by a loop of its own, since
+games know nothing of `match`, the room above them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
 """What a frame of brawl is worth: damage, knockouts, the result, and coming closer.
 
 Each term is a pure function of the state before and after, [2, B], and worth to one player what it
-costs the other, except for closing distance, which both gain. That one is the change of a
-potential, so it sums to the same over every match however it is played.
+costs the other, except for closing distance, which both gain. That one is the distance before less
+the distance after, a_(t-1) - a_t, without gamma: over a match it sums to a_0, the distance at the
+start, however it is played. What a learner with gamma < 1 adds up is not exactly potential-based:
+a_0 - (1 - gamma) * sum of gamma^(t-1) * a_t over all frames, a small price for being apart in each.
 """
 
 from __future__ import annotations

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from understudy.core.clock import SystemClock
-from understudy.core.errors import ConfigError, NotFinite, RunFolderError
+from understudy.core.config import with_values
+from understudy.core.errors import ConfigError
 from understudy.match.stage import TRAINING, match_seeds
 from understudy.policy.policy import Policy
 from understudy.policy.spec import PolicySpec
@@ -22,14 +23,14 @@ from understudy.run.host.beginning import begin, seen
 from understudy.run.host.environments import HostEnvironments
 from understudy.run.host.rollout import Rollout
 from understudy.run.host.session import Finished, HostProgress, HostSession
+from understudy.run.learner import LOG
 from understudy.run.lock import missing
 from understudy.telemetry import events
-from understudy.telemetry.journal import Journal
+from understudy.telemetry.journal import Journal, Reader
+from understudy.telemetry.training_log import TrainingLog
 
 if TYPE_CHECKING:
     from understudy.learner.segments import Segments
-
-_TRIES = 3
 
 
 class HostLearning:
@@ -38,18 +39,15 @@ class HostLearning:
     def __init__(self, session: HostSession, make: Callable[[], Any], folder: RunFolder) -> None:
         try:
             from understudy.learner.trainer import Trainer
-            from understudy.run.keeper import Keeper, start
+            from understudy.run.keeper import Keeper
         except ImportError as error:
             raise missing(error) from error
-        if start(folder) is not None and not session.resume:
-            raise RunFolderError(
-                f"--run: {folder.root} holds a run already; --resume continues it, or name another"
-            )
-        self._config = session.config
+        # Rollouts are NumPy's, in float32: an update in another precision would not be on policy.
+        self._config = with_values(session.config, {"learner.precision": "float32"})
         self._spec = folder.spec
-        self._failures = 0
-        self._trainer = Trainer(folder.spec, session.config.learner)
-        self._journal = Journal(folder.journal, "train", folder.clock)
+        self._trainer = Trainer(folder.spec, self._config.learner)
+        log = TrainingLog(folder.logs / LOG, past=Reader(folder.journal).new())
+        self._journal = Journal(folder.journal, "train", folder.clock, also=log.add)
         self._keeper = Keeper(folder, self._journal, self._trainer)
         counters = self._keeper.resume()
         self._fresh = not counters
@@ -64,9 +62,11 @@ class HostLearning:
         )
         # Other seeds than before a resume: those matches were learned from already.
         games = session.config.train.games
-        seeds = match_seeds(session.seed, np.arange(games) + steps, purpose=TRAINING)
+        seeds = match_seeds(session.config.learner.seed, np.arange(games) + steps, purpose=TRAINING)
         self._environments = HostEnvironments(make, games, seeds)
-        self._rollout = Rollout(self._environments, np.random.default_rng([session.seed, steps]))
+        self._rollout = Rollout(
+            self._environments, np.random.default_rng([session.config.learner.seed, steps])
+        )
 
     def __enter__(self) -> Self:
         """Say that somebody learns here."""
@@ -138,16 +138,9 @@ class HostLearning:
             return state, report
 
         began = time.monotonic()
-        try:
-            metrics: dict[str, Any] = self._trainer.learn(step)
-        except NotFinite as error:
-            self._failures += 1
-            self._journal.write(events.Problem(where="training", message=str(error)))
-            if self._failures == _TRIES:
-                raise
-            self._trainer.slow_down()
+        metrics: dict[str, Any] | None = self._keeper.attempt(lambda: self._trainer.learn(step))
+        if metrics is None:
             return
-        self._failures = 0
         self._trainer.absorb(seen(segments), return_square=squares[0])
         rate = self._keeper.follow_schedule(metrics["kl"], self.progress.share)
         self.progress.updates += 1
@@ -165,7 +158,9 @@ class HostLearning:
         )
         mean = {"environment": float(np.mean([m.reward for m in finished]))} if finished else {}
         self._journal.write(
-            events.MatchesTrained(steps=self.progress.steps, results={}, returns=mean)
+            events.MatchesTrained(
+                steps=self.progress.steps, results={}, returns=mean, matches=len(finished)
+            )
         )
 
 
@@ -176,10 +171,11 @@ def open_folder(session: HostSession, make: Callable[[], Any]) -> RunFolder:
     train = session.config.train
     # The first segment only shows the normaliser what numbers look like.
     least = 2 * one.columns * train.games * train.segment
-    if session.steps is not None and session.steps < least:
+    steps = session.budget.steps
+    if steps is not None and steps < least:
         raise ConfigError(
             f"--steps: expected {least} or more (two segments of train.segment {train.segment} in "
-            f"train.games {train.games} environments); {session.steps} would train nothing"
+            f"train.games {train.games} environments); {steps} would train nothing"
         )
     return RunFolder.open(
         session.run,

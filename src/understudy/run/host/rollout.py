@@ -84,13 +84,7 @@ class Rollout:
         return policy.act(now.obs, memory, legal=now.legal).values
 
 
-def judge(
-    policy: Policy,
-    environments: HostEnvironments,
-    matches: int,
-    *,
-    stop: Callable[[], bool] = lambda: False,
-) -> list[Finished]:
+def judge(policy: Policy, environments: HostEnvironments, matches: int) -> list[Finished]:
     """Frozen matches with the likeliest action. Every environment plays the same number of them:
     whoever counted the first to end would count the short ones."""
     count = environments.columns // len(environments.agents)
@@ -98,7 +92,7 @@ def judge(
     ended: list[list[Finished]] = [[] for _ in range(count)]
     memory = policy.begin(environments.columns)
     environments.finished.clear()
-    while min(map(len, ended)) < each and not stop():
+    while min(map(len, ended)) < each:
         now = environments.moment()
         memory = emptied(memory, policy.begin(environments.columns), now.first)
         choice = policy.act(now.obs, memory, legal=now.legal)
@@ -107,7 +101,7 @@ def judge(
         for index, match in environments.finished:
             ended[index].append(match)
         environments.finished.clear()
-    rounds = zip(*(one[:each] for one in ended), strict=False)
+    rounds = zip(*(one[:each] for one in ended), strict=True)
     return [match for together in rounds for match in together][:matches]
 
 

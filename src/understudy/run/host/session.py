@@ -14,6 +14,7 @@ import numpy as np
 from understudy.core.config import Config, LearnerConfig, TrainConfig
 from understudy.core.errors import ConfigError
 from understudy.policy.spec import AnyNetwork
+from understudy.run.budget import Budget
 
 _RECENT = 100
 
@@ -48,11 +49,8 @@ class HostSession:
 
     environment: str
     run: Path
-    steps: int | None = None
-    """Decisions of the whole run, what came before a resume included."""
-    minutes: float | None = None
+    budget: Budget
     evaluate: int = 0
-    seed: int = 0
     resume: bool = False
     network: AnyNetwork
     config: Config
@@ -60,10 +58,6 @@ class HostSession:
     """Handed to the environment when it is made."""
 
     def __post_init__(self) -> None:
-        if (self.steps is None) == (self.minutes is None):
-            raise ConfigError("--steps or --minutes: give one of them")
-        if self.minutes is not None and not self.minutes > 0:
-            raise ConfigError(f"--minutes: expected more than 0, got {self.minutes}")
         if self.evaluate < 0:
             raise ConfigError(f"--eval: expected 0 or more, got {self.evaluate}")
 
@@ -92,9 +86,9 @@ class HostProgress:
     @property
     def share(self) -> float:
         """How much of the session is over, 0 to 1."""
-        if self.session.steps is not None:
-            return min(1.0, self.steps / self.session.steps)
-        return min(1.0, self.elapsed_s / (60.0 * (self.session.minutes or 1.0)))
+        return self.session.budget.share(
+            steps=self.steps, elapsed_s=self.elapsed_s, updates=self.updates
+        )
 
     @property
     def steps_s(self) -> float:
@@ -104,9 +98,9 @@ class HostProgress:
     @property
     def left_s(self) -> float | None:
         """Estimated seconds until the end."""
-        if self.session.steps is None:
-            return max(0.0, 60.0 * (self.session.minutes or 0.0) - self.elapsed_s)
-        return (self.session.steps - self.steps) / self.steps_s if self.steps_s > 0 else None
+        return self.session.budget.left_s(
+            steps=self.steps, elapsed_s=self.elapsed_s, steps_s=self.steps_s
+        )
 
     @property
     def reward(self) -> float:

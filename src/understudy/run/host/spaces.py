@@ -36,6 +36,8 @@ class Seam:
         self._actions = action_space
         self.features: tuple[str, ...] = tuple(_features(observation_space, "", "observation"))
         self.actions: ActionSpace = _action_space(action_space)
+        self._starts = np.cumsum((0, *self.actions.parts[:-1]))
+        """Where each part begins among the options."""
 
     def features_of(self, obs: Any) -> NDArray:
         """One observation as float32 [F]."""
@@ -76,7 +78,14 @@ class Seam:
                 f"action_mask: expected {self.actions.options} flags, got {flat.size} of the "
                 "environment"
             )
-        return flat.astype(np.bool_)
+        legal = flat.astype(np.bool_)
+        possible = np.logical_or.reduceat(legal, self._starts)
+        if not possible.all():
+            raise InputError(
+                f"action_mask: part {int(np.argmin(possible))} of {len(possible)} has no legal "
+                "option in the environment; expected at least one in each"
+            )
+        return legal
 
 
 def _features(space: Any, name: str, default: str) -> Iterator[str]:

@@ -3,7 +3,7 @@
     session = HostSession(
         environment="gymnasium:CartPole-v1",  # or pettingzoo:my_package.my_game
         run=Path("runs/cartpole"),
-        steps=100_000,                        # of the whole run; or minutes=..., of this session
+        budget=Budget(steps=100_000),         # of the whole run; or minutes=..., of this session
         evaluate=100,                         # frozen matches at the end
         network=Mlp(),
         config=host_config(),                 # with_values(...) changes it
@@ -12,7 +12,7 @@
     summary.version, summary.reward
 
 What is written is an ordinary run folder: versions that play under NumPy, a journal, pointers.
-With `resume=True` a run goes on; without, one that has versions already is refused.
+With `resume=True` a run goes on; without, a folder that holds one is refused.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import numpy as np
 from understudy.match.stage import EVALUATION, match_seeds
 from understudy.policy.policy import Policy
 from understudy.run.compile_cache import keep_compiled
-from understudy.run.folders import remember
+from understudy.run.folders import check_resume, remember
 from understudy.run.host.environments import HostEnvironments
 from understudy.run.host.learning import HostLearning, open_folder
 from understudy.run.host.named import maker
@@ -38,24 +38,27 @@ def train_host(
     session: HostSession, *, show: Callable[[HostProgress], None] = lambda progress: None
 ) -> HostSummary:
     """Train the whole session. Ctrl-C ends it early and keeps everything; once more: at once."""
+    keep_compiled()  # before anything that may import JAX
+    check_resume(session.run, resume=session.resume)
     make = maker(session.environment, **session.options)
-    folder = open_folder(session, make)
+    if not session.resume:
+        open_folder(session, make)  # the lock lies in it
     judged: list[Finished] = []
     with learner_lock(session.run), Interrupts() as interrupts:
+        folder = open_folder(session, make)  # not before: another may work by its settings
         remember(session.run)
-        keep_compiled()
         with HostLearning(session, make, folder) as learning:
             progress = learning.progress
-            try:
-                while progress.share < 1.0 and not interrupts.asked:
-                    if learning.iterate(stop=lambda: interrupts.asked):
-                        show(progress)
-                learning.checkpoint()
-                if session.evaluate and not interrupts.asked:
-                    interrupts.gentle = False
+            while progress.share < 1.0 and not interrupts.asked:
+                if learning.iterate(stop=lambda: interrupts.asked):
+                    show(progress)
+            learning.checkpoint()
+            if session.evaluate and not interrupts.asked:
+                interrupts.gentle = False
+                try:
                     judged = evaluate_host(session, learning.policy())
-            except KeyboardInterrupt:
-                interrupts.asked = True
+                except KeyboardInterrupt:  # all is kept: only the judgement is cut short
+                    interrupts.asked = True
     return HostSummary(
         run=str(session.run),
         version=progress.version,
@@ -71,7 +74,7 @@ def train_host(
 def evaluate_host(session: HostSession, policy: Policy) -> list[Finished]:
     """Frozen matches on seeds that nothing was learned from."""
     count = min(session.config.train.games, session.evaluate)
-    seeds = match_seeds(session.seed, np.arange(count), purpose=EVALUATION)
+    seeds = match_seeds(session.config.learner.seed, np.arange(count), purpose=EVALUATION)
     make = maker(session.environment, **session.options)
     environments = HostEnvironments(make, count, seeds)
     try:
