@@ -211,3 +211,19 @@ def test_ctrl_c_keeps_everything_and_exits_130() -> None:
     now = status()
     assert folder.versions.verify(head).counters["steps"] == now.steps >= 5 * ROLLOUT
     assert now.learner == "stopped" and now.version == head
+
+
+def test_an_environment_is_made_with_the_options_that_are_given() -> None:
+    environment = "gymnasium:understudy.games.gymnasium_env:understudy/Brawl-v0"
+    few = ("--set", "train.games=2", "--set", "train.segment=16", "--set", "learner.minibatches=1")
+    call = ("train", environment, "--run", "run", "--json", *few)
+    refused = understudy(*call, "--steps", 64)
+    assert refused.code == 2 and "opponent" in refused.err
+    first = understudy(*call, "--steps", 64, "--option", "opponent=constant", "--option", "delay=3")
+    assert first.code == 0 and first.json["version"] == 1
+    folder = RunFolder.load(Path("run"), SystemClock())
+    assert folder.identity.game_options == {"opponent": "constant", "delay": "3"}
+    again = understudy("train", environment, "--run", "run", "--resume", "--steps", 128, "--json")
+    assert again.code == 0 and (again.json["steps"], again.json["version"]) == (128, 2)
+    wrong = understudy("train", "brawl", "--option", "opponent=constant")
+    assert wrong.code == 2 and "--option: brawl has no such choice" in wrong.err

@@ -14,18 +14,26 @@ def config_from(
     pairs: Sequence[str], *, base: Config | None = None, defaults: Mapping[str, Any]
 ) -> Config:
     """The settings of a run (`base`), changed by `defaults` and then by what the person set."""
-    values = {**defaults, **dict(_parsed(pair) for pair in pairs)}
+    values = {**defaults, **dict(parsed(pair) for pair in pairs)}
     try:
         return with_values(base or Config(), values)
     except ConfigError as error:
         raise ConfigError(f"--set: {str(error).removeprefix('config: ')}") from error
 
 
-def _parsed(pair: str) -> tuple[str, Any]:
+def parsed(
+    pair: str, *, flag: str = "--set", example: str = "learner.gamma=0.99"
+) -> tuple[str, Any]:
+    """`key=value` with the value as TOML has it, or as text."""
     key, equals, text = pair.partition("=")
     if not equals:
-        raise ConfigError(f"--set {pair}: expected key=value, such as learner.gamma=0.99")
+        raise ConfigError(f"{flag} {pair}: expected key=value, such as {example}")
+    return key.strip(), value_of(text)
+
+
+def value_of(text: str) -> Any:
+    """A number, a truth or a list as TOML has it; else the text itself."""
     try:
-        return key.strip(), tomllib.loads(f"value = {text}")["value"]
+        return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
-        return key.strip(), text.strip()
+        return text.strip()

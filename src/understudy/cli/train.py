@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from understudy.cli.play import INTERRUPTED
-from understudy.cli.settings import config_from
+from understudy.cli.settings import config_from, parsed, value_of
 from understudy.core.errors import ConfigError
 from understudy.run.budget import Budget
 from understudy.telemetry.text import say_json
@@ -53,6 +53,10 @@ def train(
     actions: Annotated[
         str | None, typer.Option(help="What is chosen: chords (default) or keys.")
     ] = None,
+    option: Annotated[
+        list[str] | None,
+        typer.Option(help="Handed to an environment when it is made: opponent=based. Repeatable."),
+    ] = None,
     seed: Annotated[
         int | None, typer.Option(help="Seeds everything (default: the run's, else 0).")
     ] = None,
@@ -78,8 +82,9 @@ def train(
     try:
         if wish.hosted:
             wish.refuse(opponents=opponents, delay=delay, actions=actions)
-            interrupted, told = screen.host(wish.host_session())
+            interrupted, told = screen.host(wish.host_session(option or []))
         else:
+            wish.refuse(option=option)
             options = {"delay": delay, "actions": actions}
             interrupted, told = screen.arena(wish.session(opponents, options))
     except KeyboardInterrupt:  # pressed again: only what was kept until then
@@ -120,7 +125,7 @@ class _Wish:
         return self.game.partition(":")[0] in ("gymnasium", "pettingzoo")
 
     def refuse(self, **given: object) -> None:
-        """Flags that say nothing to an environment of others are errors."""
+        """Flags that say nothing to the game are errors."""
         for name, value in given.items():
             if value is not None:
                 raise ConfigError(f"--{name}: {self.game} has no such choice")
@@ -152,7 +157,7 @@ class _Wish:
             resume=self.resume,
         )
 
-    def host_session(self) -> HostSession:
+    def host_session(self, pairs: list[str]) -> HostSession:
         """With the game on the host."""
         from understudy.policy.presets import network
         from understudy.run.host.session import HostSession, host_config
@@ -162,8 +167,12 @@ class _Wish:
         if self.config:
             base = config(self.config)
         kept = self.before.spec.network if self.before and not self.preset else None
+        before = self.before.identity.game_options if self.before else {}
+        options = {name: value_of(text) for name, text in before.items()}
+        options |= dict(parsed(one, flag="--option", example="opponent=based") for one in pairs)
         return HostSession(
             environment=self.game,
+            options=options,
             run=self._folder(self.game.replace(":", "-").replace("/", "-")),
             budget=self._budget(_DEFAULT_HOST_STEPS),
             evaluate=_HOST_EVALUATION,
