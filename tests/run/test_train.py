@@ -370,6 +370,15 @@ def test_the_bonus_for_open_options_keeps_to_its_schedule(
     quietly(session(tmp_path / "run", settings(train__entropy_schedule=schedule)))
     first = CONFIG.learner.entropy_weight
     assert seen == pytest.approx([first * (1 - (1 - left) * n / 4) for n in range(4)])
+    seen.clear()
+    more = session(
+        tmp_path / "run",
+        settings(train__entropy_schedule=schedule),
+        steps=8 * ROLLOUT,
+        resume=True,
+    )
+    quietly(more)
+    assert seen == pytest.approx([first * (1 - (1 - left) * n / 8) for n in range(4, 8)])
 
 
 def test_progress_counts_the_last_matches_of_each_opponent(tmp_path: Path) -> None:

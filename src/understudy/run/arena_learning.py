@@ -119,9 +119,13 @@ class ArenaLearning:
         self._tell(iteration, seconds=time.monotonic() - began)
         return iteration
 
+    def begin(self, share: float) -> None:
+        """Take up the schedule where so much of the budget is spent already."""
+        self._keeper.follow_schedule(share)
+
     def keep(self, iteration: Iteration, share: float) -> None:
         """Follow the schedule, and make a version where one is due."""
-        self._keeper.follow_schedule(iteration.metrics["kl"], share)
+        self._keeper.follow_schedule(share, kl=iteration.metrics["kl"])
         if self.due:
             self.commit()
 

@@ -90,17 +90,19 @@ class Keeper:
         self._failures = 0
         return result
 
-    def follow_schedule(self, kl: float, share: float) -> float:
-        """The learning rate that was, and from now on the one that the schedule says."""
-        rate, learner = self._trainer.learning_rate, self._folder.config.learner
-        if self._folder.config.train.schedule == "adaptive":
-            self._trainer.adapt(kl)
-        elif self._folder.config.train.schedule == "linear":
+    def follow_schedule(self, share: float, *, kl: float | None = None) -> float:
+        """The learning rate that was; from now on all is as it should be when this share of the
+        budget is spent, and the last update moved the policy by `kl`."""
+        trainer, learner = self._trainer, self._folder.config.learner
+        rate, train = trainer.learning_rate, self._folder.config.train
+        if train.schedule == "adaptive" and kl is not None:
+            trainer.adapt(kl)
+        elif train.schedule == "linear":
             first, last = learner.learning_rate, learner.learning_rate_min
-            self._trainer.learning_rate = self._caution * (first + (last - first) * share)
-        if self._folder.config.train.entropy_schedule == "linear":
+            trainer.learning_rate = self._caution * (first + (last - first) * share)
+        if train.entropy_schedule == "linear":
             # A policy that is paid to waver to the end wavers where it is judged, too.
-            self._trainer.entropy_weight = learner.entropy_weight * (1.0 - share)
+            trainer.entropy_weight = learner.entropy_weight * (1.0 - share)
         return rate
 
     def commit(

@@ -44,6 +44,7 @@ def train(
         journal = Journal(folder.journal, "train", clock, also=log.add)
         with ArenaLearning(folder, journal, session.game, session.game_options) as learning:
             progress.earlier, progress.version = learning.steps, learning.version
+            learning.begin(progress.share)
             show(progress)
             while progress.share < 1.0 and not interrupts.asked:
                 iteration = learning.iterate()

@@ -60,6 +60,7 @@ class HostLearning:
             updates=counters.get("updates", 0),
             version=self._keeper.version,
         )
+        self._keeper.follow_schedule(self.progress.share)
         # Other seeds than before a resume: those matches were learned from already.
         games = session.config.train.games
         seeds = match_seeds(session.config.learner.seed, np.arange(games) + steps, purpose=TRAINING)
@@ -142,7 +143,7 @@ class HostLearning:
         if metrics is None:
             return
         self._trainer.absorb(seen(segments), return_square=squares[0])
-        rate = self._keeper.follow_schedule(metrics["kl"], self.progress.share)
+        rate = self._keeper.follow_schedule(self.progress.share, kl=metrics["kl"])
         self.progress.updates += 1
         self.progress.metrics = metrics
         self._journal.write(
