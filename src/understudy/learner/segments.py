@@ -49,8 +49,9 @@ class Segments(NamedTuple):
     first: Array
     """bool [T, B]: a match begins with this decision"""
     valid: Array
-    """float32 [T, B]: 0 where a match was cut off without a result; what follows is not known, and
-    the value of that decision stands for it"""
+    """float32 [T, B]: 0 where nothing is to be learned: the arena cut a match off there, and the
+    value of that decision stands for what follows; or an agent of an environment was out. (Host
+    rollouts know what a time limit hides: they add its value to the reward, and it stays valid.)"""
     opponent_actions: Array
     """int32 [T, B, parts]"""
     foretold: Array

@@ -44,7 +44,6 @@ class HostLearning:
             raise missing(error) from error
         # Rollouts are NumPy's, in float32: an update in another precision would not be on policy.
         self._config = with_values(session.config, {"learner.precision": "float32"})
-        self._spec = folder.spec
         self._trainer = Trainer(folder.spec, self._config.learner)
         log = TrainingLog(folder.logs / LOG, past=Reader(folder.journal).new())
         self._journal = Journal(folder.journal, "train", folder.clock, also=log.add)
@@ -89,7 +88,7 @@ class HostLearning:
 
     def policy(self) -> Policy:
         """What would play now."""
-        return Policy(self._spec, self._trainer.weights(), self._keeper.version)
+        return Policy(self._trainer.spec, self._trainer.weights(), self._keeper.version)
 
     def iterate(self, *, stop: Callable[[], bool]) -> bool:
         """Play a segment and learn from it; False if `stop` said so before."""
@@ -133,7 +132,7 @@ class HostLearning:
 
         def step(state: State, frozen: Frozen) -> tuple[State, Report]:
             state, report, square = improve(
-                self._spec, self._config.learner, state, frozen, segments
+                self._trainer.spec, self._config.learner, state, frozen, segments
             )
             squares.append(float(square))
             return state, report
