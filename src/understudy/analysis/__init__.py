@@ -1,0 +1,1 @@
+"""What an agent believes about its opponent: latents, probes, ablations, plots."""

@@ -1,0 +1,1 @@
+"""Curricula: stages with criteria, and which one a run is in. Pure."""

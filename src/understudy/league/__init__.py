@@ -1,0 +1,1 @@
+"""The league: opponents and their snapshots, ratings, and who meets whom."""
