@@ -1,14 +1,26 @@
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
 
 from understudy.core import config as configs
-from understudy.core.config import Config, LearnerConfig, with_values
+from understudy.core.config import Config, CurriculumConfig, LearnerConfig, StageConfig, with_values
+from understudy.core.config.words import settings
 from understudy.core.errors import ConfigError
+
+STAGES = (
+    StageConfig(name="easy", opponents="constant", measure="win_rate:constant", threshold=0.9),
+    StageConfig(name="hard", opponents="based,constant", measure="win_rate:based", threshold=0.7),
+    StageConfig(name="end", opponents="self=3,all"),
+)
+STAGED = msgspec.structs.replace(Config(), curriculum=CurriculumConfig(stages=STAGES))
 
 
 def test_settings_survive_the_way_through_a_file(tmp_path: Path) -> None:
@@ -61,11 +73,36 @@ def test_a_file_names_only_what_differs(tmp_path: Path) -> None:
         ({"train.games": 0}, r"train\.games: expected a number above 0, got 0"),
         ({"train.segment": -1}, r"train\.segment: expected a number above 0"),
         ({"train.groups": 0}, r"train\.groups"),
-        ({"train.snapshot_steps": 0}, r"train\.snapshot_steps"),
+        ({"train.snapshot_steps": 0}, r"league\.save_freq"),
         ({"train.checkpoint_steps": 0}, r"train\.checkpoint_steps"),
         ({"train.games": 2.5}, r"train\.games"),
         ({"train.schedule": "sometimes"}, r"train\.schedule"),
         ({"train.game": 8}, r"unknown key train\.game\. Did you mean 'games'"),
+        ({"train.steps": -1}, r"train\.steps: expected 0 or more"),
+        ({"train.steps": 1000}, r"train\.steps: 1000 are less than one iteration .*= 32768"),
+        ({"league.save_freq": 0}, r"league\.save_freq: expected a number above 0"),
+        ({"league.max_saved": 0}, r"league\.max_saved"),
+        ({"league.mode": "always"}, r"league\.mode"),
+        ({"league.sampler": "prioritized"}, r"league\.sampler"),
+        ({"league.recent_share": 1.01}, r"league\.recent_share: expected 0 to 1, got 1\.01"),
+        ({"league.power": math.inf}, r"league\.power: expected 0 or more"),
+        ({"league.stint": 0}, r"league\.stint"),
+        ({"rewards.weights.combo": math.nan}, r"rewards\.weights\.combo: .*finite number, got nan"),
+        ({"rewards.weights.combo": "much"}, r"rewards\.weights"),
+        ({"rewards.weights": 3}, r"rewards\.weights"),
+        ({"rewards.sets": "dense"}, r"unknown key rewards\.sets\. Did you mean 'set'"),
+        ({"learner.gamma.x": 1}, r"learner\.gamma\.x: gamma holds no settings of their own"),
+        ({"monitor.benchmark_steps": -1}, r"monitor\.benchmark_steps: expected 0 or more"),
+        ({"monitor.benchmark_matches": 0}, r"monitor\.benchmark_matches"),
+        ({"monitor.csv": "yes"}, r"monitor\.csv"),
+        ({"population.agents": 0}, r"population\.agents"),
+        ({"population.replaced": 0.6}, r"population\.replaced: expected 0 to 0\.5, got 0\.6"),
+        ({"population.spread": 0.9}, r"population\.spread: expected 1 or more, got 0\.9"),
+        ({"curriculum.stages": 3}, r"curriculum\.stages: expected tables \[\[curriculum\.stages"),
+        ({"curriculum.stages": ["a"]}, r"curriculum\.stages: expected tables"),
+        ({"curriculum.stages": [{}]}, r"missing required field `name`"),
+        ({"curriculum.pin": "easy"}, r"curriculum\.pin: expected no name \(there are no stages\)"),
+        ({"curriculum.stages.easy.window": 3}, r"stages\.easy\.window: expected nothing"),
     ],
 )
 def test_a_wrong_setting_is_named_with_what_was_expected(
@@ -73,6 +110,111 @@ def test_a_wrong_setting_is_named_with_what_was_expected(
 ) -> None:
     with pytest.raises(ConfigError, match=expected):
         with_values(Config(), values)
+
+
+@pytest.mark.parametrize(
+    ("index", "values", "expected"),
+    [
+        (1, {"treshold": 0.5}, r"unknown key .*stages\[1\]\.treshold\. Did you mean 'threshold'"),
+        (1, {"threshold": "high"}, r"stages\[1\]\.threshold"),
+        (1, {"threshold": 1.0}, r"stages\[1\]\.threshold: expected 0 to below 1, got 1\.0"),
+        (1, {"threshold": -0.1}, r"stages\[1\]\.threshold: expected 0 to below 1"),
+        (1, {"threshold": 0.0}, r"stages\[1\]\.threshold: only the last stage may do without"),
+        (0, {"confidence": 0.4}, r"stages\[0\]\.confidence: expected 0\.5 to below 1"),
+        (0, {"confidence": 1.0}, r"stages\[0\]\.confidence: expected 0\.5 to below 1"),
+        (0, {"hold": 1.5}, r"stages\[0\]\.hold: expected 0 to 1"),
+        (0, {"min_matches": 0}, r"stages\[0\]\.min_matches: expected a number above 0"),
+        (0, {"min_matches": 300}, r"stages\[0\]\.window: 200 .* fewer than min_matches = 300"),
+        (0, {"min_matches": 9, "window": 20}, r"window: 20 matches, all won, show .* 88\.1% with"),
+        (0, {"measure": ""}, r"stages\[0\]\.measure: expected such as win_rate:based"),
+        (0, {"measure": "winrate:constant"}, r"measure: .*Did you mean 'win_rate'"),
+        (0, {"measure": "win_rate"}, r"measure: expected names of opponents"),
+        (0, {"measure": "score:constant+constant"}, r"measure: expected names of opponents"),
+        (0, {"measure": "win_rate:based"}, r"\[0\]\.measure: based is not among .*\(constant\)"),
+        (1, {"name": "easy"}, r"stages\[1\]\.name: expected a name of its own, got 'easy'"),
+        (1, {"name": ""}, r"stages\[1\]\.name"),
+        (2, {"rewards_end": "sparse"}, r"stages\[2\]\.anneal_steps: .*rewards_end = 'sparse'"),
+        (2, {"anneal_steps": 9}, r"stages\[2\]\.anneal_steps"),
+        (2, {"anneal_steps": -9}, r"stages\[2\]\.anneal_steps: expected 0 or more"),
+    ],
+)
+def test_a_wrong_stage_is_named_by_its_place(
+    index: int, values: dict[str, Any], expected: str
+) -> None:
+    table = msgspec.to_builtins(STAGED)
+    table["curriculum"]["stages"][index].update(values)
+    with pytest.raises(ConfigError, match=expected):
+        configs.from_table(table)
+
+
+def test_a_pin_names_a_stage() -> None:
+    assert with_values(STAGED, {"curriculum.pin": "hard"}).curriculum.pin == "hard"
+    with pytest.raises(ConfigError, match=r"curriculum\.pin: .*easy, hard, end; .*mean 'hard'"):
+        with_values(STAGED, {"curriculum.pin": "hrd"})
+
+
+def test_dotted_keys_reach_as_deep_as_settings_do() -> None:
+    config = with_values(STAGED, {"rewards.weights.combo": 1, "rewards.weights.equip": 0.5})
+    assert config.rewards.weights == {"combo": 1.0, "equip": 0.5}
+    assert with_values(config, {"rewards.weights.combo": 2}).rewards.weights["equip"] == 0.5
+    config = with_values(config, {"curriculum.stages.hard.threshold": 0.6})
+    assert [stage.threshold for stage in config.curriculum.stages] == [0.9, 0.6, 0.0]
+    with pytest.raises(ConfigError, match=r"stages\.hrd\.window: .* got 'hrd'\. .*mean 'hard'"):
+        with_values(config, {"curriculum.stages.hrd.window": 300})
+
+
+def test_settings_of_a_run_from_before_a_key_was_renamed_still_load(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text("[train]\ngames = 8\nsnapshot_steps = 512\n", encoding="utf-8")
+    config = configs.load(path)
+    assert (config.train.games, config.league.save_freq) == (8, 512)
+    assert with_values(Config(), {"train.snapshot_steps": 7}).league.save_freq == 7
+    path.write_text("[train]\nsnapshot_steps = 512\n[league]\nsave_freq = 9\n", encoding="utf-8")
+    assert configs.load(path).league.save_freq == 9  # the name of today is right
+
+
+texts = st.text(max_size=8)
+numbers = st.floats(allow_nan=False, allow_infinity=False)
+
+
+@st.composite
+def whole_configs(draw: st.DrawFn) -> Config:
+    names = draw(st.lists(st.text(min_size=1, max_size=8), max_size=4, unique=True))
+    stages = [
+        StageConfig(
+            name=name,
+            opponents=draw(st.sampled_from(["", "all", "based,random=2"])),
+            measure=draw(st.sampled_from(["win_rate:based", "score:based+random"])),
+            threshold=draw(st.floats(0.01, 0.9)),
+            window=draw(st.integers(100, 10**6)),
+            hold=draw(st.floats(0, 1)),
+            rewards=draw(texts),
+        )
+        for name in names
+    ]
+    values = {
+        "learner.max_age_s": draw(st.floats(min_value=0, exclude_min=True)),  # may be inf
+        "learner.gamma": draw(st.floats(0, 1)),
+        "train.opponents": draw(texts),
+        "monitor.tensorboard": draw(st.booleans()),
+        "rewards.weights": draw(st.dictionaries(texts, numbers, max_size=4)),
+        "curriculum.stages": msgspec.to_builtins(stages),
+        "curriculum.pin": draw(st.sampled_from(["", *names])),
+    }
+    return with_values(Config(), values)
+
+
+@given(whole_configs())
+@hypothesis_settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_whatever_is_set_survives_the_way_through_a_file(tmp_path: Path, config: Config) -> None:
+    configs.save(tmp_path / "config.toml", config)
+    assert configs.load(tmp_path / "config.toml") == config
+
+
+def test_every_setting_has_words() -> None:
+    for section in (StageConfig, *(one.section for one in settings(Config))):
+        assert section is not None
+        assert [one.name for one in settings(section) if not one.words] == []
 
 
 def test_not_a_number_is_no_setting() -> None:

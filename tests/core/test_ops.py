@@ -50,6 +50,19 @@ def test_both_engines_scan_alike() -> None:
         assert np.array_equal(mine, np.asarray(other))
 
 
+def test_each_is_one_call_for_every_index_of_the_leading_axis() -> None:
+    def shifted(params: Any, pair: Pair) -> Any:
+        return {"sum": params["w"] + pair.left}, (pair.right[0] * params["w"],)
+
+    params = {"w": np.arange(3, dtype=np.float32)}
+    pair = Pair(np.ones((3, 2), np.float32), (np.full((3, 2), 2, np.float32),))
+    ours, theirs = (ops.each(shifted, params, pair) for ops in (NUMPY, JAX))
+    assert ours[0]["sum"].tolist() == [[1.0, 1.0], [2.0, 2.0], [3.0, 3.0]]
+    assert ours[1][0].tolist() == [[0.0, 0.0], [2.0, 2.0], [4.0, 4.0]]
+    assert np.array_equal(ours[0]["sum"], theirs[0]["sum"])
+    assert np.array_equal(ours[1][0], theirs[1][0])
+
+
 def test_a_barrier_changes_nothing() -> None:
     tree = {"a": np.ones(2, np.float32)}
     for ops in (NUMPY, JAX):

@@ -37,7 +37,7 @@ class Recur(Protocol):
 
 @dataclass(frozen=True)
 class Ops:
-    """An array namespace, and the three things that arrays alone cannot say."""
+    """An array namespace, and the four things that arrays alone cannot say."""
 
     name: str
     xp: Any
@@ -47,25 +47,33 @@ class Ops:
     """The same tree; under XLA a wall between phases that fusion does not cross."""
     recur: Recur
     """A recurrence whose gradient is worth writing by hand; see `Recur`."""
+    each: Callable[..., Tree]
+    """`each(f, *trees) -> f(*trees)` for every index of the leading axis, answers stacked."""
+
+
+def mapped(f: Callable[[Array], Array], tree: Tree) -> Tree:
+    """The same tree with `f` of every array in it."""
+    if isinstance(tree, dict):
+        return {key: mapped(f, value) for key, value in tree.items()}
+    if isinstance(tree, tuple):
+        parts = [mapped(f, value) for value in tree]
+        return type(tree)(*parts) if hasattr(tree, "_fields") else tuple(parts)
+    return f(tree)
+
+
+def stacked(trees: list[Tree]) -> Tree:
+    """Equal trees of NumPy arrays as one, with a leading axis more."""
+    head = trees[0]
+    if isinstance(head, dict):
+        return {key: stacked([tree[key] for tree in trees]) for key in head}
+    if isinstance(head, tuple):
+        parts = [stacked(list(column)) for column in zip(*trees, strict=True)]
+        return type(head)(*parts) if hasattr(head, "_fields") else tuple(parts)
+    return np.stack(trees)
 
 
 def _leaves_at(tree: Tree, index: int) -> Tree:
-    if isinstance(tree, dict):
-        return {key: _leaves_at(value, index) for key, value in tree.items()}
-    if isinstance(tree, tuple):
-        parts = [_leaves_at(value, index) for value in tree]
-        return type(tree)(*parts) if hasattr(tree, "_fields") else tuple(parts)
-    return tree[index]
-
-
-def _stacked(trees: list[Tree]) -> Tree:
-    head = trees[0]
-    if isinstance(head, dict):
-        return {key: _stacked([tree[key] for tree in trees]) for key in head}
-    if isinstance(head, tuple):
-        parts = [_stacked(list(column)) for column in zip(*trees, strict=True)]
-        return type(head)(*parts) if hasattr(head, "_fields") else tuple(parts)
-    return np.stack(trees)
+    return mapped(lambda leaf: leaf[index], tree)
 
 
 def _length(tree: Tree) -> int:
@@ -82,7 +90,7 @@ def numpy_scan(
     for index in range(_length(xs)):
         carry, y = f(carry, _leaves_at(xs, index))
         ys.append(y)
-    return carry, _stacked(ys)
+    return carry, stacked(ys)
 
 
 def numpy_recur(
@@ -102,4 +110,16 @@ def numpy_recur(
     return np.stack(every), hidden, state
 
 
-NUMPY = Ops(name="numpy", xp=np, scan=numpy_scan, barrier=lambda tree: tree, recur=numpy_recur)
+def numpy_each(f: Callable[..., Tree], *trees: Tree) -> Tree:
+    """`jax.vmap` as a Python loop. The leading axis must hold at least one index."""
+    return stacked([f(*_leaves_at(trees, index)) for index in range(_length(trees))])
+
+
+NUMPY = Ops(
+    name="numpy",
+    xp=np,
+    scan=numpy_scan,
+    barrier=lambda tree: tree,
+    recur=numpy_recur,
+    each=numpy_each,
+)

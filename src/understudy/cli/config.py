@@ -1,0 +1,103 @@
+"""`understudy config`: the settings that ship by name, and what each of them comes to."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import Annotated, Any
+
+import msgspec
+import typer
+
+from understudy.cli.settings import config_from
+from understudy.core import toml
+from understudy.core.config import Config
+from understudy.core.config.section import Section
+from understudy.core.config.words import settings
+from understudy.telemetry.text import say, say_json
+
+app = typer.Typer(no_args_is_help=True, help="Settings by name: what `train --config` takes.")
+
+_WIDTH = 96
+_Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+
+
+@app.command("list")
+def list_(json: _Json = False) -> None:
+    """List the configs that ship, one line each.
+
+    Example: understudy config list
+    """
+    from understudy.run.named_configs import names, summary
+
+    words = {name: summary(name) for name in names()}
+    if json:
+        say_json(words)
+        return
+    width = max(map(len, words))
+    for name, line in words.items():
+        say(f"{name:<{width}}  {line}")
+
+
+@app.command()
+def show(
+    name: Annotated[str, typer.Argument(help="The name of a config, or a .toml file.")],
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", help="A setting: learner.gamma=0.99. Repeatable.")
+    ] = None,
+    changed: Annotated[
+        bool, typer.Option("--changed", help="Only what differs from the defaults.")
+    ] = False,
+    json: _Json = False,
+) -> None:
+    """Print every setting of a config, resolved, with what it does: a file for `train --config`.
+
+    Example: understudy config show curriculum --changed
+    """
+    from understudy.run.named_configs import config
+
+    chosen = config_from(set_ or [], base=config(name, flag="config show"), defaults={})
+    table: dict[str, Any] = msgspec.to_builtins(chosen)
+    if changed:
+        table = _differing(table, Config)
+    if json:
+        say_json(table)
+    else:
+        say(toml.dumps(table, comment=_Words()).rstrip("\n"))
+
+
+def _differing(table: dict[str, Any], section: type[Section]) -> dict[str, Any]:
+    """What is not as it is by default, table by table."""
+    found: dict[str, Any] = {}
+    for one in settings(section):
+        value = table[one.name]
+        if one.section is None:
+            changed = value != msgspec.to_builtins(one.default)
+        else:
+            if isinstance(value, dict):
+                value = _differing(value, one.section)
+            else:
+                value = [_differing(entry, one.section) for entry in value]
+            changed = bool(value)
+        if changed:
+            found[one.name] = value
+    return found
+
+
+class _Words:
+    """What the setting at a path does, told once; stages have the same settings over and over."""
+
+    def __init__(self) -> None:
+        self._told: set[toml.Path] = set()
+
+    def __call__(self, path: toml.Path) -> str:
+        if path in self._told:
+            return ""
+        self._told.add(path)
+        section: type[Section] | None = Config
+        words = ""
+        for name in path:
+            known = {one.name: one for one in settings(section)} if section else {}
+            if name not in known:
+                return ""  # a name of a person's own, such as a reward term
+            section, words = known[name].section, known[name].words
+        return textwrap.fill(words, _WIDTH)

@@ -1,0 +1,40 @@
+"""Every setting of a run, with its default; kept as `config.toml` in the run folder.
+
+Settings are frozen. An unknown key or an impossible value is a `ConfigError` that names the key.
+Each part of the system is handed its own section.
+"""
+
+from understudy.core.config.learning import (
+    LearnerConfig,
+    RegistryConfig,
+    ReportConfig,
+    SpoolConfig,
+)
+from understudy.core.config.stages import CurriculumConfig, StageConfig
+from understudy.core.config.tables import Config, from_table, load, save, with_values
+from understudy.core.config.training import (
+    LeagueConfig,
+    MonitorConfig,
+    PopulationConfig,
+    RewardsConfig,
+    TrainConfig,
+)
+
+__all__ = [
+    "Config",
+    "CurriculumConfig",
+    "LeagueConfig",
+    "LearnerConfig",
+    "MonitorConfig",
+    "PopulationConfig",
+    "RegistryConfig",
+    "ReportConfig",
+    "RewardsConfig",
+    "SpoolConfig",
+    "StageConfig",
+    "TrainConfig",
+    "from_table",
+    "load",
+    "save",
+    "with_values",
+]

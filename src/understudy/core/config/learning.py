@@ -1,0 +1,141 @@
+"""Settings of learning, and of what is kept: `[learner]` `[spool]` `[registry]` `[report]`."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from understudy.core.config.section import Section, at_least_zero, positive
+from understudy.core.errors import ConfigError
+
+
+class LearnerConfig(Section, frozen=True, kw_only=True):
+    """How the learner learns (`[learner]`)."""
+
+    algorithm: Literal["actor_critic", "reinforce"] = "actor_critic"
+    """`actor_critic`: clipped, corrected for old experience. `reinforce`: the simple one."""
+    learning_rate: float = 5e-4
+    """Where the adaptive learning rate starts."""
+    learning_rate_min: float = 1e-5
+    """The adaptive learning rate never falls below this."""
+    learning_rate_max: float = 7e-4
+    """The adaptive learning rate never rises above this."""
+    kl_target: float = 0.01
+    """How far a batch should move the policy: the learning rate adapts to that."""
+    gamma: float = 0.995
+    """Discount a decision."""
+    gae_lambda: float = 0.95
+    """1: whole returns (high variance); 0: one step (high bias)."""
+    clip: float = 0.2
+    """How far one batch may move the probability of an action, as a ratio."""
+    behaviour_clip: float = 1.0
+    """Cap of the weight that corrects for experience of an older version (V-trace's rho)."""
+    entropy_weight: float = 0.02
+    """Bonus for keeping options open."""
+    value_weight: float = 0.5
+    """Weight of the value loss."""
+    opponent_weight: float = 0.1
+    """Weight of foretelling the opponent's next action, for networks that do (strategist)."""
+    recognition_weight: float = 0.1
+    """Weight of naming the opponent, in `train` and for networks that do (strategist)."""
+    imitation_weight: float = 1.0
+    """Weight of the regression on decisions that no policy sampled (rules, imports)."""
+    imitation_cap: float = 20.0
+    """Largest weight of one decision in that regression."""
+    imitation_temperature: float = 0.5
+    """Advantages (in units of their spread) are divided by this before the exponential."""
+    max_gradient_norm: float = 0.5
+    """Gradients are scaled down to this norm."""
+    epochs: int = 4
+    """Passes over a batch; each counts as one sample of every match in it."""
+    minibatches: int = 8
+    """Gradient steps a pass."""
+    kl_stop: float = 0.0
+    """Passes end early once the policy has moved this far from where the batch began; 0: never."""
+    precision: Literal["auto", "float32", "bfloat16"] = "auto"
+    """What networks compute in; parameters stay float32. auto: bfloat16 on a GPU."""
+    batch_matches: int = 10
+    """At most this many new matches a batch."""
+    gather_s: float = 0.3
+    """How long to wait for a batch to fill before training on what there is."""
+    replay_matches: int = 6
+    """At most this many earlier matches beside them."""
+    samples_per_insert: int = 8
+    """No match is ever sampled more often than this."""
+    replay_capacity: int = 200
+    """How many earlier matches stay ready to be sampled again."""
+    priority: Literal["uniform", "won", "surprise"] = "uniform"
+    """Which earlier matches are sampled again: any, rather won ones, or rather surprising ones."""
+    max_version_lag: int = 100
+    """Decisions of versions older than this teach the value only."""
+    max_age_s: float = 3600.0
+    """Matches that a policy played and that are older than this are archived without training."""
+    publish_interval_s: float = 0.5
+    """At most one new version in this time."""
+    drain_s: float = 20.0
+    """How long stopping may take to train on what is pending."""
+    niceness: int = 10
+    """How far the learner's process steps back for the game (POSIX)."""
+    seed: int = 0
+    """Seeds the initial parameters, the order of minibatches and, in `train`, the matches."""
+
+    def __post_init__(self) -> None:
+        positive(self, "learner", "learning_rate", "learning_rate_min", "learning_rate_max")
+        positive(self, "learner", "clip", "behaviour_clip", "max_gradient_norm", "kl_target")
+        positive(self, "learner", "imitation_temperature", "imitation_cap", "max_age_s")
+        positive(self, "learner", "epochs", "minibatches", "batch_matches", "samples_per_insert")
+        at_least_zero(self, "learner", "entropy_weight", "value_weight", "imitation_weight")
+        at_least_zero(self, "learner", "replay_matches", "replay_capacity", "max_version_lag")
+        at_least_zero(self, "learner", "publish_interval_s", "gather_s")
+        at_least_zero(self, "learner", "drain_s", "niceness", "seed", "kl_stop")
+        at_least_zero(self, "learner", "opponent_weight", "recognition_weight")
+        if not 0.0 <= self.gamma <= 1.0:
+            raise ConfigError(f"learner.gamma: expected 0 to 1, got {self.gamma}")
+        if not 0.0 <= self.gae_lambda <= 1.0:
+            raise ConfigError(f"learner.gae_lambda: expected 0 to 1, got {self.gae_lambda}")
+        if self.epochs > self.samples_per_insert:
+            raise ConfigError(
+                f"learner.epochs: {self.epochs} passes a batch are more than "
+                f"learner.samples_per_insert = {self.samples_per_insert} allows"
+            )
+        if not self.learning_rate_min <= self.learning_rate <= self.learning_rate_max:
+            raise ConfigError(
+                "learner.learning_rate: expected a value between learning_rate_min "
+                f"({self.learning_rate_min}) and learning_rate_max ({self.learning_rate_max}), "
+                f"got {self.learning_rate}"
+            )
+
+
+class SpoolConfig(Section, frozen=True, kw_only=True):
+    """How much experience is kept after it was learned from (`[spool]`)."""
+
+    archive_matches: int = 5000
+    """At most this many episodes in the archive."""
+    archive_bytes: int = 2 * 2**30
+    """At most this many bytes in the archive."""
+    archive_age_s: float = 30 * 86400.0
+    """Episodes older than this leave the archive."""
+
+    def __post_init__(self) -> None:
+        positive(self, "spool", "archive_matches", "archive_bytes", "archive_age_s")
+
+
+class RegistryConfig(Section, frozen=True, kw_only=True):
+    """How many versions are kept (`[registry]`)."""
+
+    keep_versions: int = 50
+    """The newest versions kept, beside every one that a pointer names."""
+
+    def __post_init__(self) -> None:
+        positive(self, "registry", "keep_versions")
+
+
+class ReportConfig(Section, frozen=True, kw_only=True):
+    """What a bot prints about the learner beside it (`[report]`)."""
+
+    status_every_s: float = 30.0
+    """Seconds between status reports on the console; 0: none."""
+    statistics_every_matches: int = 5
+    """Matches between statistics on the console; 0: none."""
+
+    def __post_init__(self) -> None:
+        at_least_zero(self, "report", "status_every_s", "statistics_every_matches")

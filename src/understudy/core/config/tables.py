@@ -1,0 +1,157 @@
+"""All settings together, from and to tables: TOML files, and dotted keys at the command line.
+
+`load(path)` after `save(path, config)` is `config`; a key that nobody knows is an error that names
+it and the nearest one that exists.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from understudy.core import files, toml
+from understudy.core.config.learning import (
+    LearnerConfig,
+    RegistryConfig,
+    ReportConfig,
+    SpoolConfig,
+)
+from understudy.core.config.section import Section, inner
+from understudy.core.config.stages import CurriculumConfig
+from understudy.core.config.training import (
+    LeagueConfig,
+    MonitorConfig,
+    PopulationConfig,
+    RewardsConfig,
+    TrainConfig,
+)
+from understudy.core.errors import ConfigError, nearest
+
+RENAMED = {"train.snapshot_steps": "league.save_freq"}
+"""Keys of older runs, and what they are called now."""
+
+
+class Config(Section, frozen=True, kw_only=True):
+    """All sections."""
+
+    learner: LearnerConfig = LearnerConfig()
+    train: TrainConfig = TrainConfig()
+    league: LeagueConfig = LeagueConfig()
+    rewards: RewardsConfig = RewardsConfig()
+    curriculum: CurriculumConfig = CurriculumConfig()
+    monitor: MonitorConfig = MonitorConfig()
+    population: PopulationConfig = PopulationConfig()
+    spool: SpoolConfig = SpoolConfig()
+    registry: RegistryConfig = RegistryConfig()
+    report: ReportConfig = ReportConfig()
+
+
+def load(path: Path) -> Config:
+    """Read a TOML file of settings."""
+    return from_table(read(path), source=str(path))
+
+
+def read(path: Path) -> dict[str, Any]:
+    """The tables of a TOML file, as they stand there."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: not valid TOML ({error})") from error
+
+
+def save(path: Path, config: Config) -> None:
+    """Keep the resolved settings as TOML."""
+    files.write_atomic(path, toml.dumps(msgspec.to_builtins(config)).encode())
+
+
+def from_table(table: Mapping[str, Any], *, source: str = "config") -> Config:
+    """Settings from nested tables; whatever is not named keeps its default."""
+    table = checked(table, source=source)
+    try:
+        return msgspec.convert(table, Config)
+    except (msgspec.ValidationError, ConfigError) as error:
+        raise ConfigError(f"{source}: {error}") from error
+
+
+def checked(table: Mapping[str, Any], *, source: str) -> dict[str, Any]:
+    """The same tables under the names of today; unknown keys are errors."""
+    table = _renamed(table)
+    _reject_unknown(table, Config, source, prefix="")
+    return table
+
+
+def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """Both tables in one, table by table; where both have a value or a list, `over` is right."""
+    both = dict(base)
+    for key, value in over.items():
+        old = both.get(key)
+        inner = isinstance(value, Mapping) and isinstance(old, Mapping)
+        both[key] = merged(old, value) if inner else value  # type: ignore[arg-type]
+    return both
+
+
+def with_values(config: Config, values: Mapping[str, Any]) -> Config:
+    """Settings changed by dotted keys: `{"learner.gamma": 0.997, "rewards.weights.combo": 0.1}`.
+
+    A stage of the curriculum goes by its name: `curriculum.stages.based.threshold`.
+    """
+    table: dict[str, Any] = msgspec.to_builtins(config)
+    for key, value in values.items():
+        *tables, last = RENAMED.get(key, key).split(".")
+        if not tables:
+            raise ConfigError(f"{key}: expected a dotted key such as learner.gamma")
+        place: Any = table
+        for name in tables:
+            place = _inner(place, name, key)
+        if not isinstance(place, dict):
+            raise ConfigError(f"{key}: {tables[-1]} holds no settings of their own")
+        place[last] = value
+    return from_table(table)
+
+
+def _inner(place: Any, name: str, key: str) -> Any:
+    if isinstance(place, dict):
+        return place.setdefault(name, {})
+    if isinstance(place, list | tuple):
+        by_name = {one.get("name"): one for one in place if isinstance(one, Mapping)}
+        if name in by_name:
+            return by_name[name]
+        expected = f"one of {', '.join(map(str, by_name))}" if by_name else "nothing (it is empty)"
+        raise ConfigError(
+            f"{key}: expected {expected}; got {name!r}.{nearest(name, map(str, by_name))}"
+        )
+    return place
+
+
+def _renamed(table: Mapping[str, Any]) -> dict[str, Any]:
+    for old, new in RENAMED.items():
+        (section, key), (home, name) = old.split("."), new.split(".")
+        before = table.get(section)
+        if isinstance(before, Mapping) and key in before:
+            rest = {one: value for one, value in before.items() if one != key}
+            table = merged({home: {name: before[key]}}, {**table, section: rest})
+    return dict(table)
+
+
+def _reject_unknown(
+    table: Mapping[str, Any], section: type[Section], source: str, prefix: str
+) -> None:
+    known = {field.name: field.type for field in msgspec.structs.fields(section)}
+    for key, value in table.items():
+        where = f"{prefix}{key}"
+        if key not in known:
+            raise ConfigError(f"{source}: unknown key {where}.{nearest(key, known)}")
+        within = inner(known[key])
+        if within is known[key]:
+            if not isinstance(value, Mapping):
+                raise ConfigError(f"{source}: {where}: expected a table of settings")
+            _reject_unknown(value, within, source, prefix=f"{where}.")
+        elif within:
+            if not isinstance(value, Sequence) or not all(isinstance(e, Mapping) for e in value):
+                raise ConfigError(f"{source}: {where}: expected tables [[{where}]]")
+            for index, one in enumerate(value):
+                _reject_unknown(one, within, source, prefix=f"{where}[{index}].")
