@@ -1,1 +1,1 @@
-"""Curricula: stages with criteria, and which one a run is in. Pure."""
+"""Stages with criteria: easy opponents first, then harder ones, by evidence. Pure."""

@@ -1,0 +1,154 @@
+"""A curriculum: which stage an agent is in, and what moves it to another. Pure.
+
+    curriculum = Curriculum(config.curriculum)
+    state = curriculum.start()
+    while training:
+        stage = curriculum.stage(state)               # whom to meet, what to reward
+        share = curriculum.blend(state, steps)        # how far stage.rewards became rewards_end
+        ...
+        state, change = curriculum.note(state, results, steps=steps)
+        if change: log(change.reason)
+
+The state is a value: kept as JSON with a version, it brings a resume back to the same match of the
+same stage. Evidence starts anew with each stage, and stepping back takes more than advancing asks
+for (`hold`), so that an agent between the two stays where it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import msgspec
+
+from understudy.core.config import CurriculumConfig, StageConfig
+from understudy.core.errors import ConfigError, nearest
+from understudy.curriculum.measure import (
+    Counts,
+    Evidence,
+    by_opponent,
+    evidence,
+    newest,
+    percent,
+)
+from understudy.curriculum.schedule import blend
+
+
+class State(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where a curriculum stands."""
+
+    stage: str
+    """The name of the stage."""
+    entered: int = 0
+    """The steps of the run at which it began."""
+    windows: dict[str, tuple[Counts, ...]] = msgspec.field(default_factory=dict)
+    """Results in this stage by opponent, oldest first: as many as the longest window needs."""
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True):
+    """A move from one stage to another."""
+
+    kind: Literal["advance", "step_back", "pin"]
+    before: str
+    after: str
+    steps: int
+    reason: str
+    """The evidence in words."""
+
+
+@dataclass(frozen=True)
+class Curriculum:
+    """The rules: stages with criteria. Nothing in it changes."""
+
+    config: CurriculumConfig
+
+    def __post_init__(self) -> None:
+        if not self.config.stages:
+            raise ConfigError("curriculum.stages: expected at least one [[curriculum.stages]]")
+
+    def start(self, *, steps: int = 0) -> State:
+        """In the first stage, or in the one that is pinned."""
+        return State(self.config.pin or self.config.stages[0].name, steps)
+
+    def resumed(self, state: State, *, steps: int) -> tuple[State, Change | None]:
+        """A state that was kept; where another stage is pinned by now, in that one."""
+        names = [stage.name for stage in self.config.stages]
+        if state.stage not in names:
+            raise ConfigError(
+                f"curriculum.stages: the run was in stage {state.stage!r}, which is not among "
+                f"{', '.join(names)}.{nearest(state.stage, names)}"
+            )
+        pin = self.config.pin
+        if pin in ("", state.stage):
+            return state, None
+        return _moved(state, "pin", pin, steps, "curriculum.pin")
+
+    def index(self, state: State) -> int:
+        """The place of the stage, from 0."""
+        return [stage.name for stage in self.config.stages].index(state.stage)
+
+    def stage(self, state: State) -> StageConfig:
+        """Its opponents, rewards and criterion."""
+        return self.config.stages[self.index(state)]
+
+    def blend(self, state: State, steps: int) -> float:
+        """How far the stage's rewards have turned into its `rewards_end`, 0 to 1."""
+        return blend(steps - state.entered, self.stage(state).anneal_steps)
+
+    def evidence(self, state: State) -> Evidence | None:
+        """What is known about the stage's measure; None before there are enough matches."""
+        return evidence(self.stage(state), state.windows)
+
+    def note(
+        self, state: State, results: Mapping[str, Counts], *, steps: int
+    ) -> tuple[State, Change | None]:
+        """The state after matches that ended: wins, draws and losses by opponent (bots by name,
+        snapshots `step-N`), `steps` of the run being played by then."""
+        state = msgspec.structs.replace(state, windows=self._extended(state.windows, results))
+        if self.config.pin:
+            return state, None
+        lost = self._lost(state)
+        if lost:
+            return _moved(state, "step_back", lost[0].name, steps, lost[1])
+        won = self._won(state)
+        if won:
+            after = self.config.stages[self.index(state) + 1].name
+            return _moved(state, "advance", after, steps, won)
+        return state, None
+
+    def _won(self, state: State) -> str:
+        """Why the stage is passed; nothing where it is not, or no stage follows."""
+        stage, found = self.stage(state), self.evidence(state)
+        last = self.index(state) == len(self.config.stages) - 1
+        if last or not stage.threshold or found is None or found.lower < stage.threshold:
+            return ""
+        return f"{found.at_least}; {percent(stage.threshold)} wanted"
+
+    def _lost(self, state: State) -> tuple[StageConfig, str] | None:
+        """The first of the passed stages whose skill is surely lost, and why."""
+        passed = self.config.stages[: self.index(state)] if self.config.step_back else ()
+        for stage in passed:
+            found = evidence(stage, state.windows)
+            if found and found.upper < stage.threshold - stage.hold:
+                kept = f"{percent(stage.threshold)} less {percent(stage.hold)} must be held"
+                return stage, f"{found.at_most}; {kept}"
+        return None
+
+    def _extended(
+        self, windows: Mapping[str, tuple[Counts, ...]], results: Mapping[str, Counts]
+    ) -> dict[str, tuple[Counts, ...]]:
+        """Only opponents that some stage measures are kept, and no more of them than it takes."""
+        known = dict(windows)
+        for name, counts in by_opponent(results).items():
+            sizes = [stage.window for stage in self.config.stages if name in stage.measured[1]]
+            if sizes:
+                known[name] = tuple(newest((*known.get(name, ()), counts), max(sizes)))
+        return known
+
+
+def _moved(
+    state: State, kind: Literal["advance", "step_back", "pin"], after: str, steps: int, reason: str
+) -> tuple[State, Change]:
+    change = Change(kind=kind, before=state.stage, after=after, steps=steps, reason=reason)
+    return State(after, steps), change
