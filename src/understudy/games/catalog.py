@@ -6,15 +6,18 @@ Every wrong name or option is a `ConfigError` that says what exists.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from understudy.core.errors import ConfigError, nearest
 from understudy.games.base import Bot, Game
 from understudy.games.brawl import Brawl
 from understudy.games.brawl import bots as brawl_bots
+from understudy.games.brawl import reward_sets as brawl_rewards
+from understudy.games.brawl.held_out import held_out as brawl_held_out
 from understudy.games.brawl.rules import SPACES as BRAWL_SPACES
 from understudy.games.delay import Delayed
+from understudy.games.moments import Potential, Term, own_reward
 from understudy.games.swarm import BOTS as SWARM_BOTS
 from understudy.games.swarm import Swarm
 from understudy.games.swarm.tables import DIFFICULTIES
@@ -31,6 +34,10 @@ class Description:
     """Each option with its choices, the default first."""
 
 
+def _nobody(**options: str) -> Mapping[str, Bot]:
+    return {}
+
+
 @dataclass(frozen=True)
 class _Entry:
     make: Callable[..., Game]
@@ -38,6 +45,15 @@ class _Entry:
     options: Mapping[str, tuple[str, ...]]
     bots: Callable[..., Mapping[str, Bot]]
     """The scripted players of the game that the same options make."""
+    terms: Mapping[str, Term] = field(default_factory=dict)
+    potentials: Mapping[str, Potential] = field(default_factory=dict)
+    reward_sets: Mapping[str, Mapping[str, float]] = field(
+        default_factory=lambda: {"default": {"reward": 1.0}}
+    )
+    """By name, the weight of each term; a game without terms has its own reward."""
+    measures: Mapping[str, Term] = field(default_factory=dict)
+    held_out: Callable[..., Mapping[str, Bot]] = _nobody
+    """Scripted players that no training meets."""
 
 
 def _default_first(choices: Mapping[str, Any], default: str) -> tuple[str, ...]:
@@ -57,6 +73,10 @@ def _brawl_bots(actions: str = "chords", delay: str = "0") -> Mapping[str, Bot]:
     return brawl_bots(actions)
 
 
+def _brawl_held_out(actions: str = "chords", delay: str = "0") -> Mapping[str, Bot]:
+    return brawl_held_out(actions)
+
+
 _GAMES: Mapping[str, _Entry] = {
     "swarm": _Entry(
         make=Swarm,
@@ -72,6 +92,11 @@ _GAMES: Mapping[str, _Entry] = {
             "delay": tuple(str(frames) for frames in range(16)),
         },
         bots=_brawl_bots,
+        terms=brawl_rewards.TERMS,
+        potentials=brawl_rewards.POTENTIALS,
+        reward_sets=brawl_rewards.SETS,
+        measures=brawl_rewards.MEASURES,
+        held_out=_brawl_held_out,
     ),
 }
 
@@ -93,9 +118,36 @@ def bots(name: str, **options: object) -> Mapping[str, Bot]:
     return entry.bots(**chosen)
 
 
+def held_out(name: str, **options: object) -> Mapping[str, Bot]:
+    """Scripted players that nothing is ever trained on, so that they show what an agent makes of
+    strangers; empty for games without any."""
+    entry, chosen = _checked(name, options)
+    return entry.held_out(**chosen)
+
+
 def defaults(name: str) -> dict[str, str]:
     """Every option of a game, as it is when nobody chooses."""
     return {option: choices[0] for option, choices in _entry(name).options.items()}
+
+
+def terms(name: str) -> Mapping[str, Term]:
+    """What a game's frames can be rewarded for, by name; `reward` is the game's own reward."""
+    return {"reward": own_reward, **_entry(name).terms}
+
+
+def potentials(name: str) -> Mapping[str, Potential]:
+    """How promising a game's states are, by name: what shaping that keeps the best play uses."""
+    return _entry(name).potentials
+
+
+def reward_sets(name: str) -> Mapping[str, Mapping[str, float]]:
+    """The sets of rewards that a game ships, each with the weight of its terms."""
+    return _entry(name).reward_sets
+
+
+def measures(name: str) -> Mapping[str, Term]:
+    """What is summed over a match and never rewarded, by name; empty for games without any."""
+    return _entry(name).measures
 
 
 def _checked(name: str, options: Mapping[str, object]) -> tuple[_Entry, dict[str, str]]:

@@ -26,7 +26,7 @@ _CHORDS = f32(len(tables.CHORDS))
 _CHORD_SWITCHES = tables.CHORD_KEYS.astype(np.int32)
 
 
-def _home(view: View) -> Array:
+def home(view: View) -> Array:
     """The way back to the stage: turn, jump before falling below it, recover as the last thing."""
     where = view.xp.where
     falls = view["own.vy"] < _ZERO
@@ -36,7 +36,7 @@ def _home(view: View) -> Array:
     return where(view.beyond & view.outward, BACK, choice)
 
 
-def _approach(view: View) -> Array:
+def approach(view: View) -> Array:
     """Walk at the opponent, over the pit and up to where it is, but not off the stage."""
     where = view.xp.where
     edge = view.ends_within(0.8) & view.grounded
@@ -46,7 +46,7 @@ def _approach(view: View) -> Array:
     return where(view.faces, choice, BACK)
 
 
-def _fetch(view: View, otherwise: Array, length: float) -> Array:
+def fetch(view: View, otherwise: Array, length: float) -> Array:
     """Get a weapon that lies near, when empty-handed."""
     where = view.xp.where
     step = where(view["own.item_x"] < _ZERO, BACK, FORWARD)
@@ -55,10 +55,10 @@ def _fetch(view: View, otherwise: Array, length: float) -> Array:
     return where(wants, step, otherwise)
 
 
-def _fight(view: View, blow: Array, when: Array, otherwise: Array) -> Array:
+def fight(view: View, blow: Array, when: Array, otherwise: Array) -> Array:
     """Strike when it is time and high enough to afford it; else come home, or do otherwise."""
     where = view.xp.where
-    choice = where(view.off_stage & ~view.grounded, _home(view), otherwise)
+    choice = where(view.off_stage & ~view.grounded, home(view), otherwise)
     return where(when & (~view.off_stage | view.higher(0.3)), blow, choice)
 
 
@@ -74,7 +74,7 @@ def random(view: View) -> Array:
 
 def based(view: View) -> Array:
     """Walks at the opponent, and strikes light blows within reach."""
-    return _fight(view, LIGHT, view.reach(1.5), _approach(view))
+    return fight(view, LIGHT, view.reach(1.5), approach(view))
 
 
 def aggressive(view: View) -> Array:
@@ -82,10 +82,10 @@ def aggressive(view: View) -> Array:
     where = view.xp.where
     ripe = view["opponent.damage"] > f32(40 / FULL_DAMAGE)
     spent = view["opponent.recovering"] > f32(6 / PHASE_FRAMES)
-    choice = _fetch(view, _approach(view), 2.5)
+    choice = fetch(view, approach(view), 2.5)
     over = view.reach(1.0, 2.0) & view.opponent_above(1.2) & (view["own.recovery"] > _ZERO)
     choice = where(over, RECOVER, choice)
-    return _fight(view, where(ripe | spent, HEAVY, LIGHT), view.reach(1.9), choice)
+    return fight(view, where(ripe | spent, HEAVY, LIGHT), view.reach(1.9), choice)
 
 
 def defensive(view: View) -> Array:
@@ -99,9 +99,9 @@ def defensive(view: View) -> Array:
     threat = threat & (view["own.dodge_wait"] <= _ZERO)
     spent = (view["opponent.recovering"] > _ZERO) & view.reach(1.9)
     late = view["own.time_left"] < f32(0.85)
-    choice = where(late, _approach(view), where(view.faces, IDLE, BACK))
+    choice = where(late, approach(view), where(view.faces, IDLE, BACK))
     blow = where(threat, DODGE, where(spent, HEAVY, LIGHT))
-    return _fight(view, blow, view.reach(1.3) | threat | spent, choice)
+    return fight(view, blow, view.reach(1.3) | threat | spent, choice)
 
 
 def kiting(view: View) -> Array:
@@ -110,10 +110,10 @@ def kiting(view: View) -> Array:
     comes = (view["opponent.facing_other"] > _ZERO) & (view.xp.abs(view["opponent.vx"]) > f32(0.1))
     flees = view.opponent_within(2.4) & view.grounded & comes
     away = where(view.faces, where(view.room_behind(2.0), BACK, LEAP), FORWARD)
-    choice = _fetch(view, where(flees, away, _approach(view)), 4.0)
+    choice = fetch(view, where(flees, away, approach(view)), 4.0)
     spent = (view["opponent.recovering"] > f32(4 / PHASE_FRAMES)) & view.reach(2.0)
     when = where(view["own.spear"] > _ZERO, view.reach(2.4), view.reach(1.6)) | spent
-    return _fight(view, where(spent, HEAVY, LIGHT), when, choice)
+    return fight(view, where(spent, HEAVY, LIGHT), when, choice)
 
 
 _SHEET = np.repeat(
@@ -126,7 +126,7 @@ _SHEET_FRAMES = np.array(len(_SHEET), np.int32)
 def clockwork(view: View) -> Array:
     """Plays the same sheet over and over, whatever happens; it only knows the way home."""
     choice = view.xp.asarray(_SHEET).take(view.frame % _SHEET_FRAMES)
-    return view.xp.where(view.off_stage & ~view.grounded, _home(view), choice)
+    return view.xp.where(view.off_stage & ~view.grounded, home(view), choice)
 
 
 @dataclass(frozen=True)

@@ -53,13 +53,14 @@ def result(ops: Ops, before: State, after: State) -> Array:
 
 def closing(ops: Ops, before: State, after: State) -> Array:
     """Units by which the players came closer; a match that is over has no distance."""
-    return _apart(ops, before) - _apart(ops, after)
+    return apart(ops, before) - apart(ops, after)
 
 
-def _apart(ops: Ops, state: State) -> Array:
+def apart(ops: Ops, state: State) -> Array:
+    """How far the players are from each other along x and y, added; 0 once a match is over."""
     xp = ops.xp
-    apart = xp.abs(state.x[::-1] - state.x) + xp.abs(state.y[::-1] - state.y)
-    return xp.where(is_over(ops, state), _ZERO, apart)
+    distance = xp.abs(state.x[::-1] - state.x) + xp.abs(state.y[::-1] - state.y)
+    return xp.where(is_over(ops, state), _ZERO, distance)
 
 
 Term = Callable[[Ops, State, State], Array]
