@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import sys
 from pathlib import Path
@@ -21,6 +22,7 @@ from understudy.run.folders import remember
 from understudy.run.judging import engine_named
 
 from .calling import alone, understudy
+from .leagues_of_brawl import brawl_league
 from .runs_of_brawl import brawl_run
 
 BRAWL = ("eval", "brawl", "--engine", "numpy")
@@ -49,7 +51,14 @@ def test_one_object_with_everything_that_was_counted() -> None:
         assert row["interval"] == [round(bound, 4) for bound in wilson(row["wins"], 6)]
         assert 1 <= row["distinct"] <= 6
         assert 0 < row["mean_frames"] <= 2700
-    assert result["opponents"]["random"]["wins"] >= 5  # from both slots
+        assert row["kind"] == "bot"
+        measures = row["measures"]
+        ratio = measures["damage_dealt"] / measures["damage_taken"]
+        assert row["damage_ratio"] == pytest.approx(ratio, rel=1e-3)
+        assert 0 <= measures["falls"] <= 3 and 0 < measures["knockouts"] <= 3
+    beaten = result["opponents"]["random"]
+    assert beaten["wins"] >= 5  # from both slots
+    assert beaten["mean_return"] > 2 and beaten["damage_ratio"] > 1
 
 
 def test_a_run_is_judged_by_its_champion_or_by_the_version_named(elsewhere: Path) -> None:
@@ -124,9 +133,65 @@ def test_a_table_for_people() -> None:
     assert called.code == 0
     assert "brawl: aggressive, 3 frozen matches v each" in called.out
     head, row = called.out.splitlines()[2:]
-    for word in ("wins", "draws", "losses", "win rate", "95% interval", "distinct", "frames"):
-        assert word in head
+    words = "wins draws losses rate interval return damage KOs falls frames distinct"
+    assert all(word in head for word in words.split())
+    assert len(head) <= 100 and len(row) == len(head)
     assert row.startswith("random") and "%" in row and " to " in row
+
+
+def test_bots_that_no_training_meets() -> None:
+    called = understudy(*BRAWL, "--agent", "turtle", "--opponents", "hawk,random", "--matches", 2)
+    stranger, known = called.out.splitlines()[3:]
+    assert stranger.startswith("hawk (held out) ") and known.startswith("random ")
+
+
+def test_an_agent_is_judged_by_its_league(elsewhere: Path) -> None:
+    """The pool as one row, then the oldest and the newest snapshot."""
+    run = brawl_league(elsewhere / "mine", snapshots=5)
+    named = f"{run}@step-1000"
+    asked = ("--opponents", f"league,random,{named}", "--snapshots", 3, "--matches", 4)
+    called = understudy(*BRAWL, "--agent", run, *asked, "--json")
+    assert called.code == 0, called.err
+    rows = called.json["opponents"]
+    assert list(rows) == ["league", "step-1000", "step-5000", "random", named]
+    kinds = ["league", "snapshot", "snapshot", "bot", "snapshot"]
+    assert [row["kind"] for row in rows.values()] == kinds
+    assert rows["league"]["snapshots"] == ["step-1000", "step-3000", "step-5000"]
+    assert [row["matches"] for row in rows.values()] == [6, 4, 4, 4, 4], "as many for each"
+    assert rows[named] == rows["step-1000"] != rows["step-5000"]
+
+
+def test_snapshots_that_are_not_there(elsewhere: Path) -> None:
+    run = brawl_league(elsewhere / "mine", snapshots=2)
+    plain_run = brawl_run(elsewhere / "plain", versions=1)
+
+    def refused(agent: object, opponents: object = "random") -> str:
+        called = understudy(*BRAWL, "--agent", agent, "--opponents", opponents)
+        assert (called.code, called.out) == (2, "")
+        return called.err
+
+    said = refused(f"{run}@step-1500")
+    assert "--agent" in said and "has no snapshot 'step-1500'" in said
+    assert "step-1000 to step-2000, 2 in all" in said
+    assert "has no snapshot 'step-1' (there: none)" in refused(f"{plain_run}@step-1")
+    assert "--opponents league" in refused(plain_run, "league")
+    assert "has no snapshots" in refused(plain_run, "league")
+    assert "--opponents league: expected a run as the agent" in refused("based", "league")
+    file = run / "league" / "step-000001000.npz"
+    file.write_bytes(file.read_bytes()[:-1])
+    assert "checksum" in refused(run, "league")
+
+
+def test_a_file_with_every_measure(elsewhere: Path) -> None:
+    asked = ("--agent", "aggressive", *FEW, "--csv", "table.csv", "--json")
+    result = understudy(*BRAWL, *asked).json["opponents"]["random"]
+    (row,) = csv.DictReader((elsewhere / "table.csv").read_text("utf-8").splitlines())
+    assert (row["opponent"], row["kind"], row["matches"]) == ("random", "bot", "3")
+    assert [float(row[f"interval_{end}"]) for end in ("low", "high")] == result["interval"]
+    for name, mean in result["measures"].items():
+        assert float(row[name]) == mean
+    called = understudy(*BRAWL, "--agent", "based", "--csv", "nowhere/table.csv")
+    assert called.code == 2 and "--csv: there is no folder 'nowhere'" in called.err
 
 
 @pytest.mark.parametrize(
@@ -137,6 +202,10 @@ def test_a_table_for_people() -> None:
         ("--agent based --opponents based,based", "--opponents", "named twice"),
         ("--agent based --opponents ,", "--opponents", "`all`"),
         ("--agent based --matches 0", "--matches", "1 or more"),
+        ("--agent based --snapshots 0", "--snapshots", "1 or more"),
+        ("--agent based --opponents trtle", "--opponents", "'turtle'"),
+        ("--agent based --opponents all,based", "--opponents", "named twice"),
+        ("--agent runs/x@step-x", "--agent runs/x@step-x", "RUN@step-N"),
         ("--agent based --engine torch", "--engine", "auto, numpy, jax"),
         ("--agent based --delay 99", "delay", "must be one of"),
         ("--agent runs/x@new", "--agent runs/x@new", "whole number"),

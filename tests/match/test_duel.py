@@ -12,8 +12,9 @@ import pytest
 from understudy.arena.judging import compiled
 from understudy.core import chance
 from understudy.core.arrays import NDArray
-from understudy.core.ops import NUMPY
+from understudy.core.ops import NUMPY, Array, Ops
 from understudy.games.base import Bot
+from understudy.games.moments import Moment, RewardSet
 from understudy.match.duel import Duel, begin
 from understudy.match.evaluate import judge
 from understudy.match.players import BotPlayer, Player, PolicyPlayer
@@ -51,12 +52,21 @@ def player(one: Policy | Bot) -> Player:
     return PolicyPlayer(one) if isinstance(one, Policy) else BotPlayer(one)
 
 
-def alone(seed: int, sides: tuple[Policy | Bot, Policy | Bot]) -> tuple[float, list[Any]]:
-    """One match, one frame after the other: the first side's score and what both did."""
+def heaved(ops: Ops, moment: Moment) -> Array:
+    """Who heaved in this frame."""
+    return (moment.actions[:, 0] == 2).astype(ops.xp.float32)
+
+
+def alone(
+    seed: int, sides: tuple[Policy | Bot, Policy | Bot]
+) -> tuple[float, float, list[tuple[int, int]]]:
+    """One match, one frame after the other: the first side's score and return, and what both
+    did."""
     state = GAME.start(NUMPY, np.array([seed], np.uint32))
     chances = (np.array([seed], np.uint32), chance.fold(np.array([seed], np.uint32), 1))
     memories = [one.begin() if isinstance(one, Policy) else None for one in sides]
-    done: list[Any] = []
+    done: list[tuple[int, int]] = []
+    returned = 0.0
     while not GAME.over(NUMPY, state)[0]:
         obs, legal = GAME.observe(NUMPY, state), GAME.legal(NUMPY, state)
         actions = []
@@ -68,9 +78,11 @@ def alone(seed: int, sides: tuple[Policy | Bot, Policy | Bot]) -> tuple[float, l
             else:
                 frame = np.array([len(done)], np.int32)
                 actions.append(int(one.act(NUMPY, obs[slot], chances[slot], frame)[0, 0]))
+        before = state
         state = GAME.step(NUMPY, state, np.array(actions, np.int32).reshape(2, 1, 1))
-        done.append(tuple(actions))
-    return float(GAME.score(NUMPY, state)[0, 0]), done
+        returned += float(GAME.reward(NUMPY, before, state)[0, 0])
+        done.append((actions[0], actions[1]))
+    return float(GAME.score(NUMPY, state)[0, 0]), returned, done
 
 
 def test_the_toy_conforms() -> None:
@@ -87,14 +99,16 @@ def test_side_by_side_is_one_at_a_time(engine: Engine) -> None:
         matches=MATCHES,
         seed=0,
         engine=engine,
+        measures={"heaves": heaved},
     )
     seen = set()
     for name, opponent in OPPONENTS.items():
-        scores, paths = [], []
+        scores, returns, paths = [], [], []
         for seed, second in zip(SEEDS.tolist(), SECOND, strict=True):
             sides = (opponent, ATTENTIVE) if second else (ATTENTIVE, opponent)
-            score, path = alone(seed, sides)
+            score, returned, path = alone(seed, sides)
             scores.append(-score if second else score)
+            returns.append(-returned if second else returned)
             paths.append(tuple(pair[::-1] if second else pair for pair in path))
         tally = reports[name].tally
         assert (tally.wins, tally.draws, tally.losses) == tuple(
@@ -102,6 +116,9 @@ def test_side_by_side_is_one_at_a_time(engine: Engine) -> None:
         )
         assert reports[name].mean_frames == np.mean([len(path) for path in paths])
         assert reports[name].distinct == len(set(paths))
+        assert reports[name].mean_return == pytest.approx(np.mean(returns), abs=1e-5)
+        heaves = [sum(mine == 2 for mine, _ in path) for path in paths]
+        assert reports[name].measures == {"heaves": np.mean(heaves)}
         seen |= set(scores)
     assert seen == {1.0, 0.0, -1.0}  # else the toy is too easy to tell anything
 
@@ -159,7 +176,8 @@ def test_matches_that_are_over_make_room() -> None:
         return plain(duel)
 
     everyone = (Steady(0), ATTENTIVE, Moody())
-    duel = Duel(GAME, player(Moody()), tuple((player(one), MATCHES) for one in everyone))
+    opponents = tuple((player(one), MATCHES) for one in everyone)
+    duel = Duel(GAME, player(Moody()), opponents, RewardSet.of({"heaves": heaved}))
     seeds, second = np.tile(SEEDS, 3), np.tile(SECOND, 3)
     fewer = play(duel, seeds, second, engine=watched, few=4)
     assert sizes[0] == 3 * MATCHES

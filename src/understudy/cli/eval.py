@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,6 +12,8 @@ from understudy.core.errors import ConfigError
 from understudy.telemetry.text import complain, plain, say, say_json
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from understudy.match.tally import Report
     from understudy.run.judging import Contestant
 
@@ -18,12 +21,21 @@ if TYPE_CHECKING:
 def evaluate(
     game: Annotated[str, typer.Argument(help="Which game of two; see `understudy games`.")],
     agent: Annotated[
-        str | None, typer.Option(help="RUN, RUN@VERSION or a bot (default: the latest run).")
+        str | None,
+        typer.Option(help="RUN, RUN@VERSION, RUN@step-N or a bot (default: the latest run)."),
     ] = None,
     opponents: Annotated[
-        str, typer.Option(help="all: every scripted bot; or bots and runs with commas.")
+        str,
+        typer.Option(
+            help="With commas: all (every scripted bot), heldout (bots that no training meets), "
+            "league (the agent's snapshots), and bots and runs by name."
+        ),
     ] = "all",
     matches: Annotated[int, typer.Option(help="Matches against each opponent.")] = 200,
+    snapshots: Annotated[
+        int,
+        typer.Option(help="Snapshots that a league is judged by, at most; they share --matches."),
+    ] = 20,
     seed: Annotated[int, typer.Option(help="Seeds the matches; none was ever trained on.")] = 0,
     sample: Annotated[
         bool, typer.Option("--sample", help="Draw actions instead of the likeliest ones.")
@@ -32,26 +44,32 @@ def evaluate(
         int | None, typer.Option(help="Frames that both see late (default: the first run's).")
     ] = None,
     engine: Annotated[str, typer.Option(help="auto, numpy or jax.")] = "auto",
+    csv: Annotated[
+        Path | None, typer.Option(help="Write the table to this file as well, with every measure.")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Judge an agent by frozen matches: half from each slot, draws are not wins.
 
-    A run is judged by its champion, unless a version is named.
+    A run is judged by its champion, unless a version or a snapshot is named.
 
-    Example: understudy eval brawl --agent runs/brawl-1 --opponents all --matches 200 --json
+    Example: understudy eval brawl --agent runs/brawl-1 --opponents all,heldout,league --matches 500
     """
     from understudy.cli.meter import Meter
     from understudy.match.evaluate import judge
     from understudy.run.judging import Cast, engine_named, latest_run, split
 
-    if matches < 1:
-        raise ConfigError(f"--matches: expected 1 or more, got {matches}")
+    for flag, count in (("--matches", matches), ("--snapshots", snapshots)):
+        if count < 1:
+            raise ConfigError(f"{flag}: expected 1 or more, got {count}")
+    if csv is not None and not csv.parent.is_dir():
+        raise ConfigError(f"--csv: there is no folder {str(csv.parent)!r}")
     carry_on = engine_named(engine)
     name = agent if agent is not None else latest_run("--agent")
     leads = [("--agent", name), *(("--opponents", one) for one in split(opponents))]
     cast = Cast(game, leads=leads, delay=delay, sampled=sample)
     judged = cast.contestant("--agent", name)
-    against = cast.contestants("--opponents", opponents)
+    against = cast.contestants("--opponents", opponents, agent=name, most=snapshots)
     for note in cast.notes:
         complain(note)
     meter = Meter(f"{matches} matches v {len(against)}", quiet=json)
@@ -69,6 +87,9 @@ def evaluate(
         raise typer.Exit(INTERRUPTED) from None
     finally:
         meter.close()
+    rows = {one.name: _row(one, reports[one.name]) for one in against}
+    if csv is not None:
+        _write(csv, rows)
     if json:
         say_json(
             {
@@ -76,30 +97,89 @@ def evaluate(
                 "agent": judged.name,
                 "version": judged.version,
                 "matches": matches,
-                "opponents": {name: report.as_dict() for name, report in reports.items()},
+                "seed": seed,
+                "opponents": rows,
             }
         )
     else:
-        say(_table(game, judged, matches, reports))
+        say(_table(game, judged, matches, against, reports))
 
 
-def _table(game: str, agent: Contestant, matches: int, reports: dict[str, Report]) -> str:
+def _row(one: Contestant, report: Report) -> dict[str, object]:
+    """One opponent, for JSON; a league says whom it consisted of."""
+    members = {"snapshots": list(one.members)} if one.members else {}
+    return {"kind": one.kind, **report.as_dict(), **members}
+
+
+def _write(path: Path, rows: Mapping[str, Mapping[str, object]]) -> None:
+    """One line an opponent, a column each for the interval's bounds and for every measure."""
+    from understudy.core import files
+
+    lines: list[list[object]] = []
+    for name, row in rows.items():
+        interval, measures = row["interval"], row["measures"]
+        assert isinstance(interval, list) and isinstance(measures, dict)
+        cells = {
+            "opponent": name,
+            **{key: row[key] for key in row if key not in ("interval", "measures", "snapshots")},
+            "interval_low": interval[0],
+            "interval_high": interval[1],
+            **measures,
+        }
+        lines = lines or [list(cells)]
+        lines.append(["" if cell is None else cell for cell in cells.values()])
+    files.write_atomic(path, _as_csv(lines))
+
+
+def _as_csv(lines: Sequence[Sequence[object]]) -> bytes:
+    import csv
+    import io
+
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(lines)
+    return text.getvalue().encode()
+
+
+def _table(
+    game: str,
+    agent: Contestant,
+    matches: int,
+    against: Sequence[Contestant],
+    reports: Mapping[str, Report],
+) -> str:
     """For people; the interval is where the true win rate is, with 95% confidence."""
     version = "" if agent.version is None else f" (version {agent.version})"
-    width = max(len("opponent"), *(len(plain(name)) for name in reports))
+    width = max(len("opponent"), *(len(plain(one.label)) for one in against))
+    fights = any(report.knockouts is not None for report in reports.values())
+    head = (
+        f"{'opponent':<{width}}  {'wins':>4} {'draws':>5} {'losses':>6}  {'rate':>6}"
+        f"  {'95% interval':<14}  {'return':>6}"
+    )
+    more = f"  {'damage':>6}  {'KOs':>4} {'falls':>5}" if fights else ""
     lines = [
         f"{game}: {plain(agent.name)}{version}, {matches} frozen matches v each",
         "",
-        f"{'opponent':<{width}}  {'wins':>5} {'draws':>5} {'losses':>6}  {'win rate':>8}"
-        f"  {'95% interval':<16}  {'distinct':>8}  {'frames':>6}",
+        f"{head}{more}  {'frames':>6}  {'distinct':>8}",
     ]
-    for name, report in reports.items():
+    for one in against:
+        report = reports[one.name]
         tally = report.tally
         low, high = tally.interval
-        interval = f"{low:.1%} to {high:.1%}"
+        interval = f"{100 * low:.1f} to {100 * high:.1f}%"
+        more = f"  {_ratio(report)}  {_count(report.knockouts, 4)} {_count(report.falls, 5)}"
         lines.append(
-            f"{plain(name):<{width}}  {tally.wins:>5} {tally.draws:>5} {tally.losses:>6}"
-            f"  {tally.win_rate:>8.1%}  {interval:<16}  {report.distinct:>8}"
-            f"  {report.mean_frames:>6.0f}"
+            f"{plain(one.label):<{width}}  {tally.wins:>4} {tally.draws:>5} {tally.losses:>6}"
+            f"  {tally.win_rate:>6.1%}  {interval:<14}  {report.mean_return:>6.2f}"
+            f"{more if fights else ''}  {report.mean_frames:>6.0f}  {report.distinct:>8}"
         )
     return "\n".join(lines)
+
+
+def _ratio(report: Report) -> str:
+    """Damage dealt over damage taken; `-` where none was taken."""
+    ratio = report.damage_ratio
+    return f"{'-':>6}" if ratio is None else f"{min(ratio, 9999.0):>5.{1 if ratio < 100 else 0}f}x"
+
+
+def _count(value: float | None, width: int) -> str:
+    return f"{'-':>{width}}" if value is None else f"{value:>{width}.1f}"

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 
-from understudy.core.ops import Ops
+from understudy.core.ops import Ops, Tree
 from understudy.learner.recurrence import recur
+
+
+def _each(f: Callable[..., Tree], *trees: Tree) -> Tree:
+    return jax.vmap(f)(*trees)
+
 
 JAX = Ops(
     name="jax",
@@ -14,4 +21,5 @@ JAX = Ops(
     scan=jax.lax.scan,
     barrier=jax.lax.optimization_barrier,
     recur=recur,
+    each=_each,
 )

@@ -8,7 +8,7 @@ A match that is over no longer counts, whatever its columns go on to show.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,10 +17,13 @@ from understudy.core import chance
 from understudy.core.arrays import NDArray
 from understudy.core.ops import NUMPY, Array, Ops, Tree
 from understudy.games.base import Game, State
-from understudy.match.players import Player, View
+from understudy.games.moments import Moment, RewardSet
+from understudy.match.players import Formed, Player, View, members
 
 STRIDE = 64
 """Frames between two looks at whether all is over: 2 s of play, a fortieth of a long match."""
+_ZERO = np.zeros((), np.float32)
+_NOTHING = RewardSet((), ())
 
 
 @dataclass(frozen=True)
@@ -31,11 +34,24 @@ class Duel:
     player: Player
     opponents: tuple[tuple[Player, int], ...] = ()
     """Each with how many matches it plays; none in a game of one player."""
+    measures: RewardSet = _NOTHING
+    """What is summed over each match beside the reward, from the player's side."""
 
     @property
     def weights(self) -> Tree:
         """Of everyone, the player's first."""
         return (self.player.weights, *(opponent.weights for opponent, _ in self.opponents))
+
+    @property
+    def form(self) -> Duel | None:
+        """The same without anybody's weights: equal forms are one program. None where somebody
+        has no form."""
+        everyone = [self.player, *(opponent for opponent, _ in self.opponents)]
+        forms = [one.form for one in everyone if isinstance(one, Formed)]
+        if len(forms) < len(everyone):
+            return None
+        counts = (count for _, count in self.opponents)
+        return replace(self, player=forms[0], opponents=tuple(zip(forms[1:], counts, strict=True)))
 
 
 class Standing(NamedTuple):
@@ -58,6 +74,10 @@ class Standing(NamedTuple):
     """float32 [B]: +1, 0 or -1; 0 until the match is over."""
     path: Array
     """uint32 [B]: a hash of what both did in each frame; equal matches have equal paths."""
+    returned: Array
+    """float32 [B]: the game's own reward, summed."""
+    measured: Array
+    """float32 [K, B]: `Duel.measures`, summed."""
 
 
 def begin(duel: Duel, seeds: NDArray, second: NDArray) -> Standing:
@@ -66,6 +86,9 @@ def begin(duel: Duel, seeds: NDArray, second: NDArray) -> Standing:
     counts = [matches, *(count for _, count in duel.opponents)]
     if duel.opponents and sum(counts[1:]) != matches:
         raise ValueError(f"{matches} seeds for {sum(counts[1:])} matches")
+    for opponent, count in duel.opponents:
+        if count % members(opponent):
+            raise ValueError(f"{count} matches for a pool of {members(opponent)}: unequal shares")
     everyone = [duel.player, *(opponent for opponent, _ in duel.opponents)]
     zeros = np.zeros(matches, np.int32)
     return Standing(
@@ -78,6 +101,8 @@ def begin(duel: Duel, seeds: NDArray, second: NDArray) -> Standing:
         frames=zeros,
         score=np.zeros(matches, np.float32),
         path=np.zeros(matches, np.uint32),
+        returned=np.zeros(matches, np.float32),
+        measured=np.zeros((len(duel.measures.names), matches), np.float32),
     )
 
 
@@ -94,8 +119,15 @@ def advance(ops: Ops, duel: Duel, weights: Tree, standing: Standing) -> Standing
     after = ops.barrier(game.step(ops, state, actions))
     going = standing.going
     ended = going & game.over(ops, after)
-    score = game.score(ops, after)
-    own = score[0] if theirs is None else xp.where(standing.second, score[1], score[0])
+    moment = Moment(game, state, after, actions)
+    score, reward, measured = (
+        _of_side(xp, standing.second, both)
+        for both in (
+            game.score(ops, after),
+            game.reward(ops, state, after),
+            duel.measures.values(ops, moment),
+        )
+    )
     path = standing.path
     for row in (*mine, *(() if theirs is None else theirs)):
         path = chance.fold(path, row.astype(xp.uint32))
@@ -105,8 +137,10 @@ def advance(ops: Ops, duel: Duel, weights: Tree, standing: Standing) -> Standing
         frame=standing.frame + np.int32(1),
         going=going & ~ended,
         frames=standing.frames + going,
-        score=xp.where(ended, own, standing.score),
+        score=xp.where(ended, score, standing.score),
         path=xp.where(going, path, standing.path),
+        returned=standing.returned + xp.where(going, reward, _ZERO),
+        measured=standing.measured + xp.where(going, measured, _ZERO),
     )
 
 
@@ -155,6 +189,12 @@ def _choices(
         theirs.append(choice)
         start += count
     return mine, xp.concatenate(theirs, -1), tuple(memories)
+
+
+def _of_side(xp: Any, second: Array, both: Array) -> Array:
+    """[..., players, B] as [..., B] of the player."""
+    one = both[..., 0, :]
+    return one if both.shape[-2] == 1 else xp.where(second, both[..., 1, :], one)
 
 
 def _exchanged(xp: Any, second: Array, one: Array, two: Array) -> tuple[Array, Array]:

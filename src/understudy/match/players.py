@@ -7,15 +7,17 @@ plays under NumPy and, compiled once for any weights, under JAX.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from functools import cached_property
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
 from understudy.core import chance
-from understudy.core.ops import Array, Ops, Tree
+from understudy.core.ops import Array, Ops, Tree, mapped, stacked
 from understudy.games.base import Bot
 from understudy.policy import distributions
 from understudy.policy.policy import Policy
+from understudy.policy.spec import PolicySpec
 from understudy.policy.weights import Weights, normalise
 
 _DRAW_SALT = 0x5EED
@@ -48,26 +50,42 @@ class Player(Protocol):
         """Actions int32 [parts, B] and the next memory."""
 
 
-@dataclass(frozen=True)
-class PolicyPlayer:
-    """A policy that plays its likeliest action, or draws one, as it does while it learns."""
+@runtime_checkable
+class Formed(Protocol):
+    """A player whose program is known apart from its weights, so that new weights need no new one.
 
-    policy: Policy
-    sampled: bool = False
+    A player without a form is compiled for itself alone.
+    """
+
+    @property
+    def form(self) -> Player:
+        """Acts alike for the same weights, and equals the form of whoever else does; hashable."""
+
+
+def members(player: Player) -> int:
+    """How many there are of a player: its columns come in as many groups, all of one size."""
+    return player.members if isinstance(player, PoolPlayer | _PoolForm) else 1
+
+
+@dataclass(frozen=True)
+class _PolicyForm:
+    """How a policy of this spec plays, whatever its weights."""
+
+    spec: PolicySpec
+    sampled: bool
 
     @property
     def weights(self) -> Tree:
-        """Parameters, normaliser and scale of the policy."""
-        held = self.policy.weights
-        return held.params, held.obs_mean, held.obs_scale, held.value_scale
+        """None of its own."""
+        return ()
 
     def memory(self, ops: Ops, matches: int) -> Tree:
         """The network's own."""
-        return self.policy.spec.network.memory(ops, matches)
+        return self.spec.network.memory(ops, matches)
 
     def act(self, ops: Ops, weights: Tree, view: View, memory: Tree) -> tuple[Array, Tree]:
         """Legal actions; draws come from (seed, frame), never from the rest of the batch."""
-        spec, held = self.policy.spec, Weights(*weights)
+        spec, held = self.spec, Weights(*weights)
         obs = normalise(ops, held, view.obs.T)
         logits, _, memory = spec.network.step(ops, held.params, obs, memory)
         if self.sampled:
@@ -82,6 +100,108 @@ class PolicyPlayer:
 
 
 @dataclass(frozen=True)
+class PolicyPlayer:
+    """A policy that plays its likeliest action, or draws one, as it does while it learns."""
+
+    policy: Policy
+    sampled: bool = False
+
+    @property
+    def weights(self) -> Tree:
+        """Parameters, normaliser and scale of the policy."""
+        held = self.policy.weights
+        return held.params, held.obs_mean, held.obs_scale, held.value_scale
+
+    @property
+    def form(self) -> _PolicyForm:
+        """One for all policies of this spec."""
+        return _PolicyForm(self.policy.spec, self.sampled)
+
+    def memory(self, ops: Ops, matches: int) -> Tree:
+        """The network's own."""
+        return self.form.memory(ops, matches)
+
+    def act(self, ops: Ops, weights: Tree, view: View, memory: Tree) -> tuple[Array, Tree]:
+        """See the form."""
+        return self.form.act(ops, weights, view, memory)
+
+
+@dataclass(frozen=True)
+class _PoolForm:
+    """How a pool of so many policies plays, whatever their weights."""
+
+    one: _PolicyForm
+    members: int
+
+    @property
+    def weights(self) -> Tree:
+        """None of its own."""
+        return ()
+
+    def memory(self, ops: Ops, matches: int) -> Tree:
+        """As of one policy for all the columns."""
+        return self.one.memory(ops, matches)
+
+    def act(self, ops: Ops, weights: Tree, view: View, memory: Tree) -> tuple[Array, Tree]:
+        """Each member for its own columns, from weights [members, ...]."""
+        columns = view.seeds.shape[0]
+        if columns % self.members:
+            raise ValueError(f"{columns} columns do not come in {self.members} equal groups")
+        group = columns // self.members
+
+        def one(weights: Tree, view: View, memory: Tree) -> tuple[Array, Tree]:
+            return self.one.act(ops, weights, view, memory)
+
+        def grouped(field: Array) -> Array:
+            split = field.reshape(*field.shape[:-1], self.members, group)
+            return ops.xp.moveaxis(split, -2, 0)
+
+        views = View(*(grouped(field) for field in view))
+        held = mapped(lambda leaf: leaf.reshape(self.members, group, *leaf.shape[1:]), memory)
+        actions, held = ops.each(one, weights, views, held)
+        joined = mapped(lambda leaf: leaf.reshape(columns, *leaf.shape[2:]), held)
+        return ops.xp.moveaxis(actions, 0, 1).reshape(-1, columns), joined
+
+
+@dataclass(frozen=True)
+class PoolPlayer:
+    """Policies of one spec as one opponent: each plays an equal share of the columns, in order.
+
+    Their weights are stacked, so that twenty snapshots are one forward of one compiled program.
+    """
+
+    policies: tuple[Policy, ...]
+    sampled: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.policies or any(one.spec != self.policies[0].spec for one in self.policies):
+            raise ValueError("expected at least one policy, all of one spec")
+
+    @property
+    def members(self) -> int:
+        """How many policies there are."""
+        return len(self.policies)
+
+    @cached_property
+    def weights(self) -> Tree:
+        """Those of the members, [members, ...] each."""
+        return stacked([PolicyPlayer(one).weights for one in self.policies])
+
+    @property
+    def form(self) -> _PoolForm:
+        """One for all pools of this spec and size."""
+        return _PoolForm(_PolicyForm(self.policies[0].spec, self.sampled), self.members)
+
+    def memory(self, ops: Ops, matches: int) -> Tree:
+        """As of one policy for all the columns."""
+        return self.form.memory(ops, matches)
+
+    def act(self, ops: Ops, weights: Tree, view: View, memory: Tree) -> tuple[Array, Tree]:
+        """See the form."""
+        return self.form.act(ops, weights, view, memory)
+
+
+@dataclass(frozen=True)
 class BotPlayer:
     """A scripted bot."""
 
@@ -91,6 +211,11 @@ class BotPlayer:
     def weights(self) -> Tree:
         """None."""
         return ()
+
+    @property
+    def form(self) -> BotPlayer:
+        """Itself."""
+        return self
 
     def memory(self, ops: Ops, matches: int) -> Tree:
         """Nothing."""

@@ -6,13 +6,16 @@ Results stay with the column that a match began in, whatever columns are left at
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from understudy.core.arrays import NDArray
-from understudy.core.ops import NUMPY, Tree
+from understudy.core.ops import NUMPY, Array, mapped
 from understudy.match.duel import STRIDE, Duel, Standing, begin, stride
+from understudy.match.players import members
 
 FEW = 256
 """Columns that cost too little to be worth making fewer: compiling anew takes six seconds."""
@@ -33,6 +36,8 @@ class Results(NamedTuple):
     score: NDArray
     frames: NDArray
     path: NDArray
+    returned: NDArray
+    measured: NDArray
 
 
 def play(
@@ -52,14 +57,29 @@ def play(
         standing = carry_on(standing)
         going = np.asarray(standing.going)
         for name, field in zip(Results._fields, results, strict=True):
-            field[columns] = np.asarray(getattr(standing, name))
+            field[..., columns] = np.asarray(getattr(standing, name))
         show(min(frame / duel.game.max_frames, 1.0))
         if not going.any():
             break
         if len(going) > few and 2 * going.sum() <= len(going):
-            duel, standing = thinned(duel, standing, going)
-            columns, carry_on = columns[going], engine(duel)
+            keep = evened(duel, going)
+            if keep.all():
+                continue
+            duel, standing = thinned(duel, standing, keep)
+            columns, carry_on = columns[keep], engine(duel)
     return results
+
+
+def evened(duel: Duel, going: NDArray) -> NDArray:
+    """`going`, bool [B], and as many of the matches that are over as a pool's members need to have
+    equal shares still."""
+    keep, start = going.copy(), 0
+    for opponent, count in duel.opponents:
+        shares = keep[start : start + count].reshape(members(opponent), -1)
+        over = np.argsort(shares, axis=1, kind="stable")[:, ::-1]  # the others last
+        np.put_along_axis(shares, over[:, : shares.sum(1).max()], True, axis=1)
+        start += count
+    return keep
 
 
 def thinned(duel: Duel, standing: Standing, keep: NDArray) -> tuple[Duel, Standing]:
@@ -69,15 +89,13 @@ def thinned(duel: Duel, standing: Standing, keep: NDArray) -> tuple[Duel, Standi
     left = [index for index, group in enumerate(groups) if group.any()]
     opponents = tuple((duel.opponents[index][0], int(groups[index].sum())) for index in left)
     own, *theirs = standing.memories
-    memories = (_rows(own, keep), *(_rows(theirs[index], groups[index]) for index in left))
+    kept = [(own, keep), *((theirs[index], groups[index]) for index in left)]
+    memories = tuple(mapped(partial(_rows, rows), memory) for memory, rows in kept)
     state = type(standing.state)(*(np.asarray(leaf)[..., keep] for leaf in standing.state))
-    rest = (np.asarray(field)[keep] for field in standing[2:])
-    return Duel(duel.game, duel.player, opponents), Standing(state, memories, *rest)
+    rest = (np.asarray(field)[..., keep] for field in standing[2:])
+    return replace(duel, opponents=opponents), Standing(state, memories, *rest)
 
 
-def _rows(tree: Tree, keep: NDArray) -> Tree:
-    """Those rows of every array of a memory."""
-    if isinstance(tree, tuple):
-        parts = [_rows(one, keep) for one in tree]
-        return type(tree)(*parts) if hasattr(tree, "_fields") else tuple(parts)
-    return np.asarray(tree)[keep]
+def _rows(rows: NDArray, array: Array) -> NDArray:
+    """Those rows, bool [B], of an array of a memory."""
+    return np.asarray(array)[rows]

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
+import numpy as np
 
 from understudy.core.arrays import NDArray
+from understudy.core.statistics import wilson
+
+if TYPE_CHECKING:
+    from understudy.match.series import Results
+
+__all__ = ["Report", "Tally", "wilson"]
 
 
 class Tally(msgspec.Struct, frozen=True):
@@ -59,22 +67,50 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     distinct: int
     """Different matches among them: deterministic players can play one match many times."""
     mean_frames: float
+    mean_return: float = 0.0
+    """The game's own reward, summed over a match."""
+    measures: dict[str, float] = {}
+    """What else the game counts, by name: the mean over matches of each match's sum."""
+
+    @classmethod
+    def of(cls, end: Results, measures: Sequence[str]) -> Report:
+        """From how B matches ended; `measures` names the rows of `end.measured` [K, B]."""
+        return cls(
+            tally=Tally.of(end.score),
+            distinct=len(np.unique(end.path)),
+            mean_frames=float(end.frames.mean()),
+            mean_return=float(end.returned.mean(dtype=np.float64)),
+            measures={
+                name: float(row.mean(dtype=np.float64))
+                for name, row in zip(measures, end.measured, strict=True)
+            },
+        )
+
+    @property
+    def damage_ratio(self) -> float | None:
+        """Damage dealt over damage taken; None where none was taken or the game has no damage."""
+        dealt, taken = (self.measures.get(f"damage_{way}", 0.0) for way in ("dealt", "taken"))
+        return dealt / taken if taken else None
+
+    @property
+    def knockouts(self) -> float | None:
+        """Dealt, a match; None where the game has none."""
+        return self.measures.get("knockouts")
+
+    @property
+    def falls(self) -> float | None:
+        """Knockouts suffered, a match; None where the game has none."""
+        return self.measures.get("falls")
 
     def as_dict(self) -> dict[str, object]:
-        """For JSON: what a tally has, distinct and mean_frames."""
+        """For JSON: what a tally has, distinct, mean_frames, mean_return, damage_ratio and
+        measures."""
+        ratio = self.damage_ratio
         return {
             **self.tally.as_dict(),
             "distinct": self.distinct,
             "mean_frames": round(self.mean_frames, 1),
+            "mean_return": round(self.mean_return, 4),
+            "damage_ratio": None if ratio is None else round(ratio, 4),
+            "measures": {name: round(mean, 4) for name, mean in self.measures.items()},
         }
-
-
-def wilson(wins: int, matches: int, z: float = 1.959964) -> tuple[float, float]:
-    """Wilson's score interval of a share: honest for few matches and near 0 and 1."""
-    if matches == 0:
-        return 0.0, 1.0
-    share = wins / matches
-    centre = share + z * z / (2 * matches)
-    spread = z * math.sqrt(share * (1 - share) / matches + z * z / (4 * matches * matches))
-    scale = 1 + z * z / matches
-    return max(0.0, (centre - spread) / scale), min(1.0, (centre + spread) / scale)

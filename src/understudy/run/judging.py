@@ -1,8 +1,8 @@
 """Who meets whom: players by the names that people give them, and the engine of their matches.
 
-A player is a scripted bot (`based`) or a version of a run (`runs/x`, `runs/x@12`). The game is made
-with the options that the first run named was trained under; a run that was trained under others is
-told of in `Cast.notes`.
+A player is a scripted bot (`based`), a version of a run (`runs/x`, `runs/x@12`) or a snapshot of
+its league (`runs/x@step-65536`). The game is made with the options that the first run named was
+trained under; a run that was trained under others is told of in `Cast.notes`.
 """
 
 from __future__ import annotations
@@ -16,22 +16,38 @@ from understudy.core.clock import SystemClock
 from understudy.core.errors import ConfigError, MissingDependency, RunFolderError, nearest
 from understudy.games import catalog
 from understudy.games.base import Game
-from understudy.match.players import BotPlayer, Player, PolicyPlayer
+from understudy.league.pool import steps_of
+from understudy.match.players import BotPlayer, Player, PolicyPlayer, PoolPlayer
 from understudy.match.series import Engine, plain
+from understudy.policy.policy import Policy
 from understudy.registry.run_folder import RunFolder
+from understudy.run import snapshots
 from understudy.run.folders import RUNS, latest
 
-ALL = "all"
+ALL, HELD_OUT, LEAGUE = "all", "heldout", "league"
+"""Opponents by the group: every scripted bot, those that no training meets, the agent's league."""
+SNAPSHOTS = 20
 ENGINES = ("auto", "numpy", "jax")
 
 
 @dataclass(frozen=True)
 class Contestant:
-    """A player with its name, and the version that it is; None for a script."""
+    """A player with its name, and the version that it is; None for a script or a snapshot."""
 
     name: str
     player: Player
     version: int | None
+    kind: str = "bot"
+    """bot, held-out, version, snapshot or league."""
+    note: str = ""
+    """What to say beside the name."""
+    members: tuple[str, ...] = ()
+    """The snapshots that a league is, oldest to newest."""
+
+    @property
+    def label(self) -> str:
+        """For tables: `league (20 of 153)`."""
+        return f"{self.name} ({self.note})" if self.note else self.name
 
 
 class Cast:
@@ -49,12 +65,12 @@ class Cast:
             )
         self._game = game
         self._sampled = sampled
-        self._bots = catalog.bots(game)
+        self._bots, self._strangers = catalog.bots(game), catalog.held_out(game)
         self.notes: list[str] = []
         """What a person should know beside the result."""
         options: dict[str, str] = {}
         for flag, name in leads:
-            if name not in self._bots and name != ALL:
+            if name not in (*self._bots, *self._strangers, ALL, HELD_OUT, LEAGUE):
                 folder = self._folder(flag, name)[0]
                 self._check_game(flag, folder)
                 options = dict(folder.identity.game_options)
@@ -64,19 +80,93 @@ class Cast:
         self.options = options
         self.game: Game = catalog.make(game, **options)
         self._bots = catalog.bots(game, **options)
+        self._strangers = catalog.held_out(game, **options)
 
     def contestant(self, flag: str, name: str) -> Contestant:
         """The player of that name."""
         if name in self._bots:
             return Contestant(name, BotPlayer(self._bots[name]), None)
-        folder, version = self._folder(flag, name)
+        if name in self._strangers:
+            stranger = BotPlayer(self._strangers[name])
+            return Contestant(name, stranger, None, "held-out", "held out")
+        folder, which = self._folder(flag, name)
         self._check_fit(flag, folder)
-        if version is None:
+        self._compare(name, folder)
+        if isinstance(which, str):
+            snapshot = snapshots.named(folder, which, flag=flag)
+            return Contestant(
+                name, self._player(snapshots.policy(folder, snapshot)), None, "snapshot"
+            )
+        if which is None:
             record = folder.pointers.read("champion")
-            version = record.version if record else folder.versions.head()
-            if version is None:
+            which = record.version if record else folder.versions.head()
+            if which is None:
                 raise RunFolderError(f"{flag} {name}: this run has no version yet")
-        policy = folder.versions.policy(version)
+        return Contestant(name, self._player(folder.versions.policy(which)), which, "version")
+
+    def contestants(
+        self, flag: str, names: str, *, agent: str = "", most: int = SNAPSHOTS
+    ) -> list[Contestant]:
+        """A comma list of players, `all`, `heldout` and `league`: that of the run `agent`, by at
+        most so many snapshots."""
+        listed: list[Contestant] = []
+        for name in split(names):
+            if name == LEAGUE:
+                listed += self._league(flag, agent, most)
+            elif name in (ALL, HELD_OUT):
+                group = self._bots if name == ALL else self._strangers
+                if not group:
+                    raise ConfigError(f"{flag} {name}: {self._game} has no such bots")
+                listed += [self.contestant(flag, each) for each in group]
+            else:
+                listed.append(self.contestant(flag, name))
+        called = [one.name for one in listed]
+        if not listed:
+            raise ConfigError(
+                f"{flag}: expected `{ALL}`, `{HELD_OUT}`, `{LEAGUE}`, or names of bots and runs "
+                "with commas"
+            )
+        double = next((name for name in called if called.count(name) > 1), None)
+        if double is not None:
+            raise ConfigError(f"{flag}: {double!r} is named twice")
+        return listed
+
+    def _league(self, flag: str, agent: str, most: int) -> list[Contestant]:
+        """The pool as one opponent, then its first and its last snapshot."""
+        if agent in (*self._bots, *self._strangers, ""):
+            raise ConfigError(f"{flag} {LEAGUE}: expected a run as the agent, {agent!r} is none")
+        folder = self._folder(flag, agent)[0]
+        self._check_fit(flag, folder)
+        pool = snapshots.pool_of(folder)
+        if not pool:
+            raise RunFolderError(
+                f"{flag} {LEAGUE}: {folder.root} has no snapshots; training keeps some where "
+                "`self` is among its opponents"
+            )
+        met = snapshots.evenly(pool, most)
+        policies = tuple(snapshots.policy(folder, one) for one in met)
+        together = Contestant(
+            LEAGUE,
+            PoolPlayer(policies, sampled=self._sampled),
+            None,
+            "league",
+            f"{len(met)} of {len(pool)}",
+            tuple(one.name for one in met),
+        )
+        ends = {met[0].name: (policies[0], "first"), met[-1].name: (policies[-1], "last")}
+        return [
+            together,
+            *(
+                Contestant(name, self._player(policy), None, "snapshot", note)
+                for name, (policy, note) in ends.items()
+            ),
+        ]
+
+    def _player(self, policy: Policy) -> Player:
+        return PolicyPlayer(policy, sampled=self._sampled)
+
+    def _compare(self, name: str, folder: RunFolder) -> None:
+        """Note other rules, or other options, than those that a run learned under."""
         rules = f"{self.game.name} {self.game.version}"
         if folder.identity.game != rules:
             self.notes.append(f"{name} learned under {folder.identity.game}; this is {rules}")
@@ -87,37 +177,31 @@ class Cast:
         if learned != here:
             under, now = _odds(learned, here), _odds(here, learned)
             self.notes.append(f"{name} learned under {under}; this is {now}")
-        return Contestant(name, PolicyPlayer(policy, sampled=self._sampled), version)
 
-    def contestants(self, flag: str, names: str) -> list[Contestant]:
-        """A comma list, or `all`: every scripted bot."""
-        listed = split(names)
-        if listed == [ALL]:
-            listed = list(self._bots)
-        if not listed:
-            raise ConfigError(f"{flag}: expected `{ALL}`, or names of bots and runs with commas")
-        double = next((name for name in listed if listed.count(name) > 1), None)
-        if double is not None:
-            raise ConfigError(f"{flag}: {double!r} is named twice")
-        return [self.contestant(flag, name) for name in listed]
-
-    def _folder(self, flag: str, name: str) -> tuple[RunFolder, int | None]:
-        """The run folder, and the version where one was named."""
-        path, version = Path(name), None
+    def _folder(self, flag: str, name: str) -> tuple[RunFolder, int | str | None]:
+        """The run folder, and the version or the snapshot where one was named."""
+        path = Path(name)
+        which: int | str | None = None
         stem, at, tail = name.rpartition("@")
         if at and not path.is_dir():
-            if not tail.isdecimal():
-                raise ConfigError(f"{flag} {name}: expected RUN@VERSION with a whole number")
-            path, version = Path(stem), int(tail)
+            if tail.isdecimal():
+                which = int(tail)
+            elif steps_of(tail) is not None:
+                which = tail
+            else:
+                raise ConfigError(
+                    f"{flag} {name}: expected RUN@VERSION with a whole number, or RUN@step-N"
+                )
+            path = Path(stem)
         if not path.is_dir():
             runs = [one.as_posix() for one in sorted(RUNS.iterdir())] if RUNS.is_dir() else []
             runs = [run for run in runs if Path(run, "run.json").exists()]
-            known = [*self._bots, *runs]
+            known = [*self._bots, *self._strangers, *runs]
             raise ConfigError(
                 f"{flag}: there is no bot or run folder {name!r}; {self._game} has the bots "
                 f"{', '.join(self._bots)}.{nearest(name, known)}"
             )
-        return RunFolder.load(path, SystemClock()), version
+        return RunFolder.load(path, SystemClock()), which
 
     def _check_game(self, flag: str, folder: RunFolder) -> None:
         made_for = folder.identity.game

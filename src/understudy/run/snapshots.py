@@ -1,0 +1,57 @@
+"""The snapshots of a run by name: those that its newest version lists, and no others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+from understudy.core.errors import RunFolderError, nearest
+from understudy.league import state as league_files
+from understudy.league.pool import Pool, Snapshot
+from understudy.policy.policy import Policy
+from understudy.registry.run_folder import RunFolder
+
+T = TypeVar("T")
+
+
+def pool_of(folder: RunFolder) -> list[Snapshot]:
+    """The pool of a run, oldest to newest; empty where there is none."""
+    number = folder.versions.head()
+    if number is None:
+        return []
+    manifest = folder.versions.manifest(number)
+    if league_files.FILE not in manifest.files:
+        return []
+    what = f"{folder.root}: version {number}: {league_files.FILE}"
+    data = folder.versions.read(manifest, league_files.FILE)
+    return league_files.decode(data, what=what).pool
+
+
+def named(folder: RunFolder, name: str, *, flag: str) -> Snapshot:
+    """The snapshot of that name; where there is none, an error that says what there is."""
+    pool = pool_of(folder)
+    found = next((one for one in pool if one.name == name), None)
+    if found is None:
+        names = [one.name for one in pool]
+        there = f"{names[0]} to {names[-1]}, {len(names)} in all" if names else "none"
+        raise RunFolderError(
+            f"{flag}: {folder.root} has no snapshot {name!r} (there: {there})."
+            + nearest(name, names)
+        )
+    return found
+
+
+def policy(folder: RunFolder, snapshot: Snapshot) -> Policy:
+    """A snapshot, checked and ready to act."""
+    pool = Pool(folder.root / league_files.FOLDER, folder.spec)
+    return Policy(folder.spec, pool.load(snapshot), version=0)
+
+
+def evenly(items: Sequence[T], most: int) -> list[T]:
+    """At most so many, evenly spread, the first and the last among them (of one: the last)."""
+    if len(items) <= most:
+        return list(items)
+    if most <= 1:
+        return list(items[len(items) - most :])
+    step = (len(items) - 1) / (most - 1)
+    return [items[round(index * step)] for index in range(most)]
