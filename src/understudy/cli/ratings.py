@@ -1,0 +1,153 @@
+"""`understudy ratings`: the league of a run: ratings, results, payoffs and cycles."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from understudy.cli.play import INTERRUPTED
+from understudy.core.errors import ConfigError
+from understudy.telemetry.text import complain, plain, say, say_json
+
+if TYPE_CHECKING:
+    from understudy.run.ratings import Frozen, Ledger
+
+
+def ratings(
+    run: Annotated[Path | None, typer.Option(help="The run folder (default: the latest).")] = None,
+    players: Annotated[int, typer.Option(help="At most so many snapshots, evenly spread.")] = 4,
+    matches: Annotated[int, typer.Option(help="Frozen matches of each pair.")] = 20,
+    no_play: Annotated[
+        bool, typer.Option("--no-play", help="Only what training recorded; no matches.")
+    ] = False,
+    seed: Annotated[int, typer.Option(help="Seeds the matches; none was ever trained on.")] = 0,
+    sample: Annotated[
+        bool, typer.Option("--sample", help="Draw actions instead of the likeliest ones.")
+    ] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Also write ratings.json, payoffs.csv, standings.csv, payoffs.png."),
+    ] = None,
+    engine: Annotated[str, typer.Option(help="auto, numpy or jax.")] = "auto",
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Show the league of a run: ratings with uncertainty, payoff matrix, cycles.
+
+    First what training recorded; then frozen matches of scripted bots, champion and snapshots,
+    everyone against everyone. Scripted bots hold the scale: their ratings never move.
+
+    Example: understudy ratings --run runs/brawl-1 --players 4 --matches 40
+    """
+    from understudy.run.folders import latest
+    from understudy.run.payoff_files import check_installed
+    from understudy.run.ratings import read_ledger
+
+    for flag, value, least in (("--players", players, 0), ("--matches", matches, 1)):
+        if value < least:
+            raise ConfigError(f"{flag}: expected {least} or more, got {value}")
+    ledger = read_ledger(run or latest())
+    frozen = None
+    if not no_play:
+        if out is not None:
+            check_installed()
+        frozen = _played(ledger, players, matches, seed, sample, engine, quiet=json)
+    found = {**ledger.as_dict(), "frozen": None}
+    if frozen is not None:
+        found["frozen"] = {"matches": matches, "seed": seed, **frozen.as_dict()}
+    if out is not None:
+        _write(out, found, frozen, f"{ledger.game}: win rates, {matches} matches a pair")
+    if json:
+        say_json(found)
+        return
+    say("\n".join(_recorded(ledger, shown=max(players, 2))))
+    if frozen is not None:
+        from understudy.cli.payoff_table import found_page
+
+        say(f"\nFrozen matches, {matches} of each pair\n")
+        say("\n".join(found_page(frozen.payoffs, frozen.places, frozen.cycles)))
+    if out is not None:
+        more = "" if frozen is None else ", payoffs.csv, standings.csv, payoffs.png"
+        say(f"\nWritten to {out}: ratings.json{more}")
+
+
+def _played(
+    ledger: Ledger, players: int, matches: int, seed: int, sample: bool, engine: str, *, quiet: bool
+) -> Frozen:
+    from understudy.cli.meter import Meter
+    from understudy.run.judging import engine_named
+    from understudy.run.ratings import play_league
+
+    carry_on = engine_named(engine)
+    meter = Meter(f"{matches} matches of each pair", quiet=quiet)
+    try:
+        return play_league(
+            ledger,
+            snapshots=players,
+            matches=matches,
+            seed=seed,
+            sampled=sample,
+            engine=carry_on,
+            note=complain,
+            show=meter.show,
+        )
+    except KeyboardInterrupt:
+        raise typer.Exit(INTERRUPTED) from None
+    finally:
+        meter.close()
+
+
+def _write(out: Path, found: object, frozen: Frozen | None, title: str) -> None:
+    import msgspec
+
+    from understudy.core import files
+
+    files.make_folders(out)
+    if frozen is not None:
+        from understudy.run.payoff_files import write_payoffs
+
+        write_payoffs(out, frozen.payoffs, frozen.places, title)
+    pretty = msgspec.json.format(msgspec.json.encode(found), indent=2)
+    files.write_atomic(out / "ratings.json", pretty + b"\n")
+
+
+def _recorded(ledger: Ledger, *, shown: int) -> list[str]:
+    """What training recorded: the learner among everyone it met, the strongest first."""
+    from understudy.league.sampling import expected_win_rate
+    from understudy.league.state import LEARNER, Record
+    from understudy.match.tally import Tally
+    from understudy.run.snapshots import evenly
+
+    state = ledger.state
+    pool = [snapshot.name for snapshot in state.pool]
+    some = set(evenly(pool, shown))
+    names = [name for name in ledger.names() if name in some or name not in pool]
+    rated = {**state.ratings, **state.anchors, LEARNER: state.learner}
+    names = sorted([LEARNER, *names], key=lambda name: -rated[name].mu)
+    width = max(len(plain(name)) for name in [*names, "opponent"])
+    lines = [
+        f"{ledger.game}: {plain(str(ledger.folder.root))}, version {ledger.version} after"
+        f" {ledger.steps:,} steps, {len(pool)} snapshots kept",
+        "",
+        "What training recorded (the learner against each; it drew its actions)",
+        f"{'':<{width}}  {'rating':>6} {'':<12}  {'wins':>6} {'draws':>5} {'losses':>6}"
+        f"  {'win rate':>8}  {'lately':>6}",
+    ]
+    for name in names:
+        rating = rated[name]
+        spread = f"± {rating.margin:.0f}{' fixed' if name in state.anchors else ''}"
+        line = f"{plain(name):<{width}}  {rating.points:>6.0f} {spread:<12}"
+        record = state.records.get(name, Record())
+        tally = Tally(*record.counts)
+        if tally.matches:
+            lately = expected_win_rate(record.recent_wins, record.recent_matches)
+            line += (
+                f"  {tally.wins:>6} {tally.draws:>5} {tally.losses:>6}  {tally.win_rate:>8.1%}"
+                f"  {lately:>6.1%}"
+            )
+        lines.append(line.rstrip())
+    hidden = len(pool) - len(some)
+    if hidden > 0:
+        lines.append(f"... and {hidden} more snapshots (--json has all)")
+    return lines

@@ -1,0 +1,82 @@
+"""`understudy tournament`: everyone against everyone, standings, payoffs and cycles."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from understudy.cli.play import INTERRUPTED
+from understudy.core.errors import ConfigError
+from understudy.telemetry.text import complain, plain, say, say_json
+
+
+def tournament(
+    game: Annotated[str, typer.Argument(help="Which game of two; see `understudy games`.")],
+    players: Annotated[
+        list[str], typer.Argument(help="RUN, RUN@VERSION, RUN@step-N or bots, two or more.")
+    ],
+    matches: Annotated[int, typer.Option(help="Matches of each pair, half from each slot.")] = 200,
+    seed: Annotated[int, typer.Option(help="Seeds the matches; none was ever trained on.")] = 0,
+    sample: Annotated[
+        bool, typer.Option("--sample", help="Draw actions instead of the likeliest ones.")
+    ] = False,
+    delay: Annotated[
+        int | None, typer.Option(help="Frames that both see late (default: the first run's).")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Also write payoffs.csv, standings.csv and payoffs.png.")
+    ] = None,
+    engine: Annotated[str, typer.Option(help="auto, numpy or jax.")] = "auto",
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Let runs and bots play a round robin: standings, payoff matrix, cycles.
+
+    Every pair plays the same frozen matches, each from both slots. A win is one point, a draw half.
+
+    Example: understudy tournament brawl runs/a runs/b based kiting --matches 200
+    """
+    from understudy.cli.meter import Meter
+    from understudy.cli.payoff_table import found_page
+    from understudy.run import payoff_files
+    from understudy.run.judging import engine_named
+    from understudy.run.tournament import tournament as play_tournament
+
+    if matches < 1:
+        raise ConfigError(f"--matches: expected 1 or more, got {matches}")
+    if out is not None:
+        payoff_files.check_installed()
+    carry_on = engine_named(engine)
+    pairs = len(players) * (len(players) - 1) // 2
+    meter = Meter(f"{pairs} pairs x {matches} matches", quiet=json)
+    try:
+        outcome = play_tournament(
+            game,
+            players,
+            matches=matches,
+            seed=seed,
+            sampled=sample,
+            delay=delay,
+            engine=carry_on,
+            note=complain,
+            show=meter.show,
+        )
+    except KeyboardInterrupt:
+        raise typer.Exit(INTERRUPTED) from None
+    finally:
+        meter.close()
+    if out is not None:
+        title = f"{game}: win rates, {matches} matches a pair"
+        payoff_files.write_payoffs(out, outcome.payoffs, outcome.places, title)
+    if json:
+        say_json({"game": game, "matches": matches, "seed": seed, **outcome.as_dict()})
+        return
+    say(f"{game}: {len(players)} players, {matches} frozen matches of each pair")
+    for name, version in outcome.versions.items():
+        if version is not None:
+            say(f"  {plain(name)} is version {version}")
+    say("")
+    say("\n".join(found_page(outcome.payoffs, outcome.places, outcome.cycles)))
+    if out is not None:
+        say(f"\nWritten to {out}: payoffs.csv, standings.csv, payoffs.png")

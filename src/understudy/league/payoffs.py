@@ -1,0 +1,117 @@
+"""The payoff matrix: how everyone did against everyone, how sure that is, and the cycles in it.
+
+Seen from both sides it is the same: what one won the other lost. A draw is nobody's win.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from understudy.core.arrays import NDArray
+from understudy.league.ratings import Counts
+from understudy.match.tally import Tally
+
+LONGEST = 4
+"""Cycles longer than this are not looked for: nearly all of them contain a shorter one."""
+
+
+@dataclass(frozen=True)
+class Cycle:
+    """Each beats the next, and the last one the first: no order of strength fits them all."""
+
+    names: tuple[str, ...]
+    """Whoever comes first in the matrix comes first."""
+    surety: float
+    """The smallest of the lower bounds of their win rates: above 0.5, or it would be no cycle."""
+
+    def __str__(self) -> str:
+        return " > ".join((*self.names, self.names[0]))
+
+
+@dataclass(frozen=True)
+class Payoffs:
+    """Results of pairs of players."""
+
+    names: tuple[str, ...]
+    wins: NDArray
+    """int64 [N, N]: how often the row's player beat the column's."""
+    draws: NDArray
+    """int64 [N, N], symmetric."""
+
+    @classmethod
+    def of(cls, names: tuple[str, ...], results: Mapping[tuple[str, str], Counts]) -> Payoffs:
+        """From counts by pair, each pair once, from the first one's side."""
+        place = {name: index for index, name in enumerate(names)}
+        wins = np.zeros((len(names), len(names)), np.int64)
+        draws = np.zeros_like(wins)
+        for (one, other), (won, drawn, lost) in results.items():
+            i, j = place[one], place[other]
+            wins[i, j] += won
+            wins[j, i] += lost
+            draws[i, j] += drawn
+            draws[j, i] += drawn
+        return cls(names, wins, draws)
+
+    def tally(self, row: int, column: int) -> Tally:
+        """How the row's player did against the column's."""
+        return Tally(
+            wins=int(self.wins[row, column]),
+            draws=int(self.draws[row, column]),
+            losses=int(self.wins[column, row]),
+        )
+
+    def total(self, row: int) -> Tally:
+        """How the row's player did against all others together."""
+        return Tally(
+            wins=int(self.wins[row].sum()),
+            draws=int(self.draws[row].sum()),
+            losses=int(self.wins[:, row].sum()),
+        )
+
+    def pairs(self) -> dict[tuple[str, str], Counts]:
+        """What `of` was given: every pair that met."""
+        found = {}
+        for i, one in enumerate(self.names):
+            for j, other in enumerate(self.names[i + 1 :], i + 1):
+                tally = self.tally(i, j)
+                if tally.matches:
+                    found[one, other] = (tally.wins, tally.draws, tally.losses)
+        return found
+
+    def lower_bounds(self) -> NDArray:
+        """float64 [N, N]: the row's win rate against the column's is higher (Wilson, 95%)."""
+        count = len(self.names)
+        bounds = [[self.tally(i, j).interval[0] for j in range(count)] for i in range(count)]
+        return np.array(bounds, np.float64).reshape(count, count)
+
+    def cycles(self, *, longest: int = LONGEST) -> list[Cycle]:
+        """All cycles of sure wins, the shortest first, of those the surest."""
+        bounds = self.lower_bounds()
+        found = [
+            Cycle(
+                names=tuple(self.names[index] for index in path),
+                surety=min(
+                    float(bounds[i, j]) for i, j in zip(path, (*path[1:], path[0]), strict=True)
+                ),
+            )
+            for path in simple_cycles(bounds > 0.5, longest=longest)
+        ]
+        return sorted(found, key=lambda cycle: (len(cycle.names), -cycle.surety, cycle.names))
+
+
+def simple_cycles(beats: NDArray, *, longest: int) -> Iterator[tuple[int, ...]]:
+    """Every cycle through at most `longest` of a graph bool [N, N], once: from its lowest index."""
+    onward = [np.flatnonzero(row).tolist() for row in beats]
+
+    def extended(path: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+        for index in onward[path[-1]]:
+            if index == path[0]:
+                yield path
+            elif index > path[0] and index not in path and len(path) < longest:
+                yield from extended((*path, index))
+
+    for start in range(len(beats)):
+        yield from extended((start,))

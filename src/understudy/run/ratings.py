@@ -1,0 +1,142 @@
+"""The league of a run, read back: what training recorded, and frozen matches within the league.
+
+Reads the newest version; trains nothing and changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from understudy.core.clock import SystemClock
+from understudy.core.errors import RunFolderError
+from understudy.games import catalog
+from understudy.league import state as league_files
+from understudy.league.league import listed
+from understudy.league.payoffs import Cycle, Payoffs
+from understudy.league.pool import Pool
+from understudy.league.ratings import check_installed
+from understudy.league.round_robin import round_robin
+from understudy.league.sampling import expected_win_rate
+from understudy.league.standings import Standing, standings
+from understudy.league.state import LEARNER, LeagueState, Record
+from understudy.match.players import BotPlayer, Player, PolicyPlayer
+from understudy.match.series import Engine
+from understudy.match.tally import Tally
+from understudy.policy.policy import Policy
+from understudy.registry.run_folder import RunFolder
+from understudy.run.judging import Cast
+from understudy.run.snapshots import evenly
+from understudy.run.tournament import found_as_dict
+
+CHAMPION = "champion"
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """What the newest version of a run knows of its league."""
+
+    folder: RunFolder
+    version: int
+    steps: int
+    state: LeagueState
+
+    @property
+    def game(self) -> str:
+        """The name of the game."""
+        return self.folder.identity.game.partition(" ")[0]
+
+    def names(self) -> list[str]:
+        """Everyone who is rated beside the learner: bots, then others, snapshots by age."""
+        pool = [snapshot.name for snapshot in self.state.pool]
+        left = set(self.state.left) | set(pool)
+        others = [name for name in self.state.ratings if name not in left]
+        return [*self.state.anchors, *others, *pool]
+
+    def as_dict(self) -> dict[str, object]:
+        """For JSON."""
+        state = self.state
+        return {
+            "run": self.folder.root.as_posix(),
+            "version": self.version,
+            "steps": self.steps,
+            LEARNER: state.learner.as_dict(),
+            "opponents": {name: self._opponent(name) for name in self.names()},
+            "gone": Tally(*state.gone.counts).as_dict(),
+        }
+
+    def _opponent(self, name: str) -> dict[str, object]:
+        state, record = self.state, self.state.records.get(name, Record())
+        fixed = name in state.anchors
+        return {
+            "rating": (state.anchors if fixed else state.ratings)[name].as_dict(),
+            "fixed": fixed,
+            **Tally(*record.counts).as_dict(),
+            "recent_win_rate": round(
+                expected_win_rate(record.recent_wins, record.recent_matches), 4
+            ),
+        }
+
+
+def read_ledger(run: Path) -> Ledger:
+    """The league of the newest version of a run."""
+    folder = RunFolder.load(run, SystemClock())
+    number = folder.versions.head()
+    if number is None:
+        raise RunFolderError(f"--run {run}: this run has no version yet")
+    manifest = folder.versions.manifest(number)
+    if league_files.FILE not in manifest.files:
+        raise RunFolderError(
+            f"--run {run}: version {number} has no {league_files.FILE}; a league comes of "
+            "training a game of two, such as `understudy train brawl`"
+        )
+    what = f"{run}: version {number}: {league_files.FILE}"
+    state = league_files.decode(folder.versions.read(manifest, league_files.FILE), what=what)
+    return Ledger(folder, number, manifest.counters.get("steps", 0), state)
+
+
+def snapshot_policy(folder: RunFolder, state: LeagueState, name: str) -> Policy:
+    """A snapshot of a run, checked and ready to act."""
+    pool = Pool(folder.root / league_files.FOLDER, folder.spec)
+    return Policy(folder.spec, pool.load(listed(state, name)), version=0)
+
+
+@dataclass(frozen=True)
+class Frozen:
+    """What frozen matches within a league found."""
+
+    payoffs: Payoffs
+    places: list[Standing]
+    cycles: list[Cycle]
+
+    def as_dict(self) -> dict[str, object]:
+        """For JSON."""
+        return found_as_dict(self.payoffs, self.places, self.cycles)
+
+
+def play_league(
+    ledger: Ledger,
+    *,
+    snapshots: int,
+    matches: int,
+    seed: int,
+    sampled: bool,
+    engine: Engine,
+    note: Callable[[str], None],
+    show: Callable[[float], None],
+) -> Frozen:
+    """Bots, the champion and some snapshots, everyone against everyone, nothing learned."""
+    check_installed()
+    run = str(ledger.folder.root)
+    cast = Cast(ledger.game, leads=[("--run", run)], delay=None, sampled=sampled)
+    bots = catalog.bots(ledger.game, **cast.options)
+    players: dict[str, Player] = {name: BotPlayer(bot) for name, bot in bots.items()}
+    for snapshot in evenly(ledger.state.pool, snapshots):
+        policy = snapshot_policy(ledger.folder, ledger.state, snapshot.name)
+        players[snapshot.name] = PolicyPlayer(policy, sampled=sampled)
+    players[CHAMPION] = cast.contestant("--run", run).player
+    for told in cast.notes:
+        note(told)
+    payoffs = round_robin(cast.game, players, matches=matches, seed=seed, engine=engine, show=show)
+    return Frozen(payoffs, standings(payoffs, ledger.state.anchors), payoffs.cycles())
