@@ -65,3 +65,31 @@ def published(version: int, matches: int, total: int = 0) -> ev.VersionPublished
 
 def started(version: int = 0, total: int = 0, pending: int = 0) -> ev.LearnerStarted:
     return ev.LearnerStarted(pid=7, version=version, pending=pending, total_matches=total)
+
+
+def unit(number: int) -> float:
+    """Rewards are multiples of 2**-16: sums of them are exact."""
+    return number / 65536
+
+
+def iteration(
+    steps: int, *matches: tuple[str, int, int, dict[str, int]], stage: str = ""
+) -> ev.MatchesTrained:
+    """An iteration of matches: opponent, score, frames and reward terms in units of 2**-16."""
+    results: dict[str, tuple[int, int, int, int]] = {}
+    terms: dict[str, dict[str, float]] = {}
+    measures: dict[str, dict[str, float]] = {}
+    ended = []
+    for name, score, frames, parts in matches:
+        s, w, d, l = results.get(name, (0, 0, 0, 0))  # noqa: E741
+        results[name] = (s + 1, w + (score > 0), d + (score == 0), l + (score < 0))
+        for term, value in parts.items():
+            own = terms.setdefault(name, {})
+            own[term] = own.get(term, 0.0) + unit(value)
+        own = measures.setdefault(name, {"damage_dealt": 0.0, "damage_taken": 0.0})
+        own["damage_dealt"] += 30.0
+        own["damage_taken"] += 20.0
+        ended.append((name, score, frames, unit(sum(parts.values()))))
+    return ev.MatchesTrained(
+        steps=steps, results=results, terms=terms, measures=measures, ended=ended, stage=stage
+    )

@@ -116,3 +116,38 @@ def test_describe_asks_after_a_silent_learner_and_says_how_to_start_one() -> Non
     text = describe(silent.status(waiting, NOON))
     assert "dead, died 1 time" in text and "understudy learner --run r" in text
     assert "died with exit code -9 and is not started again" in text
+
+
+def test_describe_tells_how_the_league_stands() -> None:
+    fold = StatusFold("runs/brawl-1")
+    results = {"based": (9, 6, 1, 1), "step-64": (5, 1, 0, 3), "step-128": (5, 2, 0, 2)}
+    for event in (
+        ev.MatchesTrained(steps=192, results=results),
+        ev.StageChanged(steps=128, before="1 constant", after="2 based", reason="92%"),
+        ev.LearnerRated(steps=192, mu=27.25, sigma=1.5),
+        ev.SnapshotTaken(steps=128, name="step-128", kept=True, reason="due", pool=2),
+        ev.SnapshotTaken(steps=192, name="step-192", kept=False, reason="no better", pool=2),
+        ev.CheckpointJudged(
+            steps=128, version=3, seconds=1.0, opponents={"based": ev.Tally(15, 1, 4)}
+        ),
+        ev.Note(where="league", message="no snapshot yet"),
+    ):
+        fold.add(at(NOON, event))
+    lines = describe(fold.status(Folders(), NOON)).splitlines()
+    for line in (
+        "Opponents   based 75% of 8",
+        "            snapshots 38% of 8",
+        "Stage       2 based, since step 128",
+        "Rating      1066 +- 88 (95% of the belief)",
+        "Snapshots   2 in the league, the newest is step-128",
+        "Benchmark   version 3 at step 128, in frozen matches:",
+        "            based 75% of 20 (53% to 89%)",
+        "Note        league: no snapshot yet",
+    ):
+        assert line in lines
+
+
+def test_a_run_without_a_league_says_nothing_of_one() -> None:
+    text = describe(example())
+    for label in ("Stage", "Rating", "Snapshots", "Benchmark", "Note"):
+        assert not re.search(rf"^{label}", text, re.MULTILINE)

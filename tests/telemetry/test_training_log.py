@@ -70,3 +70,23 @@ def test_a_log_that_cannot_be_written_is_said_once(
     for _ in range(3):
         log.add(at(FIRST, batch()))
     assert capsys.readouterr().err.count("cannot write the training log") == 1
+
+
+def test_what_is_rare_has_a_line_of_its_own(tmp_path: Path) -> None:
+    log = TrainingLog(tmp_path / "log")
+    for event in (
+        ev.StageChanged(steps=64, before="", after="one", reason="the first"),
+        ev.StageChanged(steps=64, before="one", after="two", reason="92% of 300"),
+        ev.SnapshotTaken(steps=64, name="step-64", kept=False, reason="no better", pool=3),
+        ev.AgentReplaced(steps=64, agent=2, parent=5, fitness=0.1, parent_fitness=0.9),
+        ev.Note(where="league", message="no snapshot yet:\x1b[2J bots are met instead"),
+    ):
+        log.add(at(FIRST, event))
+    assert (tmp_path / "log").read_text(encoding="utf-8").split("\n\n") == [
+        "[2026-01-25 14:30:15] Stage one: the first",
+        "[2026-01-25 14:30:15] Stage two after one: 92% of 300",
+        "[2026-01-25 14:30:15] Snapshot step-64 not kept (3 in all): no better",
+        "[2026-01-25 14:30:15] Agent 2 gave way to a changed copy of agent 5",
+        "[2026-01-25 14:30:15] league: no snapshot yet:\\x1b[2J bots are met instead",
+        "",
+    ]

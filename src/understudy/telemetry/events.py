@@ -3,11 +3,22 @@
 An event is a fact in the past tense. Fields may be added with a default; none is ever renamed.
 """
 
+# ruff: noqa: PLC0414  an alias to the same name is how a type checker learns of a re-export
+
 from __future__ import annotations
 
 from typing import TypeAlias
 
 import msgspec
+
+from understudy.telemetry.arena_events import AgentReplaced as AgentReplaced
+from understudy.telemetry.arena_events import CheckpointJudged as CheckpointJudged
+from understudy.telemetry.arena_events import LearnerRated as LearnerRated
+from understudy.telemetry.arena_events import MatchesTrained as MatchesTrained
+from understudy.telemetry.arena_events import SnapshotTaken as SnapshotTaken
+from understudy.telemetry.arena_events import StageChanged as StageChanged
+from understudy.telemetry.arena_events import StrategyMeasured as StrategyMeasured
+from understudy.telemetry.arena_events import Tally as Tally
 
 
 class _Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag=True):
@@ -122,19 +133,8 @@ class BatchTrained(_Event, frozen=True, kw_only=True):
     gradient_steps: float = 0.0
     opponent_loss: float = 0.0
     """Cross-entropy of the opponent's next action; 0 where nothing is foretold."""
-
-
-class MatchesTrained(_Event, frozen=True, kw_only=True):
-    """An iteration of the arena: what its matches came to, by opponent."""
-
-    steps: int
-    """Decisions trained on in this run so far."""
-    results: dict[str, tuple[int, int, int, int]]
-    """started, wins, draws and losses of the iteration"""
-    returns: dict[str, float] = {}
-    """mean return of the matches that ended"""
-    matches: int = 0
-    """How many ended without a winner or loser, as environments of others have them."""
+    recognition_loss: float = 0.0
+    """Cross-entropy of who the opponent is; 0 where nobody is named."""
 
 
 class VersionPublished(_Event, frozen=True, kw_only=True):
@@ -186,6 +186,13 @@ class Evaluated(_Event, frozen=True, kw_only=True):
     opponent: str
 
 
+class Note(_Event, frozen=True, kw_only=True):
+    """Nothing wrong, and yet worth a line in the log."""
+
+    where: str
+    message: str
+
+
 Event: TypeAlias = (
     BotStarted
     | BotStopped
@@ -204,4 +211,11 @@ Event: TypeAlias = (
     | WaitingForExperience
     | Problem
     | Evaluated
+    | StrategyMeasured
+    | StageChanged
+    | SnapshotTaken
+    | CheckpointJudged
+    | LearnerRated
+    | AgentReplaced
+    | Note
 )

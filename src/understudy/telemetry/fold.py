@@ -105,8 +105,24 @@ class StatusFold:
                 self._set(last_evaluation=e)
             case ev.Problem() as e:
                 self._trouble(entry.t, e.where, e.message)
+            case _:
+                self._league(entry.e)
         if isinstance(entry.e, _FROM_LEARNER):
             self._set(learner_heard=entry.t)
+
+    def _league(self, event: ev.Event) -> None:
+        match event:
+            case ev.StageChanged() as e:
+                self._set(stage=e.after, stage_since=e.steps)
+            case ev.LearnerRated() as e:
+                self._set(rating=e)
+            case ev.SnapshotTaken() as e:
+                newest = e.name if e.kept else self._now.last_snapshot
+                self._set(snapshots=e.pool, last_snapshot=newest)
+            case ev.CheckpointJudged() as e:
+                self._set(last_benchmark=e)
+            case ev.Note() as e:
+                self._set(last_note=f"{e.where}: {e.message}"[:_MAX_MESSAGE])
 
     def status(self, folders: Folders, now: float = 0.0) -> Status:
         """All that was added, beside what lies in the folders at this moment."""

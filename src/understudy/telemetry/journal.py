@@ -41,9 +41,13 @@ class Journal:
         self._path = folder / f"{by}-{stamp:013d}-{os.getpid()}.jsonl"
         self._by = by
         self._clock = clock
-        self._also = also
+        self._readers = [] if also is None else [also]
         self._complained = False
         self._lock = threading.Lock()
+
+    def follow(self, reader: Callable[[Entry], None]) -> None:
+        """From now on this reader is given every entry, too."""
+        self._readers.append(reader)
 
     def write(self, event: Event) -> None:
         """Append one event."""
@@ -51,8 +55,8 @@ class Journal:
         with self._lock:
             try:
                 files.append(self._path, _encoded(entry))
-                if self._also is not None:
-                    self._also(entry)
+                for reader in self._readers:
+                    reader(entry)
             except OSError as error:
                 if not self._complained:
                     self._complained = True

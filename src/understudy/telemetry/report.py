@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from understudy.telemetry.status import Status
 from understudy.telemetry.text import duration, plain, size, stamp
+from understudy.telemetry.training_report import league, opponents
 
 _WIDE = "=" * 70
 _LABEL = 12
@@ -77,7 +78,7 @@ def describe(status: Status) -> str:
         "",
         _line("Matches", _results(status)),
         _line("Win rate", _win_rate(status)),
-        *_opponents(status),
+        *(_line(label, row) for label, row in [*opponents(status), *league(status)]),
         _line("Versions", _versions(status)),
         _line("Learner", _learner(status)),
         _line("Training", _training(status)),
@@ -136,16 +137,6 @@ def _win_rate(status: Status) -> str:
     gained = 100 * (status.win_rate_last - status.win_rate_first)
     ends = f"{_percent(status.win_rate_first)} -> {_percent(status.win_rate_last)}"
     return f"{_percent(status.win_rate)} (first fifth -> last fifth: {ends}, {gained:+.0f} points)"
-
-
-def _opponents(status: Status) -> list[str]:
-    """Whom `train` met, over the whole run."""
-    rows = [
-        f"{plain(name)} {_percent(one.wins / one.matches)} of {one.matches:,}"
-        for name, one in status.opponents.items()
-        if one.matches
-    ]
-    return [_line("" if index else "Opponents", row) for index, row in enumerate(rows)]
 
 
 def _versions(status: Status) -> str:

@@ -132,6 +132,18 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     """Decisions that `train` has trained on."""
     opponents: dict[str, Record] = {}
     """Whom `train` met, and how that went, over the whole run."""
+    stage: str = ""
+    """Of the curriculum that `train` is in."""
+    stage_since: int = 0
+    """The steps at which it came there."""
+    rating: ev.LearnerRated | None = None
+    snapshots: int = 0
+    """In the pool of the league."""
+    last_snapshot: str = ""
+    """The newest one that was kept."""
+    last_benchmark: ev.CheckpointJudged | None = None
+    last_note: str = ""
+    """What `train` thought worth a line in the log."""
 
     versions: int = 0
     """How many were published."""

@@ -1,4 +1,7 @@
-"""The training log: a block a batch in `logs/background_training.log`, for people and `tail`."""
+"""The training log: a block a batch in `logs/background_training.log`, for people and `tail`.
+
+Between the blocks stands a line for everything rare: stages, snapshots, replaced agents, notes.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,20 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from understudy.core import files
-from understudy.telemetry.events import BatchTrained
+from understudy.telemetry.events import (
+    AgentReplaced,
+    BatchTrained,
+    Event,
+    Note,
+    SnapshotTaken,
+    StageChanged,
+)
 from understudy.telemetry.fold import StatusFold
 from understudy.telemetry.journal import Entry
 from understudy.telemetry.status import Folders
-from understudy.telemetry.text import complain, stamp
+from understudy.telemetry.text import complain, plain, stamp
+
+_WIDE = 500
 
 
 class TrainingLog:
@@ -29,8 +41,11 @@ class TrainingLog:
             self._fold.add(entry)
 
     def add(self, entry: Entry) -> None:
-        """Count an entry, and write its block if it is a batch."""
+        """Count an entry, and write its block if it is a batch, or its line if it is rare."""
         self._fold.add(entry)
+        rare = line(entry.e)
+        if rare:
+            self._append(f"[{stamp(entry.t)}] {plain(rare, limit=_WIDE)}\n\n")
         if isinstance(entry.e, BatchTrained):
             totals = self._fold.status(Folders())
             self._append(
@@ -64,3 +79,17 @@ def block(t: float, batch: BatchTrained, *, total_files: int, total_batches: int
         f"  Total Batches:   {total_batches}\n"
         f"{'-' * 60}\n\n"
     )
+
+
+def line(event: Event) -> str:
+    """What the log says of something rare; nothing of all else."""
+    match event:
+        case StageChanged(before=before, after=after, reason=reason):
+            return f"Stage {after}{f' after {before}' if before else ''}: {reason}"
+        case SnapshotTaken(name=name, kept=kept, reason=reason, pool=pool):
+            return f"Snapshot {name} {'kept' if kept else 'not kept'} ({pool} in all): {reason}"
+        case AgentReplaced(agent=agent, parent=parent):
+            return f"Agent {agent} gave way to a changed copy of agent {parent}"
+        case Note(where=where, message=message):
+            return f"{where}: {message}"
+    return ""

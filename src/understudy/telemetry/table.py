@@ -1,0 +1,135 @@
+"""A CSV file that grows while training runs: buffered, appended in one write, never synced.
+
+Every table has a column `steps` that never falls from row to row, so a session that goes on from a
+version can cut off what is not part of it. Writing never raises: a full disk is said once, and
+training goes on.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+from understudy.core import files
+from understudy.telemetry.text import complain, plain
+
+Value: TypeAlias = float | int | str | None
+Row: TypeAlias = Mapping[str, Value]
+
+STEPS = "steps"
+
+
+class Table:
+    """One file; `preamble` is a line before the header, which begins with `#`."""
+
+    def __init__(self, path: Path, columns: Sequence[str], *, preamble: str = "") -> None:
+        self._path = path
+        self._columns = list(columns)
+        self._preamble = preamble
+        self._buffer: list[Row] = []
+        self._torn = False
+        self._complained = False
+
+    def begin(self, at_steps: int) -> None:
+        """Make the file, or cut an earlier one off after the last row of these steps."""
+        try:
+            before = self._path.read_bytes() if self._path.exists() else b""
+            preamble, header, rows = _parsed(before)
+            if before and STEPS not in header:  # lost in a power cut, or not ours
+                files.move(self._path, self._path.with_name(f"{self._path.name}.damaged"))
+            self._preamble = preamble or self._preamble
+            self._columns = list(dict.fromkeys([*header, *self._columns]))
+            kept = [row for row in rows if _steps(row) <= at_steps]
+            after = self._whole(kept)
+            if after != before:
+                files.write_atomic(self._path, after)
+        except OSError as error:
+            self._complain(error)
+
+    def add(self, row: Row) -> None:
+        """One more row; columns that it leaves out stay empty."""
+        self._buffer.append(row)
+
+    def flush(self) -> None:
+        """Everything added so far is in the file."""
+        if not self._buffer:
+            return
+        rows, self._buffer = self._buffer, []
+        try:
+            self._widen(rows)
+            end_of_torn = b"\n" if self._torn else b""
+            self._torn = True  # until the write is known to be whole
+            files.append(self._path, end_of_torn + _written(rows, self._columns))
+            self._torn = False
+        except OSError as error:
+            self._complain(error)
+
+    def rows(self) -> Iterator[dict[str, str]]:
+        """What is in the file, as text by column."""
+        try:
+            yield from _parsed(self._path.read_bytes())[2]
+        except OSError as error:
+            self._complain(error)
+
+    def _widen(self, rows: Sequence[Row]) -> None:
+        """A column that nobody knew of (a new reward term) is added to the file, once."""
+        new = {name: None for row in rows for name in row if name not in self._columns}
+        if new:
+            self._columns += new
+            files.write_atomic(self._path, self._whole(list(self.rows())))
+
+    def _whole(self, rows: Sequence[Row]) -> bytes:
+        preamble = f"{self._preamble}\n" if self._preamble else ""
+        header = _written([dict(zip(self._columns, self._columns, strict=True))], self._columns)
+        return preamble.encode() + header + _written(rows, self._columns)
+
+    def _complain(self, error: OSError) -> None:
+        if not self._complained:
+            self._complained = True
+            complain(f"cannot write {self._path}: {error}")
+
+
+def number(value: object) -> float:
+    """A cell as a number; NaN where it is empty or none."""
+    try:
+        return float(value)  # type: ignore[arg-type]  # what is no number is told by the error
+    except (TypeError, ValueError):
+        return math.nan
+
+
+def _written(rows: Sequence[Row], columns: Sequence[str]) -> bytes:
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")  # the same bytes on every system
+    writer.writerows([_cell(row.get(name)) for name in columns] for row in rows)
+    return text.getvalue().encode("utf-8", "backslashreplace")
+
+
+def _cell(value: Value) -> str:
+    if isinstance(value, float):
+        return f"{value:.7g}" if math.isfinite(value) else ""
+    return "" if value is None else plain(value) if isinstance(value, str) else str(int(value))
+
+
+def _parsed(data: bytes) -> tuple[str, list[str], list[dict[str, str]]]:
+    """Preamble, header and the whole rows of a file; nothing is raised for what is damaged."""
+    text = data[: data.rfind(b"\n") + 1].decode("utf-8", "replace")
+    preamble = ""
+    if text.startswith("#"):
+        preamble, _, text = text.partition("\n")
+    lines = csv.reader(io.StringIO(text, newline=""))
+    header: list[str] = []
+    rows: list[dict[str, str]] = []
+    try:
+        header = next(lines, [])
+        rows += [dict(zip(header, line, strict=True)) for line in lines if len(line) == len(header)]
+    except csv.Error:
+        pass  # a power cut left something else than text: what came before it is kept
+    return preamble, header, [row for row in rows if row.get(STEPS, "").isdecimal()]
+
+
+def _steps(row: Mapping[str, str]) -> int:
+    return int(row[STEPS])

@@ -1,0 +1,75 @@
+"""The rows of training as scalars for TensorBoard, through tensorboardX.
+
+Tags are `table/column` or `table/column/opponent`; the numbers are those of the CSV tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from understudy.core.errors import MissingDependency
+from understudy.telemetry.interval import ALL
+from understudy.telemetry.table import Value
+from understudy.telemetry.text import complain
+from understudy.telemetry.training_rows import (
+    BEHAVIOUR,
+    CHECKPOINTS,
+    LEAGUE,
+    REWARDS,
+    STRATEGY,
+    TRAINING,
+)
+
+_TABLES = {BEHAVIOUR, CHECKPOINTS, LEAGUE, REWARDS, STRATEGY, TRAINING}
+_NO_SCALAR = {"time_s", "steps", "version", "kept"}
+_FLUSH_S = 10
+
+
+def check_installed() -> None:
+    """Before anything is written: what to install, where it is missing."""
+    try:
+        import tensorboardX  # noqa: F401
+    except ImportError as error:
+        raise MissingDependency(
+            'monitor.tensorboard needs tensorboardX: pip install "understudy[tensorboard]"'
+        ) from error
+
+
+class TensorBoard:
+    """Writes to one folder; a session that goes on hides what it repeats."""
+
+    def __init__(self, folder: Path, *, at_steps: int, start: float) -> None:
+        check_installed()
+        from tensorboardX import SummaryWriter
+
+        self._start = start
+        self._complained = False
+        # TensorBoard drops everything from `purge_step` on; rows of `at_steps` itself stay.
+        self._writer = SummaryWriter(
+            str(folder), purge_step=at_steps + 1 if at_steps else None, flush_secs=_FLUSH_S
+        )
+
+    def add(self, table: str, row: Mapping[str, Value]) -> None:
+        """The numbers of one row."""
+        if table not in _TABLES or row.get("event") in {"snapshot", "stage", "replaced"}:
+            return
+        opponent = row.get("opponent", ALL)
+        end = "" if opponent == ALL else f"/{opponent}"
+        steps, time_s = row["steps"], row["time_s"]
+        when = self._start + (time_s if isinstance(time_s, float) else 0.0)
+        try:
+            for name, value in row.items():
+                if name not in _NO_SCALAR and isinstance(value, int | float):
+                    self._writer.add_scalar(f"{table}/{name}{end}", value, steps, walltime=when)
+        except OSError as error:
+            if not self._complained:
+                self._complained = True
+                complain(f"cannot write for TensorBoard: {error}")
+
+    def close(self) -> None:
+        """Everything is in the file."""
+        try:
+            self._writer.close()
+        except OSError as error:
+            complain(f"cannot write for TensorBoard: {error}")

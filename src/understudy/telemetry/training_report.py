@@ -1,0 +1,63 @@
+"""What a status says of `train`: whom it met and how its league stands, as labelled lines.
+
+A label is empty where a line goes on with what the one above it is about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from understudy.core.statistics import margin, points, wilson
+from understudy.telemetry.events import CheckpointJudged
+from understudy.telemetry.history import SNAPSHOTS
+from understudy.telemetry.status import Record, Status
+from understudy.telemetry.text import plain
+
+Lines: TypeAlias = list[tuple[str, str]]
+
+
+def opponents(status: Status) -> Lines:
+    """Whom it met, over the whole run; snapshots together, since there can be hundreds."""
+    groups: dict[str, list[Record]] = {}
+    for name, one in status.opponents.items():
+        if one.matches:
+            groups.setdefault(SNAPSHOTS if name.startswith("step-") else name, []).append(one)
+    rows = []
+    for name, records in groups.items():
+        wins, matches = sum(one.wins for one in records), sum(one.matches for one in records)
+        rows.append(f"{plain(name)} {wins / matches:.0%} of {matches:,}")
+    return _under("Opponents", rows)
+
+
+def league(status: Status) -> Lines:
+    """The stage, the rating, the snapshots and the last benchmark, as far as there are any."""
+    lines: Lines = []
+    if status.stage:
+        since = f"since step {status.stage_since:,}" if status.stage_since else "from the start"
+        lines.append(("Stage", f"{plain(status.stage)}, {since}"))
+    if status.rating is not None:
+        rated = f"{points(status.rating.mu):.0f} +- {margin(status.rating.sigma):.0f}"
+        lines.append(("Rating", f"{rated} (95% of the belief)"))
+    if status.snapshots:
+        newest = f", the newest is {plain(status.last_snapshot)}" if status.last_snapshot else ""
+        lines.append(("Snapshots", f"{status.snapshots:,} in the league{newest}"))
+    if status.last_benchmark is not None:
+        lines += _benchmark(status.last_benchmark)
+    if status.last_note:
+        lines.append(("Note", plain(status.last_note)))
+    return lines
+
+
+def _benchmark(judged: CheckpointJudged) -> Lines:
+    rows = [f"version {judged.version} at step {judged.steps:,}, in frozen matches:"]
+    for name, one in judged.opponents.items():
+        matches = one.wins + one.draws + one.losses
+        low, high = wilson(one.wins, matches)
+        share = one.wins / max(matches, 1)
+        rows.append(f"{plain(name)} {share:.0%} of {matches:,} ({low:.0%} to {high:.0%})")
+    return _under("Benchmark", rows)
+
+
+def _under(label: str, rows: Sequence[str]) -> Lines:
+    return [("" if index else label, row) for index, row in enumerate(rows)]

@@ -1,0 +1,182 @@
+"""The rows of the tables of training: a pure translation of entries, a few seconds at a time.
+
+A row belongs to one table and says at how many steps it was made. Rows come in the order of steps.
+What every match and every rare event is worth is told at once; what every iteration tells is added
+up until the interval is over, a version is made or the stage of the curriculum changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TypeAlias
+
+from understudy.core.statistics import wilson
+from understudy.telemetry import events as ev
+from understudy.telemetry.interval import ALL, Interval, behaviour_of
+from understudy.telemetry.journal import Entry
+from understudy.telemetry.table import Value
+
+MONITOR = "monitor"
+BEHAVIOUR = "behavior_metrics"
+REWARDS = "reward_breakdown"
+STRATEGY = "strategy_analysis"
+CHECKPOINTS = "checkpoint_benchmarks"
+TRAINING = "training_metrics"
+LEAGUE = "league"
+
+_RESULTS = ("matches", "wins", "draws", "losses", "win_rate")
+_BODY = ("damage_dealt", "damage_taken", "damage_ratio", "knockouts", "falls")
+COLUMNS: dict[str, tuple[str, ...]] = {
+    MONITOR: ("r", "l", "t", "steps", "opponent", "result"),
+    BEHAVIOUR: (
+        "time_s", "steps", "stage", "opponent", *_RESULTS, "mean_return", "mean_frames", *_BODY,
+    ),
+    REWARDS: ("time_s", "steps", "stage", "opponent", "matches", "return", "residual"),
+    STRATEGY: (
+        "time_s", "steps", "opponent", "latent_mean", "latent_spread", "attention_entropy", "drift",
+    ),
+    CHECKPOINTS: (
+        "time_s", "steps", "version", "opponent", *_RESULTS, "low", "high", "mean_return", *_BODY,
+        "seconds",
+    ),
+    TRAINING: (
+        "time_s", "steps", "stage", "iterations", "loss", "policy_loss", "value_loss",
+        "opponent_loss", "entropy", "kl", "clip_share", "gradient_norm", "explained_variance",
+        "first_ratio", "learning_rate", "gradient_steps", "steps_s",
+    ),
+    LEAGUE: ("time_s", "steps", "event", "name", "mu", "sigma", "kept", "pool", "note"),
+}  # fmt: skip
+"""The columns that a table always has. Reward terms (`term_…`), further measures of a game and
+numbers of the latent (`latent_1`…) come after them, as they appear."""
+
+_WORDS = {1: "win", 0: "draw", -1: "loss"}
+_EVERY_S = 5.0
+
+TableRow: TypeAlias = tuple[str, dict[str, Value]]
+
+
+class TrainingRows:
+    """Turns entries into rows; `start` is the moment that times count from."""
+
+    def __init__(self, start: float, *, every_s: float = _EVERY_S) -> None:
+        self._start = start
+        self._every_s = every_s
+        self._opened: float | None = None
+        self._last = start
+        self._interval = Interval()
+        self._rating: ev.LearnerRated | None = None
+        self._strategy: ev.StrategyMeasured | None = None
+
+    def add(self, entry: Entry) -> Iterator[TableRow]:
+        """The rows that this entry brings about; it counts once they are taken."""
+        self._last = entry.t
+        match entry.e:
+            case ev.BatchTrained() as e:
+                self._interval.add_batch(e)
+            case ev.MatchesTrained() as e:
+                yield from self._matches(e, entry.t)
+            case ev.LearnerRated() as e:
+                self._rating = e
+            case ev.StrategyMeasured() as e:
+                self._strategy = e
+            case ev.VersionPublished() | ev.LearnerStopped():
+                yield from self.close()
+            case ev.CheckpointJudged() as e:
+                yield from self.close()
+                yield from self._judged(e)
+            case ev.SnapshotTaken() | ev.StageChanged() | ev.AgentReplaced() as e:
+                yield from self.close()
+                yield self._row(LEAGUE, e.steps, _rare(e))
+
+    def close(self) -> Iterator[TableRow]:
+        """The rows of the interval so far; the next entry begins another."""
+        interval, self._interval, self._opened = self._interval, Interval(), self._last
+        rating, self._rating = self._rating, None
+        strategy, self._strategy = self._strategy, None
+        stage: dict[str, Value] = {"stage": interval.stage}
+        training = interval.training()
+        if training and interval.steps:
+            yield self._row(TRAINING, interval.steps, stage | training)
+        for row in interval.behaviour():
+            yield self._row(BEHAVIOUR, interval.steps, stage | row)
+        for row in interval.rewards():
+            yield self._row(REWARDS, interval.steps, stage | row)
+        if strategy is not None:
+            for row in _strategy(strategy):
+                yield self._row(STRATEGY, strategy.steps, row)
+        if rating is not None:
+            rated: dict[str, Value] = {
+                "event": "rating", "name": "learner", "mu": rating.mu, "sigma": rating.sigma,
+            }  # fmt: skip
+            yield self._row(LEAGUE, rating.steps, rated)
+
+    def _matches(self, e: ev.MatchesTrained, t: float) -> Iterator[TableRow]:
+        if e.stage != self._interval.stage and self._interval.steps:
+            # The update of this iteration came before it: it is counted to the stage that ends.
+            yield from self.close()
+        for opponent, score, frames, returned in e.ended:
+            result = _WORDS[score] if opponent in e.results else ""
+            yield (
+                MONITOR,
+                {
+                    "r": round(returned, 6), "l": frames, "t": round(t - self._start, 6),
+                    "steps": e.steps, "opponent": opponent, "result": result,
+                },
+            )  # fmt: skip
+        self._interval.add_matches(e)
+        if self._opened is None:
+            self._opened = t
+        if not 0.0 <= t - self._opened < self._every_s:  # below 0: the clock was set back
+            yield from self.close()
+
+    def _judged(self, e: ev.CheckpointJudged) -> Iterator[TableRow]:
+        for name, one in e.opponents.items():
+            matches = one.wins + one.draws + one.losses
+            if not matches:
+                continue
+            low, high = wilson(one.wins, matches)
+            row: dict[str, Value] = {
+                "version": e.version, "opponent": name, "matches": matches, "wins": one.wins,
+                "draws": one.draws, "losses": one.losses, "win_rate": one.wins / matches,
+                "low": low, "high": high, "mean_return": one.mean_return, "seconds": e.seconds,
+            }  # fmt: skip
+            body = {
+                "damage_dealt": one.damage_dealt, "damage_taken": one.damage_taken,
+                "knockouts": one.knockouts, "falls": one.falls,
+            }  # fmt: skip
+            yield self._row(CHECKPOINTS, e.steps, row | behaviour_of(body, matches))
+
+    def _row(self, table: str, steps: int, row: dict[str, Value]) -> TableRow:
+        time_s = round(self._last - self._start, 3)
+        return table, {"time_s": time_s, "steps": steps, **row}
+
+
+def _strategy(e: ev.StrategyMeasured) -> Iterator[dict[str, Value]]:
+    yield {
+        "opponent": ALL,
+        "latent_mean": e.latent_mean,
+        "latent_spread": e.latent_spread,
+        "attention_entropy": e.attention_entropy,
+        "drift": e.drift,
+    }
+    for name, latent in e.by_opponent.items():
+        yield {"opponent": name} | {f"latent_{i}": x for i, x in enumerate(latent, start=1)}
+
+
+def _rare(e: ev.SnapshotTaken | ev.StageChanged | ev.AgentReplaced) -> dict[str, Value]:
+    match e:
+        case ev.SnapshotTaken():
+            return {
+                "event": "snapshot", "name": e.name, "kept": int(e.kept), "pool": e.pool,
+                "note": e.reason,
+            }  # fmt: skip
+        case ev.StageChanged():
+            came = f"after {e.before}: " if e.before else ""
+            return {"event": "stage", "name": e.after, "note": f"{came}{e.reason}"}
+        case ev.AgentReplaced():
+            settings = ", ".join(f"{name} {value:.4g}" for name, value in e.settings.items())
+            note = (
+                f"by a copy of agent-{e.parent} (fitness {e.parent_fitness:.4g} against "
+                f"{e.fitness:.4g}): {settings}"
+            )
+            return {"event": "replaced", "name": f"agent-{e.agent}", "note": note}
