@@ -69,6 +69,7 @@ def graded(config: LearnerConfig, logits: NDArray = LOGITS, **changes: Any) -> A
         "on_policy": ONES,
         "imitated": ZEROS,
         "opponent_log_probs": ZEROS,
+        "kind_log_probs": ZEROS,
         "foretold": ZEROS,
         "valid": ONES,
     } | changes
@@ -175,7 +176,12 @@ def test_padding_teaches_nothing(algorithm: Algorithm) -> None:
 def test_every_part_is_that_of_a_slow_loop() -> None:
     """All that a decision can be: sampled, imitated, neither, foretold or not."""
     config = structs.replace(
-        PLAIN, entropy_weight=0.03, opponent_weight=0.4, imitation_weight=0.7, behaviour_clip=1.1
+        PLAIN,
+        entropy_weight=0.03,
+        opponent_weight=0.4,
+        recognition_weight=0.3,
+        imitation_weight=0.7,
+        behaviour_clip=1.1,
     )
     rng = np.random.default_rng(2)
     shape = (7, 9)
@@ -183,6 +189,7 @@ def test_every_part_is_that_of_a_slow_loop() -> None:
     names = (
         "log_probs", "entropy", "values", "anchor_log_probs", "behaviour_log_probs", "targets",
         "advantages", "imitation_advantages", "opponent_log_probs",
+        "kind_log_probs",
     )  # fmt: skip
     fields = {name: rng.normal(-1.0, 0.4, shape).astype(np.float32) for name in names}
     fields |= {
@@ -206,6 +213,7 @@ def test_every_part_is_that_of_a_slow_loop() -> None:
             total -= 0.7 * min(np.exp(now["imitation_advantages"]), 20.0) * now["log_probs"]
         if now["valid"]:
             total += 0.5 * 0.5 * (now["values"] - now["targets"]) ** 2 - 0.03 * now["entropy"]
+            total -= 0.3 * now["kind_log_probs"]
         if now["foretold"]:
             total -= 0.4 * now["opponent_log_probs"]
     got = losses(

@@ -25,10 +25,11 @@ from understudy.policy.strategist import Strategist
 from understudy.policy.transformer import Transformer
 from understudy.policy.weights import normalise
 
-LENGTH, COLUMNS = 12, 8
+LENGTH, COLUMNS, KINDS = 12, 8, 3
 STRATEGIST = Strategist(
-    width=8, heads=2, layers=1, feed=8, window=4, latent=4, lstm=6, head_widths=(8,), opponent=2
-)
+    width=8, heads=2, layers=1, feed=8, window=4, latent=4, lstm=6, head_widths=(8,), opponent=2,
+    kinds=KINDS,
+)  # fmt: skip
 CONFIG = LearnerConfig(  # pinned: these tests are about formulas, not about what is tuned
     epochs=2,
     minibatches=2,
@@ -38,6 +39,7 @@ CONFIG = LearnerConfig(  # pinned: these tests are about formulas, not about wha
     entropy_weight=0.02,
     value_weight=0.5,
     opponent_weight=0.1,
+    recognition_weight=0.2,
     precision="float32",
 )
 ATTENTIVE = Transformer(width=8, heads=2, layers=1, feed=8, window=4)
@@ -83,6 +85,7 @@ def segments_of(player: Policy, seed: int = 0, *, reward: Any = None) -> Segment
                 "first": first,
                 "valid": (~cut).astype(np.float32),
                 "opponent_actions": (raw[:, -1:] > 50.0).astype(np.int32),
+                "opponent_kinds": rng.integers(-1, KINDS + 1, COLUMNS).astype(np.int32),
             }
         )
         first = over | cut
@@ -152,7 +155,7 @@ def slow_losses(config: LearnerConfig, player: Policy, s: Segments) -> dict[str,
     targets = s.values + advantages
     valid = s.valid > 0
     standard = (advantages - advantages[valid].mean()) / (advantages[valid].std() + 1e-6)
-    policy, value, entropy, opponent, kl, clipped = [], [], [], [], [], []
+    policy, value, entropy, opponent, recognition, kl, clipped = ([] for _ in range(7))
     for t, b in zip(*np.nonzero(valid), strict=True):
         log_p = np.log(_softmax(insight.logits[t, b]))
         ratio = np.exp(log_p[s.actions[t, b, 0]] - s.log_probs[t, b])
@@ -162,6 +165,9 @@ def slow_losses(config: LearnerConfig, player: Policy, s: Segments) -> dict[str,
         entropy.append(-(np.exp(log_p) * log_p).sum())
         foreseen = _softmax(insight.opponent_logits[t, b])
         opponent.append(-np.log(foreseen[s.opponent_actions[t, b, 0]]))
+        kind = s.opponent_kinds[t, b]
+        naming = _softmax(np.asarray(insight.kind_logits)[t, b])
+        recognition.append(-np.log(naming[kind]) if 0 <= kind < KINDS else 0.0)
         kl.append(ratio - 1 - np.log(ratio))
         clipped.append(abs(ratio - 1) > config.clip)
     found = {
@@ -169,6 +175,7 @@ def slow_losses(config: LearnerConfig, player: Policy, s: Segments) -> dict[str,
         "value": value,
         "entropy": entropy,
         "opponent": opponent,
+        "recognition": recognition,
         "kl": kl,
         "clip_share": clipped,
     }
@@ -178,6 +185,7 @@ def slow_losses(config: LearnerConfig, player: Policy, s: Segments) -> dict[str,
         means["policy"]
         + config.value_weight * means["value"]
         + config.opponent_weight * means["opponent"]
+        + config.recognition_weight * means["recognition"]
         - config.entropy_weight * means["entropy"]
     )
     return means
@@ -288,6 +296,7 @@ def material_of(player: Policy, s: Segments) -> Material:
         valid=np.ones_like(noise),
         foretold=np.zeros_like(noise),
         opponent_actions=s.opponent_actions,
+        opponent_kinds=s.opponent_kinds,
     )
     return Material(*map(jnp.asarray, material))
 
@@ -373,6 +382,27 @@ def test_opponents_are_foreseen_when_that_is_asked_for_and_only_then() -> None:
     after, _, _ = improve(player.spec, silent, start, frozen, s)
     assert distance(after.params, start.params, "opponent.") == 0.0
     assert distance(after.params, start.params, "policy.") > 0.0
+
+
+def test_opponents_are_named_when_that_is_asked_for_and_only_then() -> None:
+    player = PLAYERS["strategist"]
+    s = segments_of(player)
+    s = s._replace(opponent_kinds=(s.obs[..., -1] > 50.0).astype(np.int32))
+    state, frozen = ready(player, rate=1e-2)
+    told = []
+    for _ in range(25):
+        state, report, _ = improve(player.spec, CONFIG, state, frozen, s)
+        told.append(float(report.losses.recognition))
+    assert told[-1] < 0.5 * told[0]
+    start, _ = ready(player)
+    for config, kinds in (
+        (structs.replace(CONFIG, recognition_weight=0.0), s.opponent_kinds),
+        (CONFIG, np.full_like(s.opponent_kinds, -1)),
+        (CONFIG, np.full_like(s.opponent_kinds, KINDS)),
+    ):
+        after, _, _ = improve(player.spec, config, start, frozen, s._replace(opponent_kinds=kinds))
+        assert distance(after.params, start.params, "kind.") == 0.0
+        assert distance(after.params, start.params, "policy.") > 0.0
 
 
 # --- the trainer around it -----------------------------------------------------------------------

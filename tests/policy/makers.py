@@ -23,8 +23,9 @@ from understudy.policy.weights import Weights
 MLP = Mlp(widths=(8,))
 TRANSFORMER = Transformer(width=8, heads=2, layers=2, feed=16, window=5)
 STRATEGIST = Strategist(
-    width=8, heads=2, layers=2, feed=16, window=5, latent=6, lstm=7, head_widths=(9,), opponent=2
-)
+    width=8, heads=2, layers=2, feed=16, window=5, latent=6, lstm=7, head_widths=(9,), opponent=2,
+    kinds=4,
+)  # fmt: skip
 NETWORKS: dict[str, AnyNetwork] = {
     "mlp": MLP,
     "transformer": TRANSFORMER,

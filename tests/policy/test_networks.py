@@ -158,8 +158,10 @@ def test_gradients_reach_every_parameter(network: AnyNetwork) -> None:
     def scalar(params: dict[str, Array]) -> Array:
         memory = network.memory(JAX, COLUMNS)
         if isinstance(network, Strategist):
-            logits, values, _, _, _, more = network.unroll_insight(JAX, params, obs, first, memory)
-            logits = logits + more
+            insight = network.unroll_insight(JAX, params, obs, first, memory)
+            logits, values = insight.logits + insight.opponent_logits, insight.values
+            assert insight.kind_logits is not None
+            values = values + insight.kind_logits.sum(-1)
         else:
             logits, values, _ = network.unroll(JAX, params, obs, first, memory)
         return (logits * weights).sum() + jnp.square(values).sum()

@@ -31,7 +31,7 @@ def test_the_seed_has_the_size_of_the_peer() -> None:
     count = sum(value.size for value in params.values())
     layer = 4 * 256 + (256 * 768 + 768) + 8 * 65 + (256 * 256 + 256) + 2 * 256 * 1024 + 1024 + 256
     encoder = (32 * 256 + 256) + 512 + 6 * layer + 512 + 256 + 65
-    latent = 2 * (256 * 256 + 256) + (256 * 10 + 10)
+    latent = 2 * (256 * 256 + 256) + (256 * 10 + 10) + (256 * 8 + 8)
     lstm = (64 + 256 + 512) * 2048 + 2048
     heads = 2 * (512 * 96 + 96 + 96 * 96 + 96) + (96 * 10 + 10) + (96 + 1)
     assert count == encoder + latent + lstm + heads

@@ -66,6 +66,8 @@ class Material(NamedTuple):
     foretold: Array
     """float32: 1 where the opponent's action is known"""
     opponent_actions: Array
+    opponent_kinds: Array
+    """int32: who the opponent is; -1 where nobody knows"""
 
 
 class Details(NamedTuple):
@@ -162,17 +164,27 @@ def descend(
     return State(params, moments, key), details
 
 
+class Said(NamedTuple):
+    """What a network says about a stretch of decisions [T, B, ...]."""
+
+    logits: Array
+    values: Array
+    opponent_logits: Array | None = None
+    """the opponent's next action, where the network foretells it"""
+    kind_logits: Array | None = None
+    """who the opponent is, where the network names it"""
+
+
 def forward(
     spec: PolicySpec, config: LearnerConfig, params: Params, obs: Array, first: Array, memory: Tree
-) -> tuple[Array, Array, Array | None]:
-    """logits, values and the opponent's next action (where the network foretells it)."""
+) -> Said:
+    """Everything that a loss is made of."""
     params, obs = computing(config, (params, obs))
     network = spec.network
     if not isinstance(network, Strategist):
-        logits, values, _ = network.unroll(JAX, params, obs, first, memory)
-        return logits, values, None
+        return Said(*network.unroll(JAX, params, obs, first, memory)[:2])
     insight = network.unroll_insight(JAX, params, obs, first, memory)
-    return insight.logits, insight.values, insight.opponent_logits
+    return Said(insight.logits, insight.values, insight.opponent_logits, insight.kind_logits)
 
 
 def summary(details: Details, material: Material) -> tuple[Losses, Array, Array]:
@@ -207,7 +219,8 @@ def _loss(
     share: Array,
     entropy_weight: Array,
 ) -> tuple[Array, Losses]:
-    logits, values, foretold = forward(spec, config, params, part.obs, part.first, memory)
+    said = forward(spec, config, params, part.obs, part.first, memory)
+    logits, values, foretold = said.logits, said.values, said.opponent_logits
     space = spec.actions
     result = losses(
         config,
@@ -229,11 +242,25 @@ def _loss(
                 else distributions.log_prob(JAX, space, foretold, part.opponent_actions, None)
             ),
             foretold=part.foretold,
+            kind_log_probs=(
+                jnp.zeros_like(values)
+                if said.kind_logits is None
+                else _named(said.kind_logits, part.opponent_kinds)
+            ),
         ),
         share=share,
         entropy_weight=entropy_weight,
     )
     return result.total, result
+
+
+def _named(logits: Array, kinds: Array) -> Array:
+    """Log-probabilities [T, B] of `kinds` int32 [T, B] by logits [T, B, K]; 0 where that is none
+    of them."""
+    among = jax.nn.log_softmax(logits.astype(jnp.float32))
+    known = (kinds >= 0) & (kinds < logits.shape[-1])
+    of_kind = jnp.take_along_axis(among, jnp.where(known, kinds, 0)[..., None], -1)[..., 0]
+    return jnp.where(known, of_kind, 0.0)
 
 
 def _one_row(array: Array) -> Array:

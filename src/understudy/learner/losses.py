@@ -39,6 +39,8 @@ class Terms(NamedTuple):
     """of what the opponent did next, as the network foretold it"""
     foretold: Array
     """1 where that is known"""
+    kind_log_probs: Array
+    """of who the opponent is, as the network named it; 0 where nobody knows"""
 
 
 class Losses(NamedTuple):
@@ -56,6 +58,8 @@ class Losses(NamedTuple):
     which is never below 0 and has less spread than the mean of -log r (Schulman 2020)"""
     opponent: Array
     """cross-entropy of the opponent's next action"""
+    recognition: Array
+    """cross-entropy of who the opponent is"""
 
 
 def losses(
@@ -73,10 +77,12 @@ def losses(
     value_loss = 0.5 * (jnp.square(terms.values - terms.targets) * terms.valid).sum() / share
     entropy = (terms.entropy * terms.valid).sum() / share
     opponent = -(terms.opponent_log_probs * terms.foretold).sum() / share
+    recognition = -(terms.kind_log_probs * terms.valid).sum() / share
     count = jnp.maximum(terms.on_policy.sum(), 1.0)
     total = (
         policy_loss
         + config.opponent_weight * opponent
+        + config.recognition_weight * recognition
         + config.imitation_weight * imitation_loss
         + config.value_weight * value_loss
         - entropy_weight * entropy
@@ -95,6 +101,7 @@ def losses(
         ),
         kl=((jnp.exp(moved) - 1.0 - moved) * terms.on_policy).sum() / share,
         opponent=opponent,
+        recognition=recognition,
     )
 
 

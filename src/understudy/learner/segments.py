@@ -56,6 +56,8 @@ class Segments(NamedTuple):
     """int32 [T, B, parts]"""
     foretold: Array
     """float32 [T, B]: 1 where the opponent's action is known"""
+    opponent_kinds: Array
+    """int32 [T, B]: who the opponent is; -1 where nobody knows"""
     memory: Tree
     """[B, ...]: what the policy remembered when the segment began (a constant)"""
     bootstrap: Array
@@ -85,6 +87,7 @@ def improve(
         valid=valid,
         foretold=segments.foretold * valid,
         opponent_actions=segments.opponent_actions,
+        opponent_kinds=segments.opponent_kinds,
     )
     state, details = descend(spec, config, state, frozen, material, segments.memory)
     means, norm, steps = summary(details, material)

@@ -216,5 +216,6 @@ def _metrics(report: Report) -> dict[str, float]:
         "gradient_norm": report.gradient_norm,
         "gradient_steps": report.gradient_steps,
         "opponent_loss": report.losses.opponent,
+        "recognition_loss": report.losses.recognition,
     }
     return {name: float(value) for name, value in parts.items()}

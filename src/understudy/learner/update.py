@@ -82,6 +82,7 @@ def _material(batch: Batch, towards: _Towards) -> Material:
         valid=batch.valid,
         foretold=jnp.zeros_like(batch.valid),
         opponent_actions=batch.actions,
+        opponent_kinds=jnp.full(batch.valid.shape, -1, jnp.int32),
     )
 
 
@@ -94,8 +95,8 @@ def _whole(
 ) -> tuple[Array, Array]:
     """logits and values of whole episodes from empty memory under the given parameters."""
     memory = spec.network.memory(JAX, batch.valid.shape[1])
-    logits, values, _ = forward(spec, config, params, batch.obs, _starts(batch), memory)
-    return logits, values
+    said = forward(spec, config, params, batch.obs, _starts(batch), memory)
+    return said.logits, said.values
 
 
 def _targets(

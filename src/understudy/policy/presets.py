@@ -11,6 +11,8 @@ from understudy.policy.spec import AnyNetwork
 from understudy.policy.strategist import Strategist
 from understudy.policy.transformer import Transformer
 
+KINDS = 8
+"""Opponents that strategists learn to name: as many as brawl has bots, and snapshots of oneself."""
 PRESETS: Mapping[str, AnyNetwork] = MappingProxyType(
     {
         "mlp": Mlp(),
@@ -26,6 +28,7 @@ PRESETS: Mapping[str, AnyNetwork] = MappingProxyType(
             latent=64,
             lstm=128,
             head_widths=(64, 64),
+            kinds=KINDS,
         ),
         "medium": Strategist(
             width=128,
@@ -36,6 +39,7 @@ PRESETS: Mapping[str, AnyNetwork] = MappingProxyType(
             latent=128,
             lstm=256,
             head_widths=(96, 96),
+            kinds=KINDS,
         ),
         "seed": Strategist(
             width=256,
@@ -46,6 +50,7 @@ PRESETS: Mapping[str, AnyNetwork] = MappingProxyType(
             latent=256,
             lstm=512,
             head_widths=(96, 96),
+            kinds=KINDS,
         ),
     }
 )

@@ -3,7 +3,8 @@
 The opponent's frame is embedded and attends to the opponent's last frames (`streaming`); a pool
 over the last `window` outputs, whose weights can be read, is refined into a strategy latent; the
 latent joins the whole observation in an LSTM, and actor and critic read that. From the latent
-alone an auxiliary head foresees the opponent's next action, so that it must tell opponents apart.
+alone auxiliary heads foresee the opponent's next action and, where training knows it, name the
+opponent, so that it must tell opponents apart.
 """
 
 from __future__ import annotations
@@ -47,6 +48,8 @@ class Insight(NamedTuple):
     """[B, window], oldest first: the share of each frame in the latent. Of a single frame only."""
     opponent_logits: Array
     """[.., options]: what the opponent does next."""
+    kind_logits: Array | None
+    """[.., kinds]: who the opponent is; None where it names nobody."""
 
 
 class Strategist(msgspec.Struct, frozen=True, tag="strategist", forbid_unknown_fields=True):
@@ -71,9 +74,13 @@ class Strategist(msgspec.Struct, frozen=True, tag="strategist", forbid_unknown_f
     """Hidden layers of the actor, and of the critic."""
     opponent: int = 32
     """How many features, the last ones of an observation, are the opponent's frame."""
+    kinds: int = 0
+    """How many kinds of opponent it learns to name; 0: none."""
 
     def __post_init__(self) -> None:
-        for name in self.__struct_fields__:
+        if self.kinds < 0:
+            raise ConfigError(f"network.kinds: expected 0 or more, got {self.kinds}")
+        for name in self.__struct_fields__[:-1]:
             sizes = getattr(self, name)
             if any(size < 1 for size in (sizes if isinstance(sizes, tuple) else (sizes,))):
                 raise ConfigError(f"network.{name}: expected whole numbers above 0, got {sizes}")
@@ -114,6 +121,8 @@ class Strategist(msgspec.Struct, frozen=True, tag="strategist", forbid_unknown_f
                 params |= init_linear(rng, f"{head}.{index}", before, after, gain=relu_gain)
                 before = after
             params |= init_linear(rng, last, before, size, gain=gain)
+        if self.kinds:
+            params |= init_linear(rng, "kind", self.latent, self.kinds, gain=0.01)
         return params
 
     def memory(self, ops: Ops, batch: int, dtype: Any = np.float32) -> Tree:
@@ -138,18 +147,24 @@ class Strategist(msgspec.Struct, frozen=True, tag="strategist", forbid_unknown_f
         """obs [T, B, F] and first [T, B] to logits [T, B, options], values [T, B] and memory."""
         return self.unroll_insight(ops, params, obs, first, memory)[:3]
 
-    def step_insight(self, ops: Ops, params: Params, obs: Array, memory: Tree) -> Insight:
-        """`step`, with everything that was found on the way."""
+    def step_insight(
+        self, ops: Ops, params: Params, obs: Array, memory: Tree, latent: Array | None = None
+    ) -> Insight:
+        """`step`, with everything that was found on the way.
+
+        A `latent` [B, latent] is what the LSTM is told in place of what was found: so one can see
+        what the finding is worth. The insight still holds the network's own.
+        """
         *caches, frames, scores, held, hidden, cell = memory
         held = ops.xp.concatenate([held, ops.xp.ones((len(obs), 1), np.bool_)], 1)
         x = self._embedded(ops, params, obs)
         x, kept = step_stack(ops, params, self, x, tuple(caches), held)
         pooled, attention, *pool = step_pool(ops, params, x, frames, scores, held)
-        latent = self._latent(ops, params, pooled)
-        inputs = lstm_inputs(ops, params, obs, latent)
+        found = self._latent(ops, params, pooled)
+        inputs = lstm_inputs(ops, params, obs, found if latent is None else latent)
         hidden, cell = lstm_step(ops, params, inputs, hidden, cell)
         memory = (*kept, *pool, held[:, 1:], hidden, cell)
-        return self._answer(ops, params, hidden, memory, latent, attention)
+        return self._answer(ops, params, hidden, memory, found, attention)
 
     def unroll_insight(
         self, ops: Ops, params: Params, obs: Array, first: Array, memory: Tree
@@ -196,4 +211,5 @@ class Strategist(msgspec.Struct, frozen=True, tag="strategist", forbid_unknown_f
             latent=latent,
             attention=attention,
             opponent_logits=read_out(ops, params, "opponent", latent),
+            kind_logits=read_out(ops, params, "kind", latent) if self.kinds else None,
         )
