@@ -5,6 +5,7 @@ JAX compiles once per plan, so tests take these plans rather than plans of their
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -16,13 +17,15 @@ from policy.makers import lively_params
 
 from understudy.arena import slots as slotting
 from understudy.arena.arena import Arena
-from understudy.arena.iteration import bounds
-from understudy.arena.mix import parse
-from understudy.arena.rollout import Cast, rollout
+from understudy.arena.iteration import for_slots
+from understudy.arena.mix import Mix, parse
+from understudy.arena.rollout import Cast, Rollout, rollout
 from understudy.arena.slots import Counts, Plan, Slots
 from understudy.core.arrays import NDArray
 from understudy.core.config import Config, with_values
+from understudy.core.ops import Array, Ops
 from understudy.games.base import Bot
+from understudy.games.moments import Moment, RewardSet
 from understudy.learner.descent import Frozen
 from understudy.learner.segments import Segments
 from understudy.learner.trainer import Trainer
@@ -31,7 +34,16 @@ from understudy.policy.strategist import Strategist
 
 GAMES, SEGMENT, GROUPS = 16, 16, 2
 NETWORK = Strategist(
-    width=8, heads=2, layers=1, feed=8, window=5, latent=4, lstm=6, head_widths=(8,), opponent=1
+    width=8,
+    heads=2,
+    layers=1,
+    feed=8,
+    window=5,
+    latent=4,
+    lstm=6,
+    head_widths=(8,),
+    opponent=1,
+    kinds=3,
 )
 BOTS: dict[str, Bot] = {"rest": Steady(0), "pull": Steady(1), "moody": Moody()}
 CONFIG = with_values(
@@ -54,6 +66,29 @@ class ShortTug(Tug):
 
 
 GAME = ShortTug()
+MIX = "rest=1,pull=1,moody=1,self=2"
+
+
+def gained(ops: Ops, moment: Moment) -> Array:
+    """What the toy pays by itself."""
+    return GAME.reward(ops, moment.before, moment.after)
+
+
+def ending(ops: Ops, moment: Moment) -> Array:
+    """The result, in the last frame."""
+    return GAME.score(ops, moment.after) * GAME.over(ops, moment.after)
+
+
+def strength(ops: Ops, moment: Moment) -> Array:
+    """How hard each side pulled."""
+    return moment.actions[:, 0].astype(ops.xp.float32)
+
+
+REWARDS = RewardSet.of({"gained": gained, "ending": ending})
+WEIGHTS = np.array([1.0, 0.3], np.float32)
+MEASURES = RewardSet.of({"strength": strength})
+KINDS = (2, 0, 1, 7)
+"""Names of the bots and of snapshots; the network has none for the last."""
 
 
 def frozen_of(spec: PolicySpec) -> Frozen:
@@ -75,25 +110,43 @@ def spec_of(network: AnyNetwork = NETWORK) -> PolicySpec:
     return PolicySpec(GAME.features, GAME.actions, network)
 
 
+def mix_of(text: str = MIX) -> Mix:
+    return parse(text, tuple(BOTS))
+
+
 @cache
-def plan(mix: str = "rest=1,pull=1,moody=1,self=2", network: AnyNetwork = NETWORK) -> Plan:
-    parsed = parse(mix, tuple(BOTS))
+def plan(mix: str = MIX, network: AnyNetwork = NETWORK) -> Plan:
+    parsed = mix_of(mix)
     return Plan(
         spec=spec_of(network),
         config=CONFIG.learner,
         game=GAME,
         bots=tuple(BOTS[name] for name in parsed.scripted),
-        mix=parsed,
+        meets_itself=parsed.meets_itself,
+        rewards=REWARDS,
+        measures=MEASURES,
         games=GAMES,
         segment=SEGMENT,
         groups=GROUPS if parsed.meets_itself else 1,
+        kinds=KINDS,
     )
 
 
-def arena(mix: str = "rest=1,pull=1,moody=1,self=2", *, seed: int = 0) -> Arena:
-    return Arena(
-        Trainer(spec_of(), CONFIG.learner), CONFIG, GAME, BOTS, parse(mix, tuple(BOTS)), seed=seed
+def arena(mix: str = MIX, *, seed: int = 0) -> Arena:
+    parsed = mix_of(mix)
+    made = Arena(
+        Trainer(spec_of(), CONFIG.learner),
+        CONFIG,
+        GAME,
+        {name: BOTS[name] for name in parsed.scripted},
+        meets_itself=parsed.meets_itself,
+        rewards=REWARDS,
+        measures=MEASURES,
+        kinds=KINDS,
+        seed=seed,
     )
+    made.order(parsed, WEIGHTS)
+    return made
 
 
 def params_of(plan: Plan, seed: int) -> dict[str, NDArray]:
@@ -106,15 +159,23 @@ class Chapter(NamedTuple):
 
     free: tuple[bool, ...]
     before: Slots
-    segments: Segments
-    counts: Counts
+    rolled: Rollout
     after: Slots
+
+    @property
+    def segments(self) -> Segments:
+        return self.rolled.segments
+
+    @property
+    def counts(self) -> Counts:
+        return self.rolled.counts
 
 
 class Story(NamedTuple):
     """Several rollouts, one after the other, under the same parameters."""
 
     plan: Plan
+    mix: Mix
     ours: dict[str, NDArray]
     rivals: tuple[dict[str, NDArray], ...]
     chapters: tuple[Chapter, ...]
@@ -124,34 +185,42 @@ FREE = ((False, False), (False, False), (True, False), (True, True), (True, True
 """Whom the groups may meet in each chapter: nobody, then their own version, then one waits."""
 
 
+def bounds_of(plan: Plan, mix: Mix, free: Sequence[bool]) -> NDArray:
+    """[groups, N]: the mix where a group's rival is free, and no rival elsewhere."""
+    return np.stack([mix.bounds(mix.own_share if one else 0.0) for one in free])
+
+
 @cache
 def _begin(plan: Plan) -> Any:
-    return jax.jit(
-        lambda seed: slotting.begin(plan, seed, jnp.asarray(plan.mix.bounds(with_self=False)))
-    )
+    return jax.jit(lambda seed, bounds: slotting.begin(plan, seed, for_slots(plan, bounds)))
 
 
 @cache
 def _rollout(plan: Plan) -> Any:
-    def one(ours: Any, rivals: Any, free: Any, slots: Slots) -> Any:
-        return rollout(plan, Cast(ours, rivals, bounds(plan, free)), frozen_of(plan.spec), slots)
+    def one(ours: Any, rivals: Any, bounds: Any, slots: Slots) -> Any:
+        cast = Cast(
+            ours, rivals, for_slots(plan, bounds), jnp.asarray(WEIGHTS[: len(plan.rewards.names)])
+        )
+        return rollout(plan, cast, frozen_of(plan.spec), slots)
 
     return jax.jit(one)
 
 
 @cache
-def story(plan: Plan, seed: int = 0) -> Story:
+def story(plan: Plan, seed: int = 0, mix: Mix | None = None) -> Story:
+    parsed = mix or mix_of()
     ours = params_of(plan, 1)
     rivals = tuple(params_of(plan, 2 + group) for group in range(plan.groups))
     stacked = jax.tree.map(lambda *arrays: np.stack(arrays), *rivals)
-    slots = _begin(plan)(np.uint32(seed))
+    slots = _begin(plan)(np.uint32(seed), bounds_of(plan, parsed, [False] * plan.groups))
     chapters = []
     for all_groups in FREE:
         free = all_groups[: plan.groups]
-        after, segments, counts = _rollout(plan)(ours, stacked, np.array(free), slots)
-        chapters.append(Chapter(free, *jax.tree.map(np.asarray, (slots, segments, counts, after))))
+        bounds = bounds_of(plan, parsed, free)
+        after, rolled = _rollout(plan)(ours, stacked, bounds, slots)
+        chapters.append(Chapter(free, *jax.tree.map(np.asarray, (slots, rolled, after))))
         slots = after
-    return Story(plan, ours, rivals, tuple(chapters))
+    return Story(plan, parsed, ours, rivals, tuple(chapters))
 
 
 def rows(story: Story, field: str) -> NDArray:

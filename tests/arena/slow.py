@@ -12,14 +12,15 @@ from typing import Any
 import numpy as np
 
 from understudy.arena import slots as slotting
-from understudy.arena.slots import Plan
+from understudy.arena.mix import Mix
 from understudy.core.arrays import NDArray
 from understudy.core.chance import fold, uniform
 from understudy.core.ops import NUMPY
+from understudy.games.moments import Moment
 from understudy.match.stage import TRAINING
 from understudy.policy import distributions
 
-from .makers import Story, frozen_of
+from .makers import WEIGHTS, Story, frozen_of
 
 
 @dataclass
@@ -27,12 +28,15 @@ class Told:
     """What one slot plays, frame by frame, and what its matches came to."""
 
     rows: list[dict[str, Any]] = field(default_factory=list)
-    started: Counter[tuple[int, str]] = field(default_factory=Counter)
-    """(chapter, opponent) to matches"""
-    ended: Counter[tuple[int, str, float]] = field(default_factory=Counter)
-    """(chapter, opponent, score) to matches"""
-    frames: Counter[tuple[int, str]] = field(default_factory=Counter)
-    returns: dict[tuple[int, str], float] = field(default_factory=dict)
+    started: Counter[tuple[int, int]] = field(default_factory=Counter)
+    """(chapter, seat) to matches"""
+    ended: Counter[tuple[int, int, float]] = field(default_factory=Counter)
+    """(chapter, seat, score) to matches"""
+    frames: Counter[tuple[int, int]] = field(default_factory=Counter)
+    returns: dict[tuple[int, int], float] = field(default_factory=dict)
+    ledger: dict[tuple[int, int], NDArray] = field(default_factory=dict)
+    matches: list[tuple[int, float, int, float]] = field(default_factory=list)
+    """seat, score, frames and return of each that ended"""
     cuts: int = 0
 
 
@@ -42,7 +46,7 @@ def tell(story: Story, slot: int, seed: int) -> Told:
     key = fold(fold(np.array([TRAINING], np.uint32), seed), slot)
     match = fold(fold(key, slotting._SEED), 1)
     cut_at = 1 + int(_draw(fold(key, slotting._CUT)) * np.float32(plan.game.max_frames - 1))
-    number, now = 1, _Match(story, slot, match, met(plan, match, free=False))
+    number, now = 1, _Match(story, slot, match, met(story.mix, match, free=False))
     for chapter in range(len(story.chapters)):
         free = story.chapters[chapter].free[slot * plan.groups // plan.games]
         for _ in range(plan.segment):
@@ -53,23 +57,25 @@ def tell(story: Story, slot: int, seed: int) -> Told:
             told.cuts += cut
             if over and number > 1:  # the very first match of a slot is in no count
                 score = float(plan.game.score(NUMPY, now.state)[now.side, 0])
-                told.ended[chapter, now.opponent, score] += 1
-                told.frames[chapter, now.opponent] += now.frames
-                before = told.returns.get((chapter, now.opponent), 0.0)
-                told.returns[chapter, now.opponent] = before + now.returned
+                told.ended[chapter, now.seat, score] += 1
+                told.frames[chapter, now.seat] += now.frames
+                at = (chapter, now.seat)
+                told.returns[at] = told.returns.get(at, 0.0) + now.returned
+                told.ledger[at] = told.ledger.get(at, np.float32(0)) + now.ledger
+                told.matches.append((now.seat, score, now.frames, now.returned))
             if over or cut:
                 number, cut_at = number + 1, -1
                 match = fold(fold(match, slotting._SEED), number)
-                now = _Match(story, slot, match, met(plan, match, free=free))
-                told.started[chapter, now.opponent] += 1
+                now = _Match(story, slot, match, met(story.mix, match, free=free))
+                told.started[chapter, now.seat] += 1
     return told
 
 
-def met(plan: Plan, match: NDArray, *, free: bool) -> str:
+def met(mix: Mix, match: NDArray, *, free: bool) -> str:
     """Whom the match of this seed [1] is against."""
     weights = {
         name: weight
-        for name, weight in zip(plan.mix.names, plan.mix.weights, strict=True)
+        for name, weight in zip(mix.names, mix.weights, strict=True)
         if free or name != "self"
     }
     left = float(_draw(fold(match, slotting._OPPONENT))) * sum(weights.values())
@@ -91,23 +97,33 @@ class _Match:
         network = story.plan.spec.network
         self.state = story.plan.game.start(NUMPY, seed)
         self.memories = [network.memory(NUMPY, 1), network.memory(NUMPY, 1)]
+        group = slot * story.plan.groups // story.plan.games
+        self.bots = story.mix.scripted
+        self.seat = len(self.bots) + group if opponent == "self" else self.bots.index(opponent)
+        kinds = story.plan.kinds or (-1,) * story.plan.opponents
+        self.kind = kinds[min(self.seat, len(self.bots))]
         self.frames, self.returned = 0, 0.0
+        self.ledger = np.zeros(story.plan.ledger, np.float32)
 
     def frame(self) -> dict[str, Any]:
-        game, names = self.plan.game, self.plan.mix.names
+        game = self.plan.game
         obs, legal = game.observe(NUMPY, self.state), game.legal(NUMPY, self.state)
         us, them = self.side, 1 - self.side
         ours, log_prob, value = self._act(0, self.ours, obs[us].T, legal[us].T, slotting._OURS)
         if self.opponent == "self":
             theirs, _, _ = self._act(1, self.rival, obs[them].T, legal[them].T, slotting._THEIRS)
         else:
-            bot = self.plan.bots[names.index(self.opponent)]
+            bot = self.plan.bots[self.seat]
             noise = fold(self.seed, slotting._BOT)
             theirs = bot.act(NUMPY, obs[them], noise, np.array([self.frames], np.int32)).T
         both = np.zeros((2, 1, 1), np.int32)
         both[us], both[them] = ours.T, theirs.T
         after = game.step(NUMPY, self.state, both)
-        reward = float(game.reward(NUMPY, self.state, after)[us, 0])
+        moment, rewards = Moment(game, self.state, after, both), self.plan.rewards
+        terms = rewards.parts(NUMPY, moment, WEIGHTS[: len(rewards.names)])[:, us, 0]
+        measures = self.plan.measures.values(NUMPY, moment)[:, us, 0]
+        self.ledger = self.ledger + np.concatenate([terms, measures])
+        reward = float(terms.sum())
         row = {
             "obs": obs[us, :, 0],
             "legal": legal[us, :, 0],
@@ -117,6 +133,7 @@ class _Match:
             "rewards": reward,
             "first": self.frames == 0,
             "opponent_actions": theirs[0],
+            "opponent_kinds": self.kind,
         }
         self.state, self.frames, self.returned = after, self.frames + 1, self.returned + reward
         return row

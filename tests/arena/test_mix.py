@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from understudy.arena.mix import Mix, parse
+from understudy.arena.mix import Mix, parse, union
 from understudy.core.errors import ConfigError
 
 BOTS = ("constant", "random", "based")
@@ -55,13 +55,35 @@ def test_an_error_names_where_the_mix_came_from() -> None:
         parse("nobody", BOTS, flag="train.opponents")
 
 
-@given(weights=st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=6), own=st.floats(1e-3, 1e3))
-def test_bounds_share_out_every_draw(weights: list[float], own: float) -> None:
+@given(
+    weights=st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=6),
+    own=st.floats(1e-3, 1e3),
+    share=st.floats(0, 1),
+)
+def test_bounds_share_out_every_draw(weights: list[float], own: float, share: float) -> None:
     names = (*(str(index) for index in range(len(weights))), "self")
     mix = Mix(names, (*weights, own))
-    for with_self in (True, False):
-        bounds = mix.bounds(with_self=with_self)
-        kept = np.array([*weights, own if with_self else 0.0])
+    assert mix.own_share == pytest.approx(own / (own + sum(weights)))
+    for given_share in (mix.own_share, share, 0.0):
+        bounds = mix.bounds(given_share)
+        kept = np.array([*np.array(weights) / sum(weights) * (1 - given_share), given_share])
         assert bounds.dtype == np.float32 and bounds[-1] == 1.0
-        np.testing.assert_allclose(np.diff(bounds, prepend=0.0), kept / kept.sum(), atol=1e-6)
-    assert bounds[-2] == 1.0, "without `self`, no draw below 1 may reach it"
+        np.testing.assert_allclose(np.diff(bounds, prepend=0.0), kept, atol=1e-6)
+    assert bounds[-2] == 1.0, "where nobody may meet `self`, no draw below 1 may reach it"
+
+
+def test_a_mix_among_more_bots_meets_the_same_ones_as_often() -> None:
+    mix = parse("based=3,self=1", BOTS)
+    among = mix.among(BOTS, with_self=True)
+    assert among == Mix((*BOTS, "self"), (0.0, 0.0, 3.0, 1.0))
+    np.testing.assert_allclose(among.bounds(among.own_share), [0, 0, 0.75, 1])
+    alone = parse("based", BOTS).among(BOTS, with_self=True)
+    assert alone.own_share == 0.0
+    np.testing.assert_allclose(alone.bounds(0.0), [0, 0, 1, 1])
+    assert parse("based", BOTS).among(BOTS, with_self=False) == Mix(BOTS, (0.0, 0.0, 1.0))
+
+
+def test_a_curriculum_meets_whoever_one_of_its_mixes_names() -> None:
+    mixes = [parse(text, BOTS) for text in ("constant", "based=9,constant=1", "random,self")]
+    assert union(mixes) == (("constant", "based", "random"), True)
+    assert union(mixes[:2]) == (("constant", "based"), False)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from understudy.arena.arena import Arena
-from understudy.arena.rivals import Rivals, named
+from understudy.arena.arena import Arena, Iteration, Result
+from understudy.arena.mix import Share
+from understudy.arena.rivals import Rivals, Seating
 from understudy.core.arrays import NDArray
 
 from .makers import GAMES, GROUPS, arena
@@ -14,81 +15,104 @@ from .makers import GAMES, GROUPS, arena
 SHAPE = {"w": np.zeros((2, 3), np.float32)}
 
 
-def params(version: int) -> dict[str, NDArray]:
-    return {"w": np.full((2, 3), version, np.float32)}
+def params(number: int) -> dict[str, NDArray]:
+    return {"w": np.full((2, 3), number, np.float32)}
+
+
+def offer(rivals: Rivals, group: int, number: int) -> None:
+    rivals.offer(group, f"step-{number}", lambda: params(number))
+
+
+def load(name: str) -> dict[str, NDArray]:
+    return params(int(name.removeprefix("step-")))
 
 
 def seated(rivals: Rivals) -> list[float]:
     return [float(value) for value in np.asarray(rivals.params["w"])[:, 0, 0]]
 
 
-def test_a_version_is_replaced_when_nobody_is_in_a_match_against_it() -> None:
+def test_a_snapshot_is_replaced_when_nobody_is_in_a_match_against_it() -> None:
     rivals = Rivals(2, SHAPE)
     assert list(rivals.free) == [False, False]
-    rivals.offer(3, params(3))
+    offer(rivals, 0, 3)
     assert list(rivals.free) == [False, False], "nothing is seated yet"
     rivals.settle(np.array([0, 0]))
-    assert (rivals.met, seated(rivals), list(rivals.free)) == ([3, 0], [3, 0], [True, False])
-    rivals.offer(5, params(5))
+    assert (rivals.met, seated(rivals)) == (["step-3", ""], [3, 0])
+    assert list(rivals.free) == [True, False]
+    offer(rivals, 1, 5)
     rivals.settle(np.array([4, 0]))
-    assert (rivals.met, list(rivals.free)) == ([3, 5], [True, True])
-    rivals.offer(7, params(7))
+    assert (rivals.met, list(rivals.free)) == (["step-3", "step-5"], [True, True])
+    offer(rivals, 0, 7)
     for meetings in (4, 1):
         rivals.settle(np.array([meetings, 2]))
-        assert (rivals.met, seated(rivals)) == ([3, 5], [3, 5])
+        assert (rivals.met, seated(rivals)) == (["step-3", "step-5"], [3, 5])
         assert list(rivals.free) == [False, True], "who waits is not met anew"
+    assert rivals.named() == {"step-3", "step-5", "step-7"}
     rivals.settle(np.array([0, 2]))
-    assert (rivals.met, seated(rivals), list(rivals.free)) == ([7, 5], [7, 5], [True, True])
+    assert (rivals.met, seated(rivals)) == (["step-7", "step-5"], [7, 5])
+    assert list(rivals.free) == [True, True]
 
 
 def test_a_newer_offer_takes_the_place_of_one_that_waits() -> None:
     rivals = Rivals(1, SHAPE)
-    rivals.offer(1, params(1))
-    rivals.offer(2, params(2))
+    offer(rivals, 0, 1)
+    offer(rivals, 0, 2)
     rivals.settle(np.array([0]))
-    assert (rivals.met, seated(rivals), rivals.waiting) == ([2], [2], {})
+    assert (rivals.met, seated(rivals), rivals.waiting) == (["step-2"], [2], {})
 
 
-def test_counters_bring_everything_back() -> None:
+def test_a_group_asks_for_another_after_so_many_matches() -> None:
+    rivals = Rivals(2, SHAPE)
+    assert rivals.restless(3) == [0, 1], "nobody is met yet"
+    for group in (0, 1):
+        offer(rivals, group, 4)
+    assert rivals.restless(3) == [], "somebody comes already"
+    rivals.settle(np.zeros(2, np.int32))
+    rivals.note(np.array([2, 1]))
+    assert rivals.restless(3) == []
+    rivals.note(np.array([2, 1]))
+    assert rivals.restless(3) == [0]
+    offer(rivals, 0, 4)
+    assert rivals.met == ["step-4", "step-4"] and not rivals.waiting, "the same one just stays"
+    assert rivals.restless(3) == []
+
+
+def test_a_seating_brings_everything_back() -> None:
     rivals = Rivals(3, SHAPE)
-    for version, meetings in ((2, [0, 0, 0]), (4, [0, 0, 0]), (6, [1, 1, 1]), (8, [1, 1, 1])):
-        rivals.offer(version, params(version))
-        rivals.settle(np.array(meetings))
-    counters = rivals.counters()
-    assert named(counters) == {2, 4, 6, 8}
+    for group, number, meetings in ((0, 2, 0), (1, 4, 0), (0, 6, 1), (2, 8, 1)):
+        offer(rivals, group, number)
+        rivals.settle(np.full(3, meetings))
+    rivals.note(np.array([3, 1, 0]))
     again = Rivals(3, SHAPE)
-    again.restore(counters, {version: params(version) for version in named(counters)})
-    assert again.counters() == counters
-    assert again.met == [2, 4, 0] and sorted(again.waiting) == [0, 2]
+    again.restore(rivals.seating(), load)
+    assert again.seating() == rivals.seating()
+    assert again.met == ["step-2", "step-4", ""] and sorted(again.waiting) == [0, 2]
     assert seated(again) == seated(rivals) and list(again.free) == list(rivals.free)
     for one in (rivals, again):
         one.settle(np.zeros(3, np.int32))
-        one.offer(9, params(9))
-    assert again.counters() == rivals.counters() and seated(again) == seated(rivals)
+        offer(one, 1, 9)
+    assert again.seating() == rivals.seating() and seated(again) == seated(rivals)
 
 
-def test_no_counters_are_nobody() -> None:
+def test_whoever_is_gone_is_nobody_again() -> None:
     rivals = Rivals(2, SHAPE)
-    rivals.restore({"steps": 7, "iterations": 1}, {})
-    assert (rivals.met, rivals.waiting, named({"steps": 7, "rival.next": 1})) == ([0, 0], {}, set())
+    rivals.restore(Seating(("step-1", "step-2"), ("", "step-3"), (5, 6)),
+                   lambda name: load(name) if name == "step-2" else None)  # fmt: skip
+    assert (rivals.met, rivals.begun, rivals.waiting) == (["", "step-2"], [0, 6], {})
+    rivals.restore(Seating(), load)
+    assert rivals.met == ["", "step-2"], "an older version says nothing about seats"
 
 
 def test_a_run_may_go_on_with_fewer_groups() -> None:
-    rivals = Rivals(3, SHAPE)
-    for version in (1, 2):
-        rivals.offer(version, params(version))
-        rivals.settle(np.zeros(3, np.int32))
     fewer = Rivals(2, SHAPE)
-    fewer.restore(rivals.counters(), {1: params(1), 2: params(2)})
-    fewer.offer(3, params(3))
-    fewer.settle(np.zeros(2, np.int32))
-    assert fewer.met == [3, 2]
+    fewer.restore(Seating(("step-1", "step-2", "step-3"), ("", "", ""), (1, 2, 3)), load)
+    assert fewer.met == ["step-1", "step-2"]
 
 
 def in_matches(arena: Arena) -> list[int]:
     """How many slots of each group are in a match against its version."""
-    opponents = np.asarray(arena._slots.opponent).reshape(GROUPS, GAMES // GROUPS)
-    return [int(count) for count in (opponents == arena.plan.opponents - 1).sum(1)]
+    opponents = np.asarray(arena.slots.opponent).reshape(GROUPS, GAMES // GROUPS)
+    return [int(count) for count in (opponents == len(arena.plan.bots)).sum(1)]
 
 
 @pytest.fixture(scope="module")
@@ -96,31 +120,74 @@ def running() -> Arena:
     return arena()
 
 
+def own(iteration: Iteration) -> dict[str, Result]:
+    return {name: one for name, one in iteration.results.items() if name.startswith("step-")}
+
+
 def test_the_arena_replaces_its_rivals_between_matches(running: Arena) -> None:
-    """From nobody to the first version, and from that to the next, group by group."""
-    assert running.iterate().results["self"].started == 0
+    """From nobody to the first snapshot, and from that to the next, group by group."""
+
+    def now() -> dict[str, NDArray]:
+        return dict(running.trainer.weights().params)
+
+    assert own(running.iterate()) == {}
     assert in_matches(running) == [0, 0]
-    running.rivals.offer(1, running.trainer.weights().params)
-    assert running.iterate().results["self"].started == 0, "it is seated after this iteration"
-    assert running.rivals.met == [1, 0]
+    running.rivals.offer(0, "step-1", now)
+    assert own(running.iterate()) == {}, "it is seated after this iteration"
+    assert running.rivals.met == ["step-1", ""]
     while not in_matches(running)[0]:
         running.iterate()
     assert in_matches(running)[1] == 0, "only the first group has somebody to meet"
-    running.rivals.offer(2, running.trainer.weights().params)
-    running.rivals.offer(3, running.trainer.weights().params)
+    running.rivals.offer(0, "step-3", now)
+    running.rivals.offer(1, "step-2", now)
     before = {name: np.asarray(value)[0] for name, value in running.rivals.params.items()}
     waited = 0
-    while running.rivals.met[0] == 1:
+    while running.rivals.met[0] == "step-1":
         busy = in_matches(running)[0]
         running.iterate()
-        assert in_matches(running)[0] <= busy, "a slot met a version that is about to go"
+        assert in_matches(running)[0] <= busy, "a slot met a snapshot that is about to go"
         if in_matches(running)[0]:
             waited += 1
-            assert running.rivals.met[0] == 1
+            assert running.rivals.met[0] == "step-1"
             for name, value in running.rivals.params.items():
                 np.testing.assert_array_equal(np.asarray(value)[0], before[name])
         assert waited < 10
-    assert running.rivals.met == [3, 2]
-    met = [running.iterate().results["self"] for _ in range(6)]
-    assert sum(one.started for one in met) > 0
-    assert sum(one.wins + one.draws + one.losses for one in met) > 0
+    assert running.rivals.met == ["step-3", "step-2"]
+    iterations = [running.iterate() for _ in range(8)]
+    for name in ("step-2", "step-3"):
+        met = [own(one)[name] for one in iterations]
+        assert sum(one.started for one in met) > 0
+        assert sum(one.matches for one in met) > 0
+        assert sum(one.started for one in met) == sum(
+            result.started for one in iterations for key, result in own(one).items() if key == name
+        )
+    told = [match for one in iterations for match in one.ended]
+    assert len(told) == sum(one.matches for one in iterations)
+    assert {"step-2", "step-3"} <= {match.opponent for match in told}
+
+
+def test_two_groups_that_meet_one_snapshot_are_told_of_together(running: Arena) -> None:
+    weights = running.trainer.weights().params
+    for group in (0, 1):
+        running.rivals.offer(group, "step-9", lambda: weights)
+    while running.rivals.met != ["step-9", "step-9"]:
+        running.iterate()
+    begun = list(running.rivals.begun)
+    results = own(running.iterate())
+    assert list(results) == ["step-9"]
+    assert results["step-9"].started == sum(running.rivals.begun) - sum(begun)
+
+
+def test_the_share_of_snapshots_is_kept_although_some_wait() -> None:
+    """Nobody meets a snapshot that is about to go; what is missed is made up for."""
+    share, target, games = Share(), 0.7, 40
+    rng = np.random.default_rng(0)
+    for step in range(400):
+        free = step % 4 != 0  # a quarter of the time nobody may be met
+        owed = share.owed(target, ahead=games) if free else 0.0
+        began = int(rng.integers(1, 5))
+        share = share.after(began, int((rng.random(began) < owed).sum()))
+    assert share.own / share.started == pytest.approx(target, abs=0.02)
+    assert Share().owed(target, ahead=games) == target
+    assert Share(10, 10).owed(0.0, ahead=games) == 0.0
+    assert Share(1000, 0).owed(target, ahead=games) == 1.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import jax
 import numpy as np
@@ -15,13 +16,15 @@ from understudy.arena.slots import Plan
 from understudy.core.arrays import NDArray
 from understudy.core.ops import NUMPY
 from understudy.games import catalog
+from understudy.games.moments import RewardSet
 from understudy.learner.jax_ops import JAX
 from understudy.policy import distributions
 from understudy.policy.mlp import Mlp
 from understudy.policy.spec import AnyNetwork, PolicySpec
+from understudy.policy.strategist import Strategist
 from understudy.policy.transformer import Transformer
 
-from .makers import FROZEN, GAMES, GROUPS, NETWORK, Story, plan, rows, story
+from .makers import FROZEN, GAMES, GROUPS, NETWORK, Story, mix_of, plan, rows, story
 from .slow import Told, tell
 
 SEED = 5
@@ -41,7 +44,9 @@ def of_all(told: list[Told], field: str) -> NDArray:
     return np.array([[row[field] for row in one.rows] for one in told]).swapaxes(0, 1)
 
 
-@pytest.mark.parametrize("field", ["actions", "opponent_actions", "legal", "first"])
+@pytest.mark.parametrize(
+    "field", ["actions", "opponent_actions", "opponent_kinds", "legal", "first"]
+)
 def test_every_choice_is_that_of_the_slow_arena(
     played: Story, told: list[Told], field: str
 ) -> None:
@@ -59,18 +64,71 @@ def test_every_number_is_that_of_the_slow_arena(
 def test_matches_are_counted_once_by_whom_they_were_against(
     played: Story, told: list[Told]
 ) -> None:
+    """Every bot apart, and the snapshot of every group apart."""
     seen = set()
+    assert played.plan.seats == len(played.mix.scripted) + GROUPS
     for index, chapter in enumerate(played.chapters):
-        for kind, name in enumerate(played.plan.mix.names):
-            counts = {field: column[kind] for field, column in chapter.counts._asdict().items()}
-            assert counts["started"] == sum(one.started[index, name] for one in told)
+        for seat in range(played.plan.seats):
+            counts = {field: column[seat] for field, column in chapter.counts._asdict().items()
+                      if field != "residual"}  # fmt: skip
+            assert counts["started"] == sum(one.started[index, seat] for one in told)
             for field, score in (("wins", 1.0), ("draws", 0.0), ("losses", -1.0)):
-                assert counts[field] == sum(one.ended[index, name, score] for one in told)
-                seen.add((name, field) if counts[field] else None)
-            assert counts["frames"] == sum(one.frames[index, name] for one in told)
-            expected = sum(one.returns.get((index, name), 0.0) for one in told)
+                assert counts[field] == sum(one.ended[index, seat, score] for one in told)
+                seen.add((seat, field) if counts[field] else None)
+            assert counts["frames"] == sum(one.frames[index, seat] for one in told)
+            expected = sum(one.returns.get((index, seat), 0.0) for one in told)
             assert counts["returns"] == pytest.approx(expected, abs=1e-3)
-    assert {("self", "wins"), ("self", "losses"), ("rest", "wins"), ("pull", "losses")} <= seen
+            nothing = np.zeros(played.plan.ledger)
+            ledger = sum(one.ledger.get((index, seat), nothing) for one in told)
+            np.testing.assert_allclose(counts["ledger"], ledger, atol=1e-3)
+    assert {(0, "wins"), (1, "losses"), (3, "wins"), (4, "wins"), (4, "draws")} <= seen
+
+
+def test_every_match_that_ended_is_told_with_its_return(played: Story, told: list[Told]) -> None:
+    listed: list[tuple[Any, ...]] = []
+    for chapter in played.chapters:
+        ends = chapter.rolled.ends
+        at = np.nonzero(ends.counts)
+        listed += zip(ends.seat[at], ends.score[at], ends.frames[at], ends.returned[at],
+                      strict=True)  # fmt: skip
+    expected = sorted(match for one in told for match in one.matches)
+    assert len(listed) == len(expected) > 2 * GAMES
+    for got, wanted in zip(sorted(listed), expected, strict=True):
+        assert got[:3] == wanted[:3] and got[3] == pytest.approx(wanted[3], abs=1e-3)
+
+
+def test_the_terms_of_a_match_add_up_to_its_return_to_the_last_bit(played: Story) -> None:
+    """Of matches in flight and of those that ended: what was trained on is what is told."""
+    terms = len(played.plan.rewards.names)
+    for chapter in played.chapters:
+        np.testing.assert_array_equal(chapter.after.ledger[:terms].sum(0), chapter.after.returned)
+        assert chapter.counts.residual == 0.0
+    assert np.abs(played.chapters[-1].after.returned).max() > 0.5
+
+
+def test_what_is_made_of_opponents_is_told_by_opponent(played: Story) -> None:
+    chapter = played.chapters[-1]
+    strategy, network = chapter.rolled.strategy, played.plan.spec.network
+    assert isinstance(network, Strategist)
+    state = jax.tree.map(np.asarray, chapter.after.state)
+    obs = played.plan.game.observe(NUMPY, state)
+    ours = np.where(np.arange(GAMES) % 2 == 1, obs[1], obs[0]).T
+    memory = slotting.emptied(chapter.after.ours, chapter.after.first)
+    seen = ((ours - FROZEN.obs_mean) * FROZEN.obs_scale).astype(np.float32)
+    insight = network.step_insight(NUMPY, played.ours, seen, jax.tree.map(np.asarray, memory))
+    seats = np.asarray(slotting.seat(played.plan, chapter.after))
+    for seat in range(played.plan.seats):
+        assert strategy.slots[seat] == (seats == seat).sum()
+        if (seats == seat).any():
+            mean = insight.latent[seats == seat].mean(0)
+            np.testing.assert_allclose(strategy.means[seat], mean, atol=1e-4)
+    assert strategy.mean == pytest.approx(insight.latent.mean(), abs=1e-4)
+    spread = np.sqrt(((insight.latent - insight.latent.mean(0)) ** 2).mean())
+    assert strategy.spread == pytest.approx(spread, abs=1e-4) and spread > 0.01
+    assert insight.attention is not None
+    shares = [row[row > 0] for row in insight.attention]
+    entropy = np.mean([-(row * np.log(row)).sum() for row in shares])
+    assert strategy.attention_entropy == pytest.approx(entropy, abs=1e-4)
 
 
 def test_first_matches_are_cut_off_at_different_times_and_nothing_else_is(
@@ -92,7 +150,7 @@ def test_we_play_both_sides(played: Story) -> None:
     actions, theirs, rewards = (
         rows(played, field) for field in ("actions", "opponent_actions", "rewards")
     )
-    pulled = (actions[..., 0] == 1) & (theirs[..., 0] == 0)
+    pulled = (actions[..., 0] == 1) & (theirs[..., 0] == 0) & (rows(played, "ongoing") == 1)
     for side in (0, 1):
         mine = pulled[:, side::2]
         assert mine.sum() > 10
@@ -171,18 +229,19 @@ def test_the_same_seed_plays_the_same_matches_bit_for_bit(played: Story) -> None
 
 
 def test_opponents_are_met_as_often_as_they_weigh() -> None:
-    weights = plan("rest=1,pull=3,self=4").mix
+    mix = mix_of("rest=1,pull=3,self=4")
     seeds = np.arange(20_000, dtype=np.uint32)
-    for with_self, expected in ((True, [1 / 8, 3 / 8, 4 / 8]), (False, [1 / 4, 3 / 4, 0.0])):
-        drawn = slotting._opponents(seeds, weights.bounds(with_self=with_self))
+    for share, expected in ((0.5, [1 / 8, 3 / 8, 4 / 8]), (0.0, [1 / 4, 3 / 4, 0.0])):
+        drawn = slotting._opponents(seeds, mix.bounds(share))
         shares = np.bincount(np.asarray(drawn), minlength=3) / len(seeds)
         np.testing.assert_allclose(shares, expected, atol=0.015)
         assert expected[2] > 0.0 or shares[2] == 0.0
+    assert mix.own_share == 0.5
 
 
 def test_nobody_meets_itself_before_there_is_somebody_to_meet(played: Story) -> None:
-    own = played.plan.mix.names.index("self")
-    assert [chapter.counts.started[own] > 0 for chapter in played.chapters] == [
+    own = len(played.plan.bots)
+    assert [chapter.counts.started[own:].sum() > 0 for chapter in played.chapters] == [
         any(chapter.free) for chapter in played.chapters
     ]
     for chapter in played.chapters:
@@ -196,24 +255,27 @@ def test_rivals_begin_every_match_with_nothing_in_mind(played: Story) -> None:
     caches = jax.tree.leaves(played.chapters[-1].after.theirs)
     assert all(array.shape[:2] == (GROUPS, GAMES // GROUPS) for array in caches)
     began = rows(played, "first")[1:].sum()
-    met = sum(chapter.counts.started[-1] for chapter in played.chapters)
+    met = sum(chapter.counts.started[-GROUPS:].sum() for chapter in played.chapters)
     assert began > met > GROUPS, "the slow arena, whose rivals start anew, was hardly asked"
 
 
 def test_the_brawl_is_played_by_its_rules() -> None:
     """Its matches, of two slots and so of both sides, are those that NumPy plays from the seeds."""
     game, bots, mix = catalog.make("brawl"), catalog.bots("brawl"), parse("random,self", ["random"])
+    terms = catalog.terms("brawl")
     brawl = Plan(
         spec=PolicySpec(game.features, game.actions, Mlp(widths=(6,))),
         config=plan().config,
         game=game,
         bots=(bots["random"],),
-        mix=mix,
+        meets_itself=True,
+        rewards=RewardSet.of({name: terms[name] for name in ("damage", "closing")}),
+        measures=RewardSet.of(catalog.measures("brawl")),
         games=4,
         segment=8,
         groups=1,
     )
-    played = story(brawl, SEED)
+    played = story(brawl, SEED, mix)
     for slot in (0, 1):
         told = tell(played, slot, SEED)
         for field in ("actions", "opponent_actions", "obs", "rewards", "log_probs", "first"):

@@ -21,7 +21,7 @@ def main(out: str, iterations: int) -> None:
     one = arena()
     for _ in range(iterations):
         one.iterate()
-    slots = one._slots
+    slots = one.slots
     np.savez(
         out,
         devices=len(jax.devices()),

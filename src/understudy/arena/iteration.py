@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache, partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +12,8 @@ import jax.numpy as jnp
 from understudy.arena import slots as slotting
 from understudy.arena.compiling import options
 from understudy.arena.rollout import Cast, rollout
-from understudy.arena.slots import Counts, Plan, Slots
+from understudy.arena.slots import Counts, Ends, Plan, Slots
+from understudy.arena.strategy import Strategy
 from understudy.core.ops import Array
 from understudy.learner.descent import Frozen, Report, State
 from understudy.learner.hardware import computing
@@ -21,44 +22,56 @@ from understudy.learner.segments import improve
 from understudy.policy.layers import Params
 
 
+class Orders(NamedTuple):
+    """What may change from one iteration to the next without being compiled again."""
+
+    bounds: Array
+    """float32 [groups, N]: whom the slots of each group may meet next, see `Mix.bounds`"""
+    weights: Array
+    """float32 [terms]: what each term of the rewards weighs"""
+
+
 class Played(NamedTuple):
     """What an iteration says about itself."""
 
     report: Report
     counts: Counts
+    ends: Ends
+    strategy: Strategy
     meetings: Array
-    """int32 [groups]: slots in a match against their group's version"""
+    """int32 [groups]: slots in a match against their group's snapshot"""
     return_square: Array
     """mean square of the returns, in units of reward"""
 
 
+Iterate: TypeAlias = Callable[[State, Frozen, Params, Orders, Slots], tuple[State, Slots, Played]]
+
+
 @cache
-def compiled(
-    plan: Plan,
-) -> Callable[[State, Frozen, Params, Array, Slots], tuple[State, Slots, Played]]:
-    """`iterate(state, frozen, rivals, free, slots)`; the slots given are used up."""
-    return jax.jit(partial(_iterate, plan), donate_argnums=4, compiler_options=options())
+def compiled(plan: Plan) -> Iterate:
+    """`iterate(state, frozen, rivals, orders, slots)`; the slots given are used up."""
+    return jax.jit(partial(iterate, plan), donate_argnums=4, compiler_options=options())
 
 
-def _iterate(
-    plan: Plan, state: State, frozen: Frozen, rivals: Params, free: Array, slots: Slots
+def iterate(
+    plan: Plan, state: State, frozen: Frozen, rivals: Params, orders: Orders, slots: Slots
 ) -> tuple[State, Slots, Played]:
-    """rivals: [groups, ...]; free: bool [groups], where the group's version may be met."""
+    """rivals: [groups, ...]."""
     cast = Cast(
         params=computing(plan.config, state.params),
         rivals=computing(plan.config, rivals),
-        bounds=bounds(plan, free),
+        bounds=for_slots(plan, orders.bounds),
+        weights=orders.weights,
     )
-    slots, segments, counts = rollout(plan, cast, frozen, slots)
+    slots, rolled = rollout(plan, cast, frozen, slots)
     # Without this wall XLA would compute parts of the game again inside the update.
-    segments = JAX.barrier(segments)
+    segments = JAX.barrier(rolled.segments)
     state, report, squares = improve(plan.spec, plan.config, state, frozen, segments)
-    return state, slots, Played(report, counts, slotting.meetings(plan, slots), squares)
+    meetings = slotting.meetings(plan, slots)
+    played = Played(report, rolled.counts, rolled.ends, rolled.strategy, meetings, squares)
+    return state, slots, played
 
 
-def bounds(plan: Plan, free: Array) -> Array:
-    """float32 [B, N]: whom each slot may meet next."""
-    rows = jnp.where(
-        free[:, None], plan.mix.bounds(with_self=True), plan.mix.bounds(with_self=False)
-    )
-    return jnp.repeat(rows, plan.games // plan.groups, axis=0)
+def for_slots(plan: Plan, bounds: Array) -> Array:
+    """float32 [groups, N] as [B, N]."""
+    return jnp.repeat(bounds, plan.games // plan.groups, axis=0)

@@ -1,9 +1,13 @@
-"""The mix of opponents: who is met how often, by weight, counted in matches started."""
+"""The mix of opponents: who is met how often, by weight, counted in matches started.
+
+A mix is an order to the arena, not a part of what is compiled: a curriculum changes it while
+matches go on, and those that are being played end against whoever they began with.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,26 +33,75 @@ class Mix:
 
     @property
     def meets_itself(self) -> bool:
-        """Whether earlier versions are among the opponents."""
+        """Whether snapshots are among the opponents."""
         return SELF in self.names
 
-    def bounds(self, *, with_self: bool) -> NDArray:
+    @property
+    def own_share(self) -> float:
+        """The share of matches against snapshots, 0 to 1."""
+        return self.weights[-1] / sum(self.weights) if self.meets_itself else 0.0
+
+    def among(self, bots: Sequence[str], *, with_self: bool) -> Mix:
+        """The same mix over all of these: whoever it does not name weighs nothing."""
+        weights = dict(zip(self.names, self.weights, strict=True))
+        names = (*bots, SELF) if with_self else tuple(bots)
+        return Mix(names, tuple(weights.get(name, 0.0) for name in names))
+
+    def bounds(self, own_share: float) -> NDArray:
         """float32 [N]: opponent i is met where a draw from [0, 1) lies below bound i, and not below
-        the one before. Without `self` its share goes to the others."""
-        kept = [
-            weight if with_self or name != SELF else 0.0
-            for name, weight in zip(self.names, self.weights, strict=True)
-        ]
-        return (np.cumsum(kept) / sum(kept)).astype(np.float32)
+        the one before. `own_share` of the matches are against `self`, the last; the others share
+        the rest by weight."""
+        weights = np.array(self.weights[: len(self.scripted)])
+        others = weights / max(weights.sum(), 1e-9) * (1.0 - own_share)
+        shares = [*others, own_share] if self.meets_itself else [*others]
+        bounds: NDArray = (np.cumsum(shares) / sum(shares)).astype(np.float32)
+        return bounds
 
 
-def parse(text: str, bots: Sequence[str], *, flag: str = "train.opponents") -> Mix:
+@dataclass(frozen=True)
+class Share:
+    """How many matches began under a mix, and how many of them against snapshots."""
+
+    started: int = 0
+    own: int = 0
+
+    def after(self, started: int, own: int) -> Share:
+        """So many more."""
+        return Share(self.started + started, self.own + own)
+
+    def owed(self, target: float, *, ahead: int) -> float:
+        """The share of snapshots among the next `ahead` matches that brings the share of all up to
+        `target`. While a snapshot waits to be replaced nobody meets it; what is missed then is made
+        up for afterwards."""
+        missing = target * (self.started + ahead) - self.own
+        return min(max(missing / ahead, 0.0), 1.0)
+
+
+def union(mixes: Sequence[Mix]) -> tuple[tuple[str, ...], bool]:
+    """Every bot that one of them meets, in the order of their first naming; and whether any of them
+    meets snapshots."""
+    names = dict.fromkeys(name for mix in mixes for name in mix.scripted)
+    return tuple(names), any(mix.meets_itself for mix in mixes)
+
+
+def parse(
+    text: str,
+    bots: Sequence[str],
+    *,
+    held_out: Collection[str] = (),
+    flag: str = "train.opponents",
+) -> Mix:
     """`based=1.5,random=1,self=2`; a name alone weighs 1; `all` is every bot alike."""
     weights: dict[str, float] = {}
     for item in text.split(","):
         name, _, number = (part.strip() for part in item.partition("="))
         weight = _weight(number, name, flag) if number else 1.0
         for each in bots if name == "all" else (name,):
+            if each in held_out:
+                raise ConfigError(
+                    f"{flag}: {each} is held out: nobody trains against it, so that "
+                    "`eval --opponents heldout` shows what an agent makes of strangers"
+                )
             if each != SELF and each not in bots:
                 known = (*bots, SELF, "all")
                 raise ConfigError(
@@ -60,8 +113,8 @@ def parse(text: str, bots: Sequence[str], *, flag: str = "train.opponents") -> M
     met = {name: weight for name, weight in weights.items() if weight > 0}
     if not met:
         raise ConfigError(
-            f"{flag}: expected at least one scripted bot with a weight above 0 (before there is an "
-            f"earlier version to meet, everyone meets those); got {text!r}"
+            f"{flag}: expected at least one scripted bot with a weight above 0 (before there is a "
+            f"snapshot to meet, everyone meets those); got {text!r}"
         )
     if own > 0:
         met[SELF] = own

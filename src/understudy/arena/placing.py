@@ -32,10 +32,11 @@ def placed(plan: Plan, slots: Slots) -> Slots:
     rest = {
         name: jax.tree.map(lambda array: cut(array, 0), getattr(slots, name))
         for name in Slots._fields
-        if name not in ("state", "theirs")
+        if name not in ("state", "theirs", "ledger")
     }
     return Slots(
         state=jax.tree.map(lambda array: cut(array, array.ndim - 1), slots.state),
+        ledger=cut(slots.ledger, 1),
         theirs=jax.tree.map(lambda array: cut(array, 1), slots.theirs),
         **rest,
     )

@@ -11,8 +11,10 @@ import jax
 import jax.numpy as jnp
 
 from understudy.arena import slots as slotting
-from understudy.arena.slots import Counts, Plan, Slots
+from understudy.arena.slots import Counts, Ends, Plan, Slots
+from understudy.arena.strategy import Strategy, looked_at
 from understudy.core.ops import Array, Tree
+from understudy.games.moments import Moment
 from understudy.learner.descent import Frozen, normalised
 from understudy.learner.hardware import computing, frames_at_once
 from understudy.learner.jax_ops import JAX
@@ -26,9 +28,11 @@ class Cast(NamedTuple):
 
     params: Params
     rivals: Params
-    """[groups, ...]: the earlier version that each group may meet"""
+    """[groups, ...]: the snapshot that each group may meet"""
     bounds: Array
     """float32 [B, N]: whom each slot may meet next, see `Mix.bounds`"""
+    weights: Array
+    """float32 [terms]: what each term of the rewards weighs"""
 
 
 class _Row(NamedTuple):
@@ -44,35 +48,41 @@ class _Row(NamedTuple):
     first: Array
     valid: Array
     opponent_actions: Array
+    opponent_kinds: Array
 
 
-def rollout(plan: Plan, cast: Cast, frozen: Frozen, slots: Slots) -> tuple[Slots, Segments, Counts]:
+class Rollout(NamedTuple):
+    """What a rollout came to, but for the slots."""
+
+    segments: Segments
+    counts: Counts
+    ends: Ends
+    strategy: Strategy
+
+
+def rollout(plan: Plan, cast: Cast, frozen: Frozen, slots: Slots) -> tuple[Slots, Rollout]:
     """`plan.segment` frames of every slot."""
 
-    def frame(carry: tuple[Slots, Counts], _: None) -> tuple[tuple[Slots, Counts], _Row]:
-        return _frame(plan, cast, frozen, *carry)
+    def frame(slots: Slots, _: None) -> tuple[Slots, tuple[_Row, Ends]]:
+        return _frame(plan, cast, frozen, slots)
 
     memory = slots.ours
-    (slots, counts), rows = jax.lax.scan(
-        frame,
-        (slots, slotting.no_counts(plan)),
-        length=plan.segment,
-        unroll=frames_at_once(),
-    )
+    slots, (rows, ends) = jax.lax.scan(frame, slots, length=plan.segment, unroll=frames_at_once())
     obs, _ = _views(plan, plan.game.observe(JAX, slots.state))
-    _, bootstrap, _ = _think(plan, cast.params, frozen, obs, slots.ours, slots.first)
+    seen = computing(plan.config, normalised(frozen, obs))
+    bootstrap, strategy = looked_at(
+        plan, cast.params, seen, slotting.emptied(slots.ours, slots.first), slots
+    )
     segments = Segments(
         **rows._asdict(),
         foretold=jnp.ones_like(rows.valid),
         memory=memory,
         bootstrap=bootstrap,
     )
-    return slots, segments, counts
+    return slots, Rollout(segments, slotting.counted(plan, ends), ends, strategy)
 
 
-def _frame(
-    plan: Plan, cast: Cast, frozen: Frozen, slots: Slots, counts: Counts
-) -> tuple[tuple[Slots, Counts], _Row]:
+def _frame(plan: Plan, cast: Cast, frozen: Frozen, slots: Slots) -> tuple[Slots, tuple[_Row, Ends]]:
     game, space = plan.game, plan.spec.actions
     obs, their_obs = _views(plan, game.observe(JAX, slots.state))
     legal, their_legal = _views(plan, game.legal(JAX, slots.state))
@@ -81,24 +91,26 @@ def _frame(
     actions, log_probs = distributions.choose(JAX, space, logits, legal, uniforms)
     theirs = slotting.scripted(plan, slots, their_obs.T).T
     their_memory = slots.theirs
-    if plan.mix.meets_itself:
-        met = slots.opponent == plan.opponents - 1
+    if plan.meets_itself:
+        met = slotting.met(plan, slots)
         own, their_memory = _rivals(plan, cast, frozen, slots, their_obs, their_legal)
         theirs = jnp.where(met[:, None], own, theirs)
     state, theirs, actions = JAX.barrier((slots.state, theirs, actions))
-    after = JAX.barrier(game.step(JAX, state, _joined(plan, actions, theirs)))
+    both = _joined(plan, actions, theirs)
+    after = JAX.barrier(game.step(JAX, state, both))
     side = slotting.sides(plan)
-    rewards = _of_side(side, game.reward(JAX, state, after))
+    terms, measures = _worth(plan, cast.weights, Moment(game, state, after, both), side)
+    rewards = terms.sum(0)
     over = game.over(JAX, after)
     slots = slots._replace(
         state=after,
         frame=slots.frame + 1,
         returned=slots.returned + rewards,
+        ledger=slots.ledger + jnp.concatenate([terms, measures]),
         ours=ours,
         theirs=their_memory,
     )
     cut = (slots.frame >= slots.cut_at) & ~over
-    added = slotting.counted(plan, slots, over, _of_side(side, game.score(JAX, after)))
     row = _Row(
         obs=obs,
         legal=legal,
@@ -110,11 +122,26 @@ def _frame(
         first=slots.first,
         valid=1.0 - cut.astype(jnp.float32),
         opponent_actions=theirs,
+        opponent_kinds=_kinds(plan, slots),
     )
-    slots = slotting.restart(plan, slots, over | cut, cast.bounds)
-    begun = slotting.begun(plan, slots)
-    counts = Counts(*(a + b + c for a, b, c in zip(counts, added, begun, strict=True)))
-    return (slots, counts), row
+    score = _of_side(side, game.score(JAX, after))
+    anew = slotting.restart(plan, slots, over | cut, cast.bounds)
+    return anew, (row, slotting.endings(plan, slots, over, score, anew))
+
+
+def _kinds(plan: Plan, slots: Slots) -> Array:
+    """int32 [B]: who is met, as the network learns to name it."""
+    if not plan.kinds:
+        return jnp.full(plan.games, -1, jnp.int32)
+    return jnp.asarray(plan.kinds, jnp.int32)[slots.opponent]
+
+
+def _worth(plan: Plan, weights: Array, moment: Moment, side: Array) -> tuple[Array, Array]:
+    """Our weighted terms [terms, B] and our measures [measures, B] of one frame."""
+    parts = plan.rewards.parts(JAX, moment, weights)
+    values = plan.measures.values(JAX, moment)
+    terms, measures = (jnp.where(side == 1, both[:, 1], both[:, 0]) for both in (parts, values))
+    return terms, measures
 
 
 def _think(
@@ -129,7 +156,7 @@ def _think(
 def _rivals(
     plan: Plan, cast: Cast, frozen: Frozen, slots: Slots, obs: Array, legal: Array
 ) -> tuple[Array, Tree]:
-    """Actions [B, parts] of each group's version, and their memory [groups, ...]."""
+    """Actions [B, parts] of each group's snapshot, and their memory [groups, ...]."""
     first, obs = slotting.in_groups(plan, (slots.first, obs))
 
     def one_group(
@@ -137,11 +164,22 @@ def _rivals(
     ) -> tuple[Array, Array, Tree]:
         return _think(plan, params, frozen, obs, memory, first)
 
-    logits, _, memory = jax.vmap(one_group)(cast.rivals, obs, slots.theirs, first)
-    uniforms = slotting.draws(plan, slots, ours=False)
-    logits = slotting.side_by_side(logits)
-    actions, _ = distributions.choose(JAX, plan.spec.actions, logits, legal, uniforms)
-    return actions, memory
+    def think(memory: Tree) -> tuple[Array, Tree]:
+        logits, _, memory = jax.vmap(one_group)(cast.rivals, obs, memory, first)
+        uniforms = slotting.draws(plan, slots, ours=False)
+        logits = slotting.side_by_side(logits)
+        actions, _ = distributions.choose(JAX, plan.spec.actions, logits, legal, uniforms)
+        return actions, memory
+
+    def rest(memory: Tree) -> tuple[Array, Tree]:
+        parts = len(plan.spec.actions.parts)
+        return jnp.zeros((plan.games, parts), jnp.int32), memory
+
+    # Before there is a snapshot, and in stages that meet none, nobody needs to think.
+    acted: tuple[Array, Tree] = jax.lax.cond(
+        slotting.met(plan, slots).any(), think, rest, slots.theirs
+    )
+    return acted
 
 
 def _views(plan: Plan, both: Array) -> tuple[Array, Array]:

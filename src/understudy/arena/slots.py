@@ -1,7 +1,7 @@
 """The slots of the arena: matches side by side, each against one opponent, restarted as they end.
 
-A slot is a column of every array. Its opponent is a scripted bot or its group's earlier version; it
-draws a new one with every match. Nothing of a match reaches the next one: memories are emptied, and
+A slot is a column of every array. Its opponent is a scripted bot or its group's snapshot; it draws
+a new one with every match. Nothing of a match reaches the next one: memories are emptied, and
 random numbers come from the seed of the match alone.
 """
 
@@ -15,11 +15,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from understudy.arena.mix import Mix
 from understudy.core.chance import fold, uniform
 from understudy.core.config import LearnerConfig
 from understudy.core.ops import Array, Tree
 from understudy.games.base import Bot, Game
+from understudy.games.moments import RewardSet
 from understudy.learner.hardware import narrow
 from understudy.learner.jax_ops import JAX
 from understudy.match.stage import TRAINING
@@ -38,16 +38,32 @@ class Plan:
     config: LearnerConfig
     game: Game
     bots: tuple[Bot, ...]
-    """in the order of the mix"""
-    mix: Mix
+    meets_itself: bool
+    """whether snapshots are met, too: kind `len(bots)`, after the bots"""
+    rewards: RewardSet
+    """what decisions are trained on"""
+    measures: RewardSet
+    """what is summed over a match beside that, to be told"""
     games: int
     segment: int
     groups: int
+    kinds: tuple[int, ...] = ()
+    """what the network learns to name each kind of opponent by, snapshots last; none: nothing"""
 
     @property
     def opponents(self) -> int:
-        """How many kinds of opponent there are."""
-        return len(self.mix.names)
+        """How many kinds of opponent there are: each bot, and a group's snapshot."""
+        return len(self.bots) + self.meets_itself
+
+    @property
+    def seats(self) -> int:
+        """How many opponents are counted apart: each bot, and each group's snapshot."""
+        return len(self.bots) + (self.groups if self.meets_itself else 0)
+
+    @property
+    def ledger(self) -> int:
+        """How many numbers are summed over a match: the rewards' terms, then the measures."""
+        return len(self.rewards.names) + len(self.measures.names)
 
     @property
     def cache_dtype(self) -> type:
@@ -71,17 +87,19 @@ class Slots(NamedTuple):
     """int32 [B]: the frame at which a slot's very first match is cut off, so that the slots' clocks
     are spread and matches end evenly over time"""
     opponent: Array
-    """int32 [B], into the mix"""
+    """int32 [B]: the kind that is met"""
     returned: Array
     """float32 [B]: rewards of the match so far"""
+    ledger: Array
+    """float32 [ledger, B]: the same term by term, and the measures"""
     ours: Tree
     theirs: Tree
     """[groups, B / groups, ...]; nothing where `self` is not met"""
 
 
 class Counts(NamedTuple):
-    """By kind of opponent, float32 [N]. A slot's very first match is in none of these, whether it
-    ended or was cut off: only the short ones of them end."""
+    """By seat, float32 [seats]. A slot's very first match is in none of these, whether it ended or
+    was cut off: only the short ones of them end."""
 
     started: Array
     wins: Array
@@ -89,6 +107,31 @@ class Counts(NamedTuple):
     losses: Array
     frames: Array
     returns: Array
+    ledger: Array
+    """[seats, ledger]"""
+    residual: Array
+    """The largest difference between a return and the sum of its terms: 0 where they are exact."""
+
+
+class Ends(NamedTuple):
+    """The matches that ended and those that began, by frame and slot [T, B]."""
+
+    counts: Array
+    """bool: a match ended, and it counts"""
+    seat: Array
+    """int32: whom it was against"""
+    score: Array
+    """float32"""
+    frames: Array
+    """int32"""
+    returned: Array
+    """float32"""
+    ledger: Array
+    """float32 [T, ledger, B]"""
+    began: Array
+    """bool: a match begins with the next frame"""
+    next_seat: Array
+    """int32: whom that is against"""
 
 
 def sides(plan: Plan) -> Array:
@@ -97,7 +140,7 @@ def sides(plan: Plan) -> Array:
 
 
 def begin(plan: Plan, seed: Array, bounds: Array) -> Slots:
-    """All slots at the start of their first match; seed uint32 []."""
+    """All slots at the start of their first match; seed uint32 [], bounds as in `restart`."""
     slot = jnp.arange(plan.games, dtype=jnp.uint32)
     key = fold(fold(jnp.full(plan.games, TRAINING, jnp.uint32), seed), slot)
     started = jnp.ones(plan.games, jnp.uint32)
@@ -113,8 +156,9 @@ def begin(plan: Plan, seed: Array, bounds: Array) -> Slots:
         cut_at=1 + (share * (plan.game.max_frames - 1)).astype(jnp.int32),
         opponent=_opponents(seeds, bounds),
         returned=jnp.zeros(plan.games, jnp.float32),
+        ledger=jnp.zeros((plan.ledger, plan.games), jnp.float32),
         ours=network.memory(JAX, plan.games, plan.cache_dtype),
-        theirs=_for_groups(plan) if plan.mix.meets_itself else (),
+        theirs=_for_groups(plan) if plan.meets_itself else (),
     )
 
 
@@ -132,11 +176,14 @@ def restart(plan: Plan, slots: Slots, ended: Array, bounds: Array) -> Slots:
         cut_at=jnp.where(ended, _NEVER, slots.cut_at),
         opponent=jnp.where(ended, _opponents(seeds, bounds), slots.opponent),
         returned=jnp.where(ended, 0.0, slots.returned),
+        ledger=jnp.where(ended, 0.0, slots.ledger),
     )
 
 
 def scripted(plan: Plan, slots: Slots, obs: Array) -> Array:
-    """What the bots do, int32 [parts, B], from obs [F, B]; anything where `self` is met."""
+    """What the bots do, int32 [parts, B], from obs [F, B]; anything where a snapshot is met."""
+    if not plan.bots:
+        return jnp.zeros((len(plan.spec.actions.parts), plan.games), jnp.int32)
     seeds = fold(slots.seeds, _BOT)
     chosen = [bot.act(JAX, obs, seeds, slots.frame) for bot in plan.bots]
     return reduce(
@@ -176,36 +223,55 @@ def side_by_side(tree: Tree) -> Tree:
     return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), tree)
 
 
+def met(plan: Plan, slots: Slots) -> Array:
+    """bool [B]: in a match against the group's snapshot."""
+    return (slots.opponent == len(plan.bots)) & plan.meets_itself
+
+
 def meetings(plan: Plan, slots: Slots) -> Array:
-    """int32 [groups]: how many slots of each group are in a match against its version."""
-    met = (slots.opponent == plan.opponents - 1) & plan.mix.meets_itself
-    return in_groups(plan, met).sum(1, dtype=jnp.int32)
+    """int32 [groups]: how many slots of each group are in a match against its snapshot."""
+    return in_groups(plan, met(plan, slots)).sum(1, dtype=jnp.int32)
 
 
-def no_counts(plan: Plan) -> Counts:
-    """Before anything was played."""
-    return Counts(*(jnp.zeros(plan.opponents, jnp.float32) for _ in Counts._fields))
+def seat(plan: Plan, slots: Slots) -> Array:
+    """int32 [B]: whom each slot meets, each group's snapshot apart."""
+    group = jnp.arange(plan.games, dtype=jnp.int32) // (plan.games // plan.groups)
+    return slots.opponent + jnp.where(met(plan, slots), group, 0)
 
 
-def counted(plan: Plan, slots: Slots, ended: Array, score: Array) -> Counts:
-    """What the matches that `ended` [B] add, with our score [B]."""
-    kinds = jnp.arange(plan.opponents, dtype=jnp.int32)[:, None] == slots.opponent
-    hits = (kinds & ended & (slots.cut_at == _NEVER)).astype(jnp.float32)
-    return Counts(
-        started=jnp.zeros(plan.opponents, jnp.float32),
-        wins=(hits * (score > 0)).sum(1),
-        draws=(hits * (score == 0)).sum(1),
-        losses=(hits * (score < 0)).sum(1),
-        frames=(hits * slots.frame).sum(1),
-        returns=(hits * slots.returned).sum(1),
+def endings(plan: Plan, slots: Slots, ended: Array, score: Array, after: Slots) -> Ends:
+    """One frame of `Ends`: the matches that `ended` [B] with our score [B], then as `after`."""
+    return Ends(
+        counts=ended & (slots.cut_at == _NEVER),
+        seat=seat(plan, slots),
+        score=score,
+        frames=slots.frame,
+        returned=slots.returned,
+        ledger=slots.ledger,
+        began=after.first,
+        next_seat=seat(plan, after),
     )
 
 
-def begun(plan: Plan, slots: Slots) -> Counts:
-    """What the matches add that begin with the next frame."""
-    kinds = jnp.arange(plan.opponents, dtype=jnp.int32)[:, None] == slots.opponent
-    started = (kinds & slots.first).astype(jnp.float32).sum(1)
-    return no_counts(plan)._replace(started=started)
+def counted(plan: Plan, ends: Ends) -> Counts:
+    """All of a rollout, added up by seat."""
+    seats = jnp.arange(plan.seats, dtype=jnp.int32)[:, None, None]
+    hits = ((seats == ends.seat) & ends.counts).astype(jnp.float32)
+    terms = ends.ledger[:, : len(plan.rewards.names)].sum(1)
+
+    def over(values: Array) -> Array:
+        return (hits * values).sum((1, 2))
+
+    return Counts(
+        started=((seats == ends.next_seat) & ends.began).astype(jnp.float32).sum((1, 2)),
+        wins=over(ends.score > 0),
+        draws=over(ends.score == 0),
+        losses=over(ends.score < 0),
+        frames=over(ends.frames),
+        returns=over(ends.returned),
+        ledger=jnp.einsum("stb,tmb->sm", hits, ends.ledger, precision=jax.lax.Precision.HIGHEST),
+        residual=(jnp.abs(ends.returned - terms) * ends.counts).max(),
+    )
 
 
 def _opponents(seeds: Array, bounds: Array) -> Array:
