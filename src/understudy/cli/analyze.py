@@ -1,0 +1,100 @@
+"""`understudy analyze`: what an agent makes of its opponents, as pictures and as numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+import typer
+
+from understudy.cli.play import INTERRUPTED
+from understudy.telemetry.text import complain, plain, say, say_json
+
+if TYPE_CHECKING:
+    from understudy.analysis.recording import Show
+
+
+def analyze(
+    game: Annotated[str, typer.Argument(help="Which game of two; see `understudy games`.")],
+    agent: Annotated[
+        str | None, typer.Option(help="RUN or RUN@VERSION (default: the latest run).")
+    ] = None,
+    opponents: Annotated[
+        str, typer.Option(help="all: every scripted bot; or bots and runs with commas.")
+    ] = "all",
+    matches: Annotated[int, typer.Option(help="Matches against each opponent to look into.")] = 100,
+    ablation: Annotated[
+        int, typer.Option(help="Matches in all to play with other latents; 0 for none.")
+    ] = 2000,
+    out: Annotated[
+        Path | None, typer.Option(help="Where files go (default: analysis/ in the run).")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seeds the matches; none was ever trained on.")] = 0,
+    sample: Annotated[
+        bool, typer.Option("--sample", help="Draw actions instead of the likeliest ones.")
+    ] = False,
+    delay: Annotated[
+        int | None, typer.Option(help="Frames that both see late (default: the run's).")
+    ] = None,
+    engine: Annotated[str, typer.Option(help="auto, numpy or jax.")] = "auto",
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """See what an agent makes of its opponents: latents, probes, attention, and their worth.
+
+    Writes PNG, CSV and analysis.json; the untrained network is the zero line of each.
+
+    Example: understudy analyze brawl --agent runs/brawl-1 --matches 100 --ablation 2000
+    """
+    from understudy.analysis.canvas import check_installed
+    from understudy.analysis.findings import page
+    from understudy.run import analyzing
+    from understudy.run.judging import Cast, latest_run, split
+
+    check_installed()
+    name = agent if agent is not None else latest_run("--agent")
+    carry_on, encoder = analyzing.engines_named(engine)
+    leads = [("--agent", name), *(("--opponents", one) for one in split(opponents))]
+    cast = Cast(game, leads=leads, delay=delay, sampled=sample)
+    asked = analyzing.Asked(
+        game=cast.game,
+        agent=cast.contestant("--agent", name),
+        opponents={one.name: one.player for one in cast.contestants("--opponents", opponents)},
+        matches=matches,
+        ablation=ablation,
+        seed=seed,
+        out=out if out is not None else _run_of(name) / "analysis",
+        engine=carry_on,
+        encoder=encoder,
+    )
+    for note in cast.notes:
+        complain(note)
+
+    @contextmanager
+    def telling(words: str) -> Iterator[Show]:
+        from understudy.cli.meter import Meter
+
+        meter = Meter(words, quiet=json)
+        try:
+            yield meter.show
+        finally:
+            meter.close()
+
+    try:
+        found = analyzing.analyze(asked, telling)
+    except KeyboardInterrupt:
+        complain(f"interrupted: what was finished is in {plain(asked.out.as_posix())}")
+        raise typer.Exit(INTERRUPTED) from None
+    if json:
+        say_json({**msgspec.to_builtins(found, str_keys=True), "out": asked.out.as_posix()})
+    else:
+        say(page(found))
+        say(f"\nPictures and tables are in {plain(asked.out.as_posix())}")
+
+
+def _run_of(name: str) -> Path:
+    """The folder of RUN or RUN@VERSION."""
+    stem, at, _ = name.rpartition("@")
+    return Path(stem) if at and not Path(name).is_dir() else Path(name)
