@@ -14,12 +14,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 import understudy
-from understudy.core import config as configs
 from understudy.core.config import Config
+from understudy.core.config.section import Section
+from understudy.core.config.words import settings
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "understudy"
@@ -195,9 +195,7 @@ def test_what_is_not_there_is_missed() -> None:
 
 
 def settings_page() -> str:
-    """docs/settings.md, from the docstrings in core/config.py."""
-    tree = ast.parse(Path(configs.__file__).read_text(encoding="utf-8"))
-    classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+    """docs/settings.md, from the docstrings in core/config."""
     lines = [
         "# Settings",
         "",
@@ -206,31 +204,30 @@ def settings_page() -> str:
         "command line or `Understudy.open(..., config=...)` changes them. "
         "An unknown key or an impossible value is an error.",
         "",
-        "Made from `core/config.py` by `python tests/test_architecture.py`.",
+        "Made from `core/config` by `python tests/test_architecture.py`.",
     ]
-    for field in msgspec.structs.fields(Config):
-        section = field.type
-        summary = ast.get_docstring(classes[section.__name__]) or ""
-        lines += ["", f"## `[{field.name}]`", "", summary.split(" (`")[0].rstrip(".") + ".", ""]
-        lines += ["| setting | default | what it does |", "|---|---|---|"]
-        words = dict(_attribute_docs(classes[section.__name__]))
-        for one in msgspec.structs.fields(section):
-            default = json.dumps(one.default)
-            lines.append(f"| `{field.name}.{one.name}` | `{default}` | {words[one.name]} |")
+    for field in settings(Config):
+        assert field.section
+        lines += _settings_table(field.section, head=f"[{field.name}]", prefix=field.name)
     return "\n".join(lines) + "\n"
 
 
-def _attribute_docs(node: ast.ClassDef) -> Iterator[tuple[str, str]]:
-    for field, after in zip(node.body, node.body[1:], strict=False):
-        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
-            value: Any = getattr(after, "value", None)
-            text = value.value if isinstance(value, ast.Constant) else ""
-            yield field.target.id, " ".join(str(text).split())
+def _settings_table(section: type[Section], *, head: str, prefix: str) -> Iterator[str]:
+    summary = (section.__doc__ or "").split(" (`")[0].rstrip(".")
+    yield from ("", f"## `{head}`", "", f"{summary}.", "")
+    yield from ("| setting | default | what it does |", "|---|---|---|")
+    for one in settings(section):
+        default = "" if one.default is None else f"`{json.dumps(one.default)}`"
+        yield f"| `{prefix}.{one.name}` | {default or 'none'} | {one.words} |"
+    for one in settings(section):
+        if one.section:  # a list of tables, each with a name
+            inner = f"{prefix}.{one.name}"
+            yield from _settings_table(one.section, head=f"[[{inner}]]", prefix=f"{inner}.NAME")
 
 
 def test_every_setting_is_documented() -> None:
     page = settings_page()
-    assert "|  |" not in page, "a setting in core/config.py has no docstring"
+    assert "|  |" not in page, "a setting in core/config has no docstring"
     assert SETTINGS.read_text(encoding="utf-8") == page, (
         "docs/settings.md is out of date: python tests/test_architecture.py"
     )

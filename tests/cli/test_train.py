@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import signal
@@ -12,15 +13,21 @@ from pathlib import Path
 
 import pytest
 
+from understudy.cli import train as train_command
 from understudy.cli.train import _whole
+from understudy.cli.train_screen import TrainScreen
 from understudy.core.clock import SystemClock
 from understudy.core.errors import ConfigError
+from understudy.games import terms
+from understudy.policy.mlp import Mlp
 from understudy.registry.run_folder import RunFolder
+from understudy.run.train_session import Session
 from understudy.telemetry.fold import StatusReader
 from understudy.telemetry.status import Status
 
 from .calling import Called, understudy
-from .training import ROLLOUT, TINY, command
+from .runs_of_brawl import brawl_run
+from .training import ROLLOUT, SMALL, TINY, command, staged
 
 
 @pytest.fixture(autouse=True)
@@ -53,19 +60,20 @@ def test_json_is_one_object_with_everything(trained: Path) -> None:
     told = json.loads((trained.parent / "told.json").read_text(encoding="utf-8"))
     assert told.keys() == {
         "run", "steps", "seconds", "steps_s", "compiled_s", "matches", "version", "interrupted",
-        "opponents", "metrics",
+        "opponents", "metrics", "stage", "rating", "snapshots", "exploits", "exploited",
     }  # fmt: skip
     assert told["steps"] == -(-1000 // ROLLOUT) * ROLLOUT, "rounded up to whole iterations"
     assert told["version"] == 2 and told["interrupted"] is False
-    assert told["opponents"].keys() == {"random", "self"}
+    assert told["opponents"].keys() == {"random"}, "no snapshot before two million steps"
+    assert (told["stage"], told["snapshots"], told["exploited"]) == ("", 0, None)
+    assert told["rating"].keys() == {"mu", "sigma", "points", "margin"}
     assert told["seconds"] >= told["compiled_s"] > 0 and told["steps_s"] > 0
     assert told["metrics"]["first_ratio"] == pytest.approx(1.0, abs=0.2)
 
 
 def test_a_run_goes_on_with_what_it_is(trained: Path) -> None:
-    """Network, settings, seed, opponents and the game's options are the run's own."""
+    """Network, settings, seed and opponents are the run's own."""
     folder = RunFolder.load(trained, SystemClock())
-    assert folder.identity.game_options == {"delay": "2"}
     assert folder.config.learner.seed == 4
     assert folder.config.train.opponents == "random,self"
     one, two = (folder.versions.verify(number) for number in (1, 2))
@@ -75,12 +83,28 @@ def test_a_run_goes_on_with_what_it_is(trained: Path) -> None:
     assert status["learner"] == "stopped" and status["version"] == 2
 
 
+def test_a_run_goes_on_with_the_options_of_its_game(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = brawl_run(Path("run"), delay="2")
+    asked: list[Session] = []
+
+    def noted(self: TrainScreen, one: Session) -> tuple[bool, dict[str, object]]:
+        asked.append(one)
+        return False, {}
+
+    monkeypatch.setattr(TrainScreen, "arena", noted)
+    assert understudy("train", "brawl", "--run", run, "--resume", "--actions", "keys").code == 0
+    assert asked[0].game_options == {"delay": "2", "actions": "keys"}
+    assert asked[0].network == Mlp((8,))
+
+
 def test_a_person_sees_how_it_goes() -> None:
     called = train("--steps", ROLLOUT)
     assert called.code == 0 and called.out == ""  # stdout belongs to --json
     for text in (
         "understudy: train brawl, run folder runs/brawl-1",
-        "8 matches side by side, 8 frames each an iteration; a version every 1,000,000 steps",
+        "8 matches side by side, 8 frames each an iteration; a version every 1,000,000 steps, "
+        "a snapshot every 2,000,000 steps.",
+        "  no snapshot yet: until there is one, scripted bots are met in its place",
         "[########################]",
         "Done.",
         "random  no match ended",
@@ -103,11 +127,17 @@ def test_a_person_sees_how_it_goes() -> None:
         (("--config", "smal"), "Did you mean 'small'"),
         (("--config", "none.toml"), "--config: there is no file none.toml"),
         (("--opponents", "randm"), "Did you mean 'random'"),
+        (("--opponents", "random,turtle"), "turtle is held out: nobody trains against it"),
         (("--opponents", "self"), "at least one scripted bot"),
         (("--set", "train.game=8"), "Did you mean 'games'"),
         (("--set", "train.games=7"), "train.games: expected a multiple of train.groups"),
         (("--delay", "99"), "delay must be one of"),
         (("--actions", "keyz"), "Did you mean 'keys'"),
+        (("--stage", "first"), "curriculum.pin: expected no name (there are no stages)"),
+        (("--set", "rewards.set=dens"), "rewards.set: brawl has no set of rewards 'dens'"),
+        (("--set", "rewards.weights.combos=1"), "Did you mean 'combo'"),
+        (("--terms", "none.py"), "there is no file none.py"),
+        (("--exploit", "runs/x"), "--opponents: an exploiter meets the agent of --exploit alone"),
         (("--resume", "--run", "nothing"), "--resume: nothing holds no run"),
         (("--resume",), "no run yet"),
     ],
@@ -118,6 +148,25 @@ def test_a_mistake_is_one_line_and_leaves_nothing_behind(
     called = train(*args)
     assert called.code == 2 and called.out == ""
     assert called.err.count("\n") == 1 and "Traceback" not in called.err
+    assert expected in called.err
+    assert not list(tmp_path.rglob("run.json"))
+
+
+@pytest.mark.parametrize(
+    ("args", "expected"),
+    [
+        (("--opponents", "random"), "--opponents: the stages of the curriculum say whom they meet"),
+        (("--stage", "secnd"), "curriculum.pin: expected one of first, second; got 'secnd'. Did"),
+        (("--set", "curriculum.stages.second.rewards=dnse"), "curriculum.stages[1].rewards: brawl"),
+        (("--set", "curriculum.stages.second.opponents=rando"), "curriculum.stages[1].opponents:"),
+        (("--set", "curriculum.stages.third.hold=0.2"), "expected one of first, second"),
+    ],
+)
+def test_a_mistake_in_a_curriculum_names_the_stage(
+    args: tuple[str, ...], expected: str, tmp_path: Path
+) -> None:
+    called = understudy("train", "brawl", *SMALL, "--config", staged(Path("two.toml")), *args)
+    assert called.code == 2 and called.err.count("\n") == 1
     assert expected in called.err
     assert not list(tmp_path.rglob("run.json"))
 
@@ -143,6 +192,51 @@ def test_steps_can_be_written_as_people_write_them(text: str, expected: int) -> 
 def test_what_is_no_number_of_steps_is_told(text: str) -> None:
     with pytest.raises(ConfigError, match="--steps: expected a whole number"):
         _whole(text)
+
+
+_TERMS = """
+from understudy.games.rewards import term
+
+@term("brawl")
+def airborne(ops, moment):
+    return (~moment.after.grounded).astype(ops.xp.float32)
+
+@term("brawl")
+def lived(ops, moment):
+    return ops.xp.ones_like(moment.after.x)
+"""
+
+
+def test_a_term_of_ones_own_is_trained_on_and_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each frame adds the weight, rounded to multiples of 2**-16; a match adds them up exactly."""
+    for known in ("_ADDED", "_LOADED"):  # what is added here is added for this test alone
+        monkeypatch.setattr(terms, known, {})
+    Path("mine.py").write_text(_TERMS, encoding="utf-8")
+    weights = ("--set", "rewards.weights.airborne=-0.01", "--set", "rewards.weights.lived=0.001")
+    few = ("--set", "train.games=16", "--set", "train.segment=64", "--opponents", "random")
+    call = (*TINY, *few, "--steps", "48k", "--run", "run", *weights)
+    refused = understudy("train", "brawl", *call)
+    assert refused.code == 2 and "rewards.weights.airborne: brawl has no reward term" in refused.err
+    assert not Path("run").exists()
+    done = understudy("train", "brawl", *call, "--terms", "mine.py", "--json")
+    assert done.code == 0, done.err
+    matches = _rows("monitor")
+    rows = [row for row in _rows("reward_breakdown") if row["opponent"] == "random"]
+    assert len(matches) == sum(int(row["matches"]) for row in rows) > 10
+    frames = sum(int(row["l"]) for row in matches)
+    sums = {
+        name: sum(float(row[f"term_{name}"]) * int(row["matches"]) for row in rows)
+        for name in ("airborne", "lived", "damage", "knockout", "result", "closing")
+    }
+    assert sums["lived"] == pytest.approx(frames * round(0.001 * 2**16) / 2**16, rel=1e-5)
+    assert 0.01 * frames > -sums["airborne"] > 0.0
+    assert sum(sums.values()) == pytest.approx(sum(float(row["r"]) for row in matches), rel=1e-4)
+    assert all(float(row["residual"]) == 0.0 for row in rows)
+
+
+def _rows(name: str) -> list[dict[str, str]]:
+    lines = Path("run", f"{name}.csv").read_text(encoding="utf-8").splitlines()
+    return list(csv.DictReader(line for line in lines if not line.startswith("#")))
 
 
 # --- for real: in a process of its own -----------------------------------------------------------
@@ -190,7 +284,7 @@ def status() -> Status:
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 def test_ctrl_c_keeps_everything_and_exits_130() -> None:
     with subprocess.Popen(
-        command("--minutes", 9, "--run", "run"),
+        command(*TINY, "--minutes", 9, "--run", "run"),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -213,7 +307,10 @@ def test_ctrl_c_keeps_everything_and_exits_130() -> None:
     assert now.learner == "stopped" and now.version == head
 
 
-def test_an_environment_is_made_with_the_options_that_are_given() -> None:
+def test_an_environment_is_made_with_the_options_that_are_given(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(train_command, "_HOST_EVALUATION", 1)  # a match takes half a second
     environment = "gymnasium:understudy.games.gymnasium_env:understudy/Brawl-v0"
     few = ("--set", "train.games=2", "--set", "train.segment=16", "--set", "learner.minibatches=1")
     call = ("train", environment, "--run", "run", "--json", *few)

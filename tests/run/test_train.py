@@ -17,9 +17,22 @@ from arena.makers import BOTS, CONFIG, GAME, GAMES, NETWORK, SEGMENT
 from understudy.arena.arena import Iteration, Result
 from understudy.core.clock import SystemClock
 from understudy.core.config import Config, with_values
-from understudy.core.errors import ConfigError, LearnerBusy, NotFinite, RunFolderError
+from understudy.core.errors import (
+    ConfigError,
+    FileFormatError,
+    LearnerBusy,
+    NotFinite,
+    RunFolderError,
+)
+from understudy.core.ops import Array, Ops
 from understudy.games import catalog
+from understudy.games.moments import Moment
+from understudy.league import state as league_files
+from understudy.league.pool import steps_of
+from understudy.league.ratings import Rating
+from understudy.league.state import LeagueState
 from understudy.learner.trainer import Trainer
+from understudy.policy.mlp import Mlp
 from understudy.policy.strategist import Strategist
 from understudy.registry.run_folder import RunFolder
 from understudy.run import named_configs
@@ -27,6 +40,7 @@ from understudy.run.arena_learning import ArenaLearning, check_arena
 from understudy.run.budget import Budget
 from understudy.run.compile_cache import cache_folder, keep_compiled
 from understudy.run.lock import learner_lock
+from understudy.run.position import TRAINING, Position
 from understudy.run.train import train
 from understudy.run.train_session import Progress, Session, Summary
 from understudy.telemetry import events
@@ -37,15 +51,28 @@ ROLLOUT = GAMES * SEGMENT
 SETTINGS = {
     "train.opponents": "rest=1,pull=1,moody=1,self=2",
     "train.checkpoint_steps": 2 * ROLLOUT,
-    "train.snapshot_steps": 2 * ROLLOUT,
+    "league.save_freq": 2 * ROLLOUT,
+    "league.stint": 1,
+    "monitor.csv": False,
     "train.entropy_schedule": "constant",  # a longer budget is not another run
 }
+
+
+def heaved(ops: Ops, moment: Moment) -> Array:
+    """1 to the player who chose the third action."""
+    return (moment.actions[:, 0] == 2).astype(ops.xp.float32)
 
 
 @pytest.fixture(autouse=True, scope="module")
 def toy() -> Iterator[None]:
     """The toy of two players is a game that has a name."""
-    entry = catalog._Entry(make=lambda: GAME, summary="Pull a rope.", options={}, bots=lambda: BOTS)
+    entry = catalog._Entry(
+        make=lambda: GAME,
+        summary="Pull a rope.",
+        options={},
+        bots=lambda: BOTS,
+        terms={"heaved": heaved},
+    )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(catalog, "_GAMES", {**catalog._GAMES, "tug": entry})
         yield
@@ -92,6 +119,26 @@ def kept(run: Path) -> dict[int, dict[str, int]]:
     return {number: versions.verify(number).counters for number in versions.numbers()}
 
 
+def league_of(run: Path, number: int) -> LeagueState:
+    versions = folder_of(run).versions
+    return league_files.decode(versions.read(versions.manifest(number), league_files.FILE))
+
+
+def position_of(run: Path, number: int) -> Position:
+    versions = folder_of(run).versions
+    data = versions.read(versions.manifest(number), TRAINING)
+    return msgspec.json.decode(data, type=Position)
+
+
+def resumed(run: Path, journal: Path) -> ArenaLearning:
+    """What a session that goes on has before its first iteration."""
+    return ArenaLearning(folder_of(run), Journal(journal, "train", SystemClock()), "tug", {})
+
+
+def own(results: dict[str, Any]) -> list[str]:
+    return [name for name in results if steps_of(name) is not None]
+
+
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of 16 iterations in two sessions, 8 versions. Only for looking at."""
@@ -131,55 +178,91 @@ def test_the_journal_and_the_counters_tell_the_same(trained: Path) -> None:
     assert [one.steps for one in told] == [number * ROLLOUT for number in range(1, 17)]
     assert len(batches) == 16 and all(one.steps == ROLLOUT for one in batches)
     counters = kept(trained)[8]
-    for name in ("rest", "pull", "moody", "self"):
+    for name in ("rest", "pull", "moody"):
         assert counters[f"met.{name}"] == sum(one.results[name][0] for one in told) > 0
+    started = sum(one.results[name][0] for one in told for name in own(one.results))
+    assert counters["met.self"] == started > 0
     ended = sum(sum(result[1:]) for one in told for result in one.results.values())
     assert counters["matches"] == ended == sum(one.matches for one in batches) > 50
+    assert ended == sum(len(one.ended) for one in told)
+    assert all(one.residual == 0.0 for one in told)
     status = StatusReader(trained, SystemClock()).read()
     assert (status.steps, status.matches, status.version) == (16 * ROLLOUT, ended, 8)
     assert status.learner == "stopped" and status.versions == 8
-    for name, record in status.opponents.items():
-        columns = np.sum([one.results[name] for one in told], axis=0)
+    for name in ("rest", "pull", "moody"):
+        record, columns = status.opponents[name], np.sum([e.results[name] for e in told], axis=0)
         assert [record.wins, record.draws, record.losses] == list(columns[1:])
 
 
-def test_rivals_are_versions_of_the_run_and_newer_ones_take_their_place(trained: Path) -> None:
-    counters = kept(trained)
-    assert counters[1]["rival.0"] == counters[1]["rival.1"] == 0
-    assert counters[1]["rival.0.waiting"] == 1, "the first version is the first to be met"
-    assert counters[3]["rival.0"] == 1
-    met = [max(one["rival.0"], one["rival.1"]) for one in counters.values()]
-    assert met == sorted(met) and met[-1] >= 5
-    assert all(one["snapshot_at"] == one["steps"] for one in counters.values())
+def test_the_league_grows_with_the_run_and_older_versions_say_what_it_was(trained: Path) -> None:
+    for number in range(1, 9):
+        pool = league_of(trained, number).pool
+        assert [one.steps for one in pool] == [2 * n * ROLLOUT for n in range(1, number + 1)]
+    taken = [one for one in journal_of(trained) if isinstance(one, events.SnapshotTaken)]
+    assert [one.name for one in taken] == [one.name for one in pool]
+    assert [one.pool for one in taken] == list(range(1, 9)) and all(one.kept for one in taken)
+    names = {path.name for path in (trained / "league").iterdir()}
+    assert names == {f"step-{one.steps:09d}.npz" for one in pool}
+
+
+def test_ratings_move_and_say_the_same_in_journal_and_version(trained: Path) -> None:
+    rated = [one for one in journal_of(trained) if isinstance(one, events.LearnerRated)]
+    assert len(rated) == 16 and len({one.mu for one in rated}) > 10
+    learner = league_of(trained, 8).learner
+    assert (rated[-1].mu, rated[-1].sigma) == (learner.mu, learner.sigma)
+    assert learner.sigma < Rating().sigma
+    assert league_of(trained, 1).anchors == league_of(trained, 8).anchors
+
+
+def test_snapshots_are_met_and_others_take_their_place(trained: Path) -> None:
+    seats = [position_of(trained, number).seats.seating for number in range(1, 9)]
+    assert seats[0].met == ("", "") and seats[0].waiting == ("step-512", "step-512")
+    assert "" not in seats[-1].met
+    met = {name for one in seats for name in one.met} - {""}
+    assert len(met) > 1, "the same one all the time"
+    told = [one for one in journal_of(trained) if isinstance(one, events.MatchesTrained)]
+    assert {name for one in told for name in own(one.results)} >= met
+
+
+def test_the_share_of_snapshots_is_what_was_asked_for(trained: Path) -> None:
+    """Counted from the first moment at which there was one to meet."""
+    started, met = position_of(trained, 8).seats.begun
+    assert started > 100 and met / started == pytest.approx(0.4, abs=0.08)
+
+
+def test_before_the_first_snapshot_the_log_says_who_is_met_instead(trained: Path) -> None:
+    told = journal_of(trained)
+    notes = [one.message for one in told if isinstance(one, events.Note)]
+    assert notes == ["no snapshot yet: until there is one, scripted bots are met in its place"]
+    first = next(one for one in told if isinstance(one, events.MatchesTrained))
+    assert set(first.results) == {"rest", "pull", "moody"}
 
 
 def test_going_on_begins_with_the_bits_that_were_kept(trained: Path, tmp_path: Path) -> None:
-    folder = folder_of(trained)
-    learning = ArenaLearning(folder, Journal(tmp_path, "train", SystemClock()), "tug", {})
-    arena = learning.arena
-    manifest = folder.versions.manifest(8)
+    folder, learning = folder_of(trained), resumed(trained, tmp_path)
+    arena, manifest = learning.arena, folder.versions.manifest(8)
     assert (learning.version, learning.steps) == (8, 16 * ROLLOUT)
-    assert learning.counters == manifest.counters and not learning.due
-    assert arena.trainer.snapshot() == {
-        name: folder.versions.read(manifest, name) for name in manifest.files
-    }
-    rivals = arena.rivals.counters()
-    assert rivals == {k: v for k, v in manifest.counters.items() if k.startswith("rival.")}
-    for group, number in enumerate(arena.rivals.met):
-        params = folder.versions.policy(number).weights.params
-        for name, value in arena.rivals.params.items():
-            np.testing.assert_array_equal(np.asarray(value)[group], params[name])
+    assert learning.counters == manifest.counters
+    files = {name: folder.versions.read(manifest, name) for name in manifest.files}
+    assert learning.rivalry.league.encode() == files.pop(league_files.FILE)
+    position = Position(learning.rivalry.seats(), learning.course.state)
+    assert msgspec.json.encode(position) == files.pop(TRAINING)
+    assert arena.trainer.snapshot() == files
+    for group, name in enumerate(arena.rivals.met):
+        params = learning.rivalry.league.weights(name).params
+        for key, value in arena.rivals.params.items():
+            np.testing.assert_array_equal(np.asarray(value)[group], params[key])
 
 
 def test_matches_in_flight_restart_with_other_seeds(trained: Path, tmp_path: Path) -> None:
-    def seeds(number: int) -> set[int]:
-        folder = folder_of(trained)
-        if not number:
-            folder.versions.head = lambda: None  # type: ignore[method-assign]
-        learning = ArenaLearning(folder, Journal(tmp_path, "train", SystemClock()), "tug", {})
-        return set(np.asarray(learning.arena._slots.seeds).tolist())
+    def seeds(learning: ArenaLearning) -> set[int]:
+        learning.iterate()
+        return set(np.asarray(learning.arena.slots.seeds).tolist())
 
-    assert not seeds(0) & seeds(8)
+    older = folder_of(trained)
+    older.versions.head = lambda: None  # type: ignore[method-assign]
+    first = ArenaLearning(older, Journal(tmp_path, "train", SystemClock()), "tug", {})
+    assert not seeds(first) & seeds(resumed(trained, tmp_path))
 
 
 def test_two_runs_with_one_seed_are_one_run(trained: Path, tmp_path: Path) -> None:
@@ -191,25 +274,37 @@ def test_two_runs_with_one_seed_are_one_run(trained: Path, tmp_path: Path) -> No
         assert mine.files == theirs.files and mine.counters == theirs.counters
 
 
-def test_what_rivals_need_is_not_pruned(tmp_path: Path) -> None:
+def test_snapshots_outlive_versions_that_are_pruned(tmp_path: Path) -> None:
     config = settings(
-        registry__keep_versions=1, train__checkpoint_steps=ROLLOUT, train__snapshot_steps=ROLLOUT
+        registry__keep_versions=1, train__checkpoint_steps=ROLLOUT, league__save_freq=ROLLOUT
     )
     run = tmp_path / "run"
-    quietly(session(run, config, steps=7 * ROLLOUT))
-    left = folder_of(run).versions.numbers()
-    counters = kept(run)[7]
-    needed = {v for k, v in counters.items() if k.startswith("rival.") and k != "rival.next"}
-    assert 7 in left and len(left) < 6 and needed - {0} <= set(left)
-    assert quietly(session(run, config, steps=8 * ROLLOUT, resume=True)).version == 8
+    quietly(session(run, config, steps=5 * ROLLOUT))
+    assert 1 not in folder_of(run).versions.numbers()
+    assert [one.steps for one in league_of(run, 5).pool] == [n * ROLLOUT for n in range(1, 6)]
+    assert quietly(session(run, config, steps=6 * ROLLOUT, resume=True)).version == 6
 
 
-def test_a_rival_is_due_even_where_no_version_is(tmp_path: Path) -> None:
-    config = settings(train__checkpoint_steps=10**6, train__snapshot_steps=3 * ROLLOUT)
-    quietly(session(tmp_path / "run", config, steps=8 * ROLLOUT))
-    assert [one["steps"] for one in kept(tmp_path / "run").values()] == [
-        3 * ROLLOUT, 6 * ROLLOUT, 8 * ROLLOUT
-    ]  # fmt: skip
+def test_a_snapshot_is_due_even_where_no_version_is(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    config = settings(train__checkpoint_steps=10**6, league__save_freq=2 * ROLLOUT + 1)
+    done = quietly(session(run, config, steps=8 * ROLLOUT))
+    assert [one["steps"] for one in kept(run).values()] == [8 * ROLLOUT]
+    assert [one.steps for one in league_of(run, 1).pool] == [3 * ROLLOUT, 6 * ROLLOUT]
+    assert done.snapshots == 2
+
+
+def test_a_pool_that_is_full_is_thinned_and_its_files_follow(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    config = settings(league__save_freq=ROLLOUT, league__max_saved=3)
+    quietly(session(run, config, steps=6 * ROLLOUT))
+    pool = league_of(run, 3).pool
+    assert len(pool) == 3 and (pool[0].steps, pool[-1].steps) == (ROLLOUT, 6 * ROLLOUT)
+    assert {path.name for path in (run / "league").iterdir()} == {
+        f"step-{one.steps:09d}.npz" for one in pool
+    }
+    taken = [one for one in journal_of(run) if isinstance(one, events.SnapshotTaken)]
+    assert sum("left" in one.reason for one in taken) == 3
 
 
 def test_nothing_is_left_to_do_when_the_steps_are_there(trained: Path) -> None:
@@ -220,6 +315,31 @@ def test_nothing_is_left_to_do_when_the_steps_are_there(trained: Path) -> None:
 def test_however_little_time_there_is_something_is_learned(tmp_path: Path) -> None:
     done = quietly(session(tmp_path / "run", minutes=1e-9))
     assert (done.steps, done.version) == (ROLLOUT, 1)
+
+
+def test_what_is_rewarded_is_done_more_and_what_is_punished_less(tmp_path: Path) -> None:
+    """Nothing else is rewarded, so the results of the matches say nothing about it."""
+    shares = {}
+    for weight in (0.5, -0.5):
+        config = settings(
+            rewards__weights={"reward": 0.0, "heaved": weight},
+            train__opponents="rest",
+            train__schedule="constant",
+            learner__learning_rate=2e-2,
+            learner__learning_rate_max=2e-2,
+            learner__gamma=0.5,
+        )
+        run = tmp_path / f"run{weight}"
+        one = session(run, config, steps=24 * ROLLOUT)
+        quietly(dataclasses.replace(one, network=Mlp((8,))))
+        told = [each for each in journal_of(run) if isinstance(each, events.MatchesTrained)]
+        summed = [each.terms["rest"]["heaved"] for each in told if each.terms]
+        frames = [sum(end[2] for end in each.ended) for each in told if each.terms]
+        shares[weight] = [
+            sum(summed[part]) / sum(frames[part]) / weight for part in (slice(4), slice(-4, None))
+        ]
+    (first, more), (start, less) = shares[0.5], shares[-0.5]
+    assert more > first + 0.2 and less < start - 0.1, shares
 
 
 def test_what_cannot_be_is_refused_before_there_is_a_folder(tmp_path: Path) -> None:
@@ -286,17 +406,48 @@ def test_what_is_not_finite_is_tried_again_with_smaller_steps(
     assert kept_steps == 3 * ROLLOUT, "what had been learned was kept"
 
 
-def test_rivals_that_are_gone_are_nobody(trained: Path, tmp_path: Path) -> None:
+def test_a_snapshot_that_the_newest_version_lists_must_be_there(
+    trained: Path, tmp_path: Path
+) -> None:
     run = tmp_path / "copy"
     shutil.copytree(trained, run)
-    folder = folder_of(run)
-    gone = {v for k, v in kept(run)[8].items() if k.startswith("rival.") and v in range(1, 8)}
-    assert gone
-    for number in gone:
-        shutil.rmtree(folder.versions.folder(number))
-    learning = ArenaLearning(folder, Journal(folder.journal, "train", SystemClock()), "tug", {})
-    assert not gone & set(learning.arena.rivals.met)
-    assert sum(isinstance(one, events.Problem) for one in journal_of(run)) >= len(gone)
+    (run / "league" / "step-000001024.npz").unlink()
+    with pytest.raises(FileFormatError, match=r"step-000001024\.npz: this snapshot is missing"):
+        resumed(run, tmp_path)
+
+
+def test_a_rollback_goes_on_without_snapshots_that_left_since(
+    trained: Path, tmp_path: Path
+) -> None:
+    run = tmp_path / "copy"
+    shutil.copytree(trained, run)
+    folder_of(run).pointers.pin("champion", 4, by="person")
+    (run / "league" / "step-000001024.npz").unlink()  # thinned out after version 4
+    heard: list[str] = []
+    config = settings()
+    more = session(run, config, steps=10 * ROLLOUT, resume=True)
+    train(more, show=lambda progress: heard.extend(progress.news))
+    assert "left since version 4: step-1024" in heard
+    notes = [one.message for one in journal_of(run) if isinstance(one, events.Note)]
+    assert notes[-1] == "left since version 4: step-1024"
+    after = folder_of(run).versions.manifest(9)
+    assert after.parent == 4 and after.counters["steps"] == 10 * ROLLOUT
+    names = [one.name for one in league_of(run, 9).pool]
+    assert names == ["step-512", "step-1536", "step-2048", "step-2560"]
+    assert {path.stem for path in (run / "league").iterdir()} == {
+        f"step-{int(name[5:]):09d}" for name in names
+    }, "what the newer versions had is swept with the first version after the rollback"
+
+
+def test_selective_leagues_take_only_what_is_surely_better(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    config = settings(league__mode="selective", league__save_freq=ROLLOUT)
+    done = quietly(session(run, config, steps=8 * ROLLOUT))
+    taken = [one for one in journal_of(run) if isinstance(one, events.SnapshotTaken)]
+    assert len(taken) == 8 and taken[0].kept, "the first is better than nobody"
+    refused = [one for one in taken if not one.kept]
+    assert refused and all("not surely above step-" in one.reason for one in refused)
+    assert done.snapshots == 8 - len(refused) == len(league_of(run, done.version).pool)
 
 
 def test_a_run_is_never_written_over_and_never_by_two(trained: Path) -> None:
@@ -311,7 +462,7 @@ def test_a_run_is_never_written_over_and_never_by_two(trained: Path) -> None:
 
 @pytest.mark.parametrize("name", named_configs.names())
 def test_settings_with_a_name_make_an_arena(name: str) -> None:
-    assert check_arena("brawl", {}, Strategist(), named_configs.config(name)).scripted
+    assert check_arena("brawl", {}, Strategist(), named_configs.config(name)).bots
 
 
 def test_settings_of_ones_own_are_a_file(tmp_path: Path) -> None:
@@ -386,10 +537,13 @@ def test_progress_counts_the_last_matches_of_each_opponent(tmp_path: Path) -> No
     assert progress.left_s is None and progress.steps_s == 0.0
     for wins in (150, 90, 60, 0):
         result = Result(started=100, wins=wins, draws=0, losses=100 - min(wins, 100), frames=0,
-                        returns=0.0)  # fmt: skip
-        progress.note(Iteration({}, {"rest": result}), ROLLOUT)
-    assert progress.matches == 150 + 100 + 100 + 100
+                        returns=0.0, terms={}, measures={})  # fmt: skip
+        results = {"rest": result, "step-256": result, "step-512": result}
+        progress.note(Iteration({}, results, [], 0.0, None), ROLLOUT)
+    assert progress.matches == 3 * (150 + 100 + 100 + 100)
     recent = progress.win_rates()["rest"]
     assert (recent.matches, recent.wins) == (200, 60), "the last 200, in whole iterations"
+    together = progress.win_rates()["self"]
+    assert (together.matches, together.wins) == (200, 0), "all snapshots are one opponent"
     assert progress.share == pytest.approx(0.6)
     assert progress.steps_s > 0 and progress.left_s is not None

@@ -15,6 +15,7 @@ from understudy.run.budget import Budget
 from understudy.telemetry.text import say_json
 
 if TYPE_CHECKING:
+    from understudy.run.exploiting import Victim
     from understudy.run.host.session import HostSession
     from understudy.run.train_session import Session
 
@@ -38,7 +39,9 @@ def train(
     ] = None,
     steps: Annotated[
         str | None,
-        typer.Option(help="Decisions of the whole run: 10M (default: 20M; environments: 200k)."),
+        typer.Option(
+            help="Decisions of the whole run, such as 10M (default: the config's, or 20M)."
+        ),
     ] = None,
     minutes: Annotated[
         float | None, typer.Option(help="A budget of time instead, compilation included.")
@@ -57,6 +60,21 @@ def train(
         list[str] | None,
         typer.Option(help="Handed to an environment when it is made: opponent=based. Repeatable."),
     ] = None,
+    stage: Annotated[
+        str | None, typer.Option(help="Stay in this stage of the curriculum, whatever happens.")
+    ] = None,
+    exploit: Annotated[
+        str | None,
+        typer.Option(help="RUN or RUN@VERSION: train against it alone, to see how weak it is."),
+    ] = None,
+    population: Annotated[
+        int | None,
+        typer.Option(help="Train this many agents side by side; the worst follow the best."),
+    ] = None,
+    terms: Annotated[
+        list[str] | None,
+        typer.Option(help="A .py file or module with reward terms of one's own. Repeatable."),
+    ] = None,
     seed: Annotated[
         int | None, typer.Option(help="Seeds everything (default: the run's, else 0).")
     ] = None,
@@ -73,7 +91,7 @@ def train(
 
     Ctrl-C ends early, keeps everything and exits with code 130; --resume goes on from there.
 
-    Example: understudy train brawl --preset small --minutes 15 --run runs/x
+    Example: understudy train brawl --config curriculum --run runs/x
     """
     from understudy.cli.train_screen import TrainScreen
 
@@ -81,12 +99,22 @@ def train(
     screen = TrainScreen(quiet=json)
     try:
         if wish.hosted:
-            wish.refuse(opponents=opponents, delay=delay, actions=actions)
+            wish.refuse(
+                opponents=opponents, delay=delay, actions=actions, stage=stage, exploit=exploit,
+                population=population, terms=terms,
+            )  # fmt: skip
             interrupted, told = screen.host(wish.host_session(option or []))
         else:
             wish.refuse(option=option)
-            options = {"delay": delay, "actions": actions}
-            interrupted, told = screen.arena(wish.session(opponents, options))
+            wish.bring(terms or [])
+            session = wish.session(
+                {"delay": delay, "actions": actions},
+                opponents=opponents,
+                stage=stage,
+                exploit=exploit,
+                population=population,
+            )
+            interrupted, told = screen.arena(session)
     except KeyboardInterrupt:  # pressed again: only what was kept until then
         raise typer.Exit(INTERRUPTED) from None
     if json:
@@ -130,7 +158,22 @@ class _Wish:
             if value is not None:
                 raise ConfigError(f"--{name}: {self.game} has no such choice")
 
-    def session(self, opponents: str | None, options: Mapping[str, object]) -> Session:
+    def bring(self, modules: list[str]) -> None:
+        """Reward terms of a person's own; from nowhere but the command line."""
+        from understudy.games.rewards import load_terms
+
+        for module in modules:
+            load_terms(module)
+
+    def session(
+        self,
+        options: Mapping[str, object],
+        *,
+        opponents: str | None,
+        stage: str | None,
+        exploit: str | None,
+        population: int | None,
+    ) -> Session:
         """In the arena."""
         from understudy.policy.presets import network
         from understudy.run.named_configs import config, names
@@ -140,22 +183,44 @@ class _Wish:
         chosen = {name: str(value) for name, value in options.items() if value is not None}
         if self.before:
             chosen = self.before.identity.game_options | chosen
-        preset = self.preset or ("" if self.before else preset_for_this_machine())
-        settings = {"train.opponents": opponents} if opponents else {}
+        settings: dict[str, object] = {"learner.seed": self.seed}
+        for key, value in (
+            ("train.opponents", opponents),
+            ("curriculum.pin", stage),
+            ("population.agents", population),
+        ):
+            if value is not None:
+                settings[key] = value
+        kept = self.before.spec.network if self.before and not self.preset else None
+        if exploit is not None:
+            if opponents is not None:
+                raise ConfigError("--opponents: an exploiter meets the agent of --exploit alone")
+            victim = self._victim(exploit, chosen)
+            settings |= {"league.exploits": victim.agent, "train.groups": 1}
+            kept, chosen = victim.network, dict(victim.options)
+        preset = self.preset or ("" if kept else preset_for_this_machine())
         base = self.before.config if self.before else None
         if self.config or base is None:
             base = config(self.config or (preset if preset in names() else _PLAIN_CONFIG))
+        resolved = config_from(self.set, base=base, defaults=settings)
+        if opponents is not None and resolved.curriculum.stages:
+            raise ConfigError("--opponents: the stages of the curriculum say whom they meet")
         return Session(
             game=self.game,
             game_options=chosen,
             run=self._folder(self.game),
-            network=self.before.spec.network if self.before and not preset else network(preset),
-            config=config_from(
-                self.set, base=base, defaults={"learner.seed": self.seed, **settings}
-            ),
-            budget=self._budget(_DEFAULT_STEPS),
+            network=kept or network(preset),
+            config=resolved,
+            budget=self._budget(resolved.train.steps or _DEFAULT_STEPS),
             resume=self.resume,
         )
+
+    def _victim(self, agent: str, options: Mapping[str, str]) -> Victim:
+        from understudy.run.exploiting import victim
+
+        if self.preset:
+            raise ConfigError("--preset: an exploiter has the network of the agent it exploits")
+        return victim(self.game, agent, options)
 
     def host_session(self, pairs: list[str]) -> HostSession:
         """With the game on the host."""
@@ -174,7 +239,7 @@ class _Wish:
             environment=self.game,
             options=options,
             run=self._folder(self.game.replace(":", "-").replace("/", "-")),
-            budget=self._budget(_DEFAULT_HOST_STEPS),
+            budget=self._budget(base.train.steps or _DEFAULT_HOST_STEPS),
             evaluate=_HOST_EVALUATION,
             resume=self.resume,
             network=kept or network(self.preset or "mlp"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from understudy.arena.mix import Mix
 from understudy.cli.show import Screen, bar
 from understudy.match.tally import Tally
 from understudy.run.host.session import HostProgress, HostSession, HostSummary
@@ -20,17 +19,49 @@ class TrainScreen:
         """Whether it was interrupted, and what to print as JSON."""
         from understudy.run.train import check, train
 
-        mix = check(session)
+        if session.config.population.agents > 1:
+            return self._population(session)
+        course = check(session)
         train_ = session.config.train
         self._screen.note(
             f"understudy: train {session.game}, run folder {session.run}\n"
             f"{train_.games} matches side by side, {train_.segment} frames each an iteration; "
-            f"a version every {_rounded_up(session, mix):,} steps.\n"
+            f"{_rhythm(session, snapshots=course.meets_itself)}.\n"
             "Compiling takes half a minute or so the first time ..."
         )
-        summary = train(session, show=lambda progress: self._screen.move(_line(progress), progress))
+        summary = train(session, show=self._show)
         self._screen.note(_summary(summary, session.game))
         return summary.interrupted, summary.as_dict()
+
+    def _population(self, session: Session) -> tuple[bool, dict[str, object]]:
+        from understudy.run.population.session import PopulationProgress
+        from understudy.run.population.training import check, train_population
+
+        check(session)
+        agents = session.config.population.agents
+        self._screen.note(
+            f"understudy: train {session.game}, run folder {session.run}\n"
+            f"{agents} agents with {session.config.train.games} matches each, side by side; "
+            f"a round every {session.config.population.interval_steps:,} steps of each.\n"
+            "Compiling takes a minute or so the first time ..."
+        )
+
+        def show(progress: PopulationProgress) -> None:
+            self._tell(progress)
+            self._screen.move(f"{_clock(progress)}  {progress.standing()}", progress)
+
+        summary = train_population(session, show=show)
+        self._screen.note("\n".join(summary.lines()))
+        return summary.interrupted, summary.as_dict()
+
+    def _show(self, progress: Progress) -> None:
+        self._tell(progress)
+        self._screen.move(_line(progress), progress)
+
+    def _tell(self, progress: Progress) -> None:
+        for line in progress.news:
+            self._screen.note(f"  {line}")
+        progress.news.clear()
 
     def host(self, session: HostSession) -> tuple[bool, dict[str, object]]:
         """The same for an environment of others."""
@@ -44,27 +75,40 @@ class TrainScreen:
         return summary.interrupted, summary.as_dict()
 
 
-def _rounded_up(session: Session, mix: Mix) -> int:
-    train = session.config.train
-    every = train.checkpoint_steps
-    if mix.meets_itself:
-        every = min(every, train.snapshot_steps)  # a rival is a version, too
-    rollout = train.games * train.segment
-    return -(-every // rollout) * rollout
+def _rhythm(session: Session, *, snapshots: bool) -> str:
+    """What is kept how often; whole iterations, whatever the settings say."""
+    config = session.config
+    rollout = config.train.games * config.train.segment
+    every = {"a version": config.train.checkpoint_steps}
+    if snapshots:
+        every["a snapshot"] = config.league.save_freq
+    return ", ".join(
+        f"{what} every {-(-steps // rollout) * rollout:,} steps" for what, steps in every.items()
+    )
 
 
 def _line(progress: Progress) -> str:
-    left = progress.left_s
     rates = "  ".join(
         f"{name} {tally.win_rate:.0%}" if tally.matches else f"{name} -"
         for name, tally in progress.win_rates().items()
     )
+    return f"{_clock(progress)}  {_where(progress)}{rates}"
+
+
+def _clock(progress: Progress) -> str:
+    left = progress.left_s
     return (
         f"{bar(progress.share)} {duration(progress.elapsed_s):>6}"
         f"  left {duration(left) if left is not None else '?':>6}"
         f"  {_short(progress.earlier + progress.steps)} steps"
-        f"  {_short(progress.steps_s)}/s  {rates}"
+        f"  {_short(progress.steps_s)}/s"
     )
+
+
+def _where(progress: Progress) -> str:
+    """The stage and the rating, where there are any."""
+    stage = f"[{progress.stage}]  " if progress.stage else ""
+    return f"{stage}rated {progress.rating}  " if progress.rating else stage
 
 
 def _summary(summary: Summary, game: str) -> str:
@@ -78,12 +122,30 @@ def _summary(summary: Summary, game: str) -> str:
         f"compiling took {duration(summary.compiled_s)})",
         f"Matches         {summary.matches:,}",
         f"Version         {summary.version}",
+        *_standing(summary),
         f"Run folder      {summary.run}",
         "",
         f"More: understudy eval {game} --agent {summary.run}   "
         f"understudy watch {game} --left {summary.run} --right based",
     ]
     return "\n".join(lines)
+
+
+def _standing(summary: Summary) -> list[str]:
+    lines = [f"Stage           {summary.stage}"] if summary.stage else []
+    if summary.rating:
+        scale = "its victim is 1000" if summary.exploits else "scripted bots hold the scale"
+        lines.append(f"Rating          {summary.rating} ({scale})")
+    if summary.snapshots:
+        lines.append(f"Snapshots       {summary.snapshots}")
+    if summary.exploited:
+        tally = summary.exploited
+        low, high = tally.interval
+        lines.append(
+            f"Exploits        {summary.exploits}: wins {tally.win_rate:.1%} of {tally.matches} "
+            f"frozen matches ({low:.1%} to {high:.1%})"
+        )
+    return lines
 
 
 def _host_line(progress: HostProgress) -> str:

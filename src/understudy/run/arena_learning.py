@@ -1,6 +1,8 @@
 """Learning in the arena: iterations, what they come to, and the versions along the way.
 
-Matches in flight are lost when a session ends; whoever goes on begins new ones, on other seeds.
+A version holds all that a session goes on from: what the trainer learned, the stage of the course,
+the league and who sits where. Matches in flight are lost when a session ends; whoever goes on
+begins new ones, on other seeds.
 """
 
 from __future__ import annotations
@@ -10,31 +12,57 @@ import time
 from collections.abc import Mapping
 from typing import Self
 
-from understudy.arena.arena import Arena, Iteration, check
-from understudy.arena.mix import Mix, parse
-from understudy.arena.rivals import named
+from understudy.arena.arena import Arena, Insight, Iteration, check
+from understudy.arena.judging import compiled
+from understudy.arena.mix import SELF
 from understudy.core.config import Config
-from understudy.core.errors import FileFormatError, RunFolderError, UnderstudyError
+from understudy.core.errors import ConfigError, UnderstudyError
+from understudy.curriculum.curriculum import Change
 from understudy.games import catalog
-from understudy.games.base import Bot
+from understudy.games.moments import RewardSet
+from understudy.league import state as league_files
+from understudy.league.anchors import anchors_of
+from understudy.league.league import League
+from understudy.league.ratings import Rating
 from understudy.learner.trainer import Trainer
-from understudy.policy.layers import Params
+from understudy.match.series import Engine
+from understudy.match.tally import Report
+from understudy.policy.policy import Policy
 from understudy.policy.spec import AnyNetwork
 from understudy.registry.run_folder import RunFolder
+from understudy.run.benchmarking import benchmark
+from understudy.run.course import Course
+from understudy.run.exploiting import NAME, Victim, exploited, victim
 from understudy.run.keeper import MATCHES, STEPS, Keeper
+from understudy.run.position import TRAINING, Position, decode, encode
+from understudy.run.rivalry import Rivalry
+from understudy.run.telling import (
+    batch_trained,
+    checkpoint_judged,
+    evaluated,
+    matches_trained,
+    stage_changed,
+    strategy_measured,
+)
 from understudy.telemetry import events
 from understudy.telemetry.journal import Journal
 
-_ITERATIONS, _MET, _RIVAL, _SNAPSHOT = "iterations", "met.", "rival.", "snapshot_at"
+_ITERATIONS, _MET, _BENCHMARKED = "iterations", "met.", "benchmarked_at"
+_BENCHMARK_SEED = 1_000_004
+"""Not one that people judge with: nothing is to be chosen by the matches it is judged by later."""
+_SHORT = 10
+"""A run ends with a benchmark if it has trained for a tenth of the steps between two of them."""
 
 
-def check_arena(game: str, options: Mapping[str, str], network: AnyNetwork, config: Config) -> Mix:
-    """What no arena can play is an error, before anything is written; else whom it meets."""
+def check_arena(
+    game: str, options: Mapping[str, str], network: AnyNetwork, config: Config
+) -> Course:
+    """What no arena can play is an error, before anything is written; else the course it takes."""
     rules = catalog.make(game, **options)
-    mix = _mix(config, catalog.bots(game, **options))
-    check(rules, config, mix)
+    course = Course(game, config, tuple(catalog.bots(game, **options)))
+    check(rules, config, meets_itself=course.meets_itself)
     network.init(None, len(rules.features), rules.actions.options)
-    return mix
+    return course
 
 
 class ArenaLearning:
@@ -43,29 +71,49 @@ class ArenaLearning:
     def __init__(
         self, folder: RunFolder, journal: Journal, game: str, options: Mapping[str, str]
     ) -> None:
-        self._folder = folder
         self._journal = journal
         self._metrics: dict[str, float] = {}
+        self._insight: Insight | None = None
+        self._news: list[events.Event] = []
+        """What is found on the way in, told once somebody listens."""
         trainer = Trainer(folder.spec, folder.config.learner)
         self._keeper = Keeper(folder, journal, trainer)
         self.counters = dict(self._keeper.resume())
-        bots = catalog.bots(game, **options)
+        self._bots = bots = catalog.bots(game, **options)
+        self._monitor = folder.config.monitor
+        self.course = Course(game, folder.config, tuple(bots))
         # Matches that were in flight are not played again: the slots begin with other seeds.
         seed = folder.config.learner.seed * 1_000_003 + self.counters.get(_ITERATIONS, 0)
         self.arena = Arena(
             trainer,
             folder.config,
             catalog.make(game, **options),
-            bots,
-            _mix(folder.config, bots),
+            {name: bots[name] for name in self.course.bots},
+            meets_itself=self.course.meets_itself,
+            rewards=self.course.rewards,
+            measures=RewardSet.of(catalog.measures(game)),
+            kinds=self.course.kinds,
             seed=seed,
         )
-        self.arena.rivals.restore(self.counters, self._rivals())
+        self.victim = _victim(game, folder, options)
+        league = League(
+            folder.config.league,
+            folder.root / league_files.FOLDER,
+            folder.spec,
+            self._anchors(game, options),
+        )
+        self.rivalry = Rivalry(
+            league, self.arena, folder.config.league, journal, seed=folder.config.learner.seed
+        )
+        self._take_up()
 
     def __enter__(self) -> Self:
         """Say that somebody learns here."""
         started = events.LearnerStarted(pid=os.getpid(), version=self.version, pending=0)
         self._journal.write(started)
+        for news in self._news:
+            self._journal.write(news)
+        self._note_empty_pool()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
@@ -77,16 +125,6 @@ class ArenaLearning:
             reason = "done" if kind is None else f"ended by {kind.__name__}"
             self._journal.write(events.LearnerStopped(reason=reason, pending=0))
 
-    def _rivals(self) -> dict[int, Params]:
-        """The parameters of every rival that the counters name and that is still there."""
-        found: dict[int, Params] = {}
-        for number in named(self.counters):
-            try:
-                found[number] = self._folder.versions.policy(number).weights.params
-            except (RunFolderError, FileFormatError) as error:
-                self._journal.write(events.Problem(where="rivals", message=str(error)))
-        return found
-
     @property
     def steps(self) -> int:
         """Trained on so far, by the whole run."""
@@ -97,26 +135,16 @@ class ArenaLearning:
         """The newest one."""
         return self._keeper.version
 
-    @property
-    def due(self) -> bool:
-        """Whether a version should be kept now."""
-        return self._keeper.due(self.steps) or self._rival_due
-
-    @property
-    def _rival_due(self) -> bool:
-        """Whether the next version becomes a rival; only what is kept can be met after a resume."""
-        since = self.steps - self.counters.get(_SNAPSHOT, 0)
-        snapshot_steps = self._folder.config.train.snapshot_steps
-        return self.arena.plan.mix.meets_itself and since >= snapshot_steps
-
     def iterate(self) -> Iteration | None:
-        """One iteration, counted; None if it broke and a smaller step is tried instead."""
+        """One iteration, counted and told; None if it broke and a smaller step is tried instead."""
         began = time.monotonic()
+        self.arena.order(self.course.mix, self.course.weights(self.steps))
         iteration = self._keeper.attempt(self.arena.iterate)
         if iteration is None:
             return None
         self._count(iteration)
         self._tell(iteration, seconds=time.monotonic() - began)
+        self._follow(iteration)
         return iteration
 
     def begin(self, share: float) -> None:
@@ -126,54 +154,144 @@ class ArenaLearning:
     def keep(self, iteration: Iteration, share: float) -> None:
         """Follow the schedule, and make a version where one is due."""
         self._keeper.follow_schedule(share, kl=iteration.metrics["kl"])
-        if self.due:
+        if self._keeper.due(self.steps):
             self.commit()
 
     def commit(self) -> None:
-        """What was learned becomes the next version, and perhaps a rival."""
-        rivals = self.arena.rivals
-        if self._rival_due:
-            rivals.offer(self._keeper.next, self.arena.trainer.weights().params)
-            self.counters[_SNAPSHOT] = self.steps
-        self.counters = {
-            key: value for key, value in self.counters.items() if not key.startswith(_RIVAL)
-        } | rivals.counters()
-        self._keeper.commit(self.counters, self._metrics, needed=named(self.counters))
+        """What was learned becomes the next version, with everything that goes on from it."""
+        position = Position(self.rivalry.seats(), self.course.state)
+        league = self.rivalry.league
+        extras = {
+            league_files.FILE: league.encode(),
+            TRAINING: encode(position),
+        }
+        if self._keeper.commit(self.counters, self._metrics, extras=extras):
+            league.settled()
+
+    def policy(self) -> Policy:
+        """What was learned so far, ready to be judged."""
+        return Policy(self.arena.trainer.spec, self.arena.trainer.weights(), self.version)
+
+    def benchmark(self, engine: Engine) -> None:
+        """Frozen matches of the present policy against every scripted bot, told."""
+        began = time.monotonic()
+        reports = benchmark(
+            self.arena.plan.game,
+            self.policy(),
+            self._bots,
+            matches=self._monitor.benchmark_matches,
+            seed=_BENCHMARK_SEED,
+            engine=engine,
+        )
+        self.counters[_BENCHMARKED] = self.steps
+        seconds = time.monotonic() - began
+        self._journal.write(
+            checkpoint_judged(reports, steps=self.steps, version=self.version, seconds=seconds)
+        )
+
+    def benchmark_due(self, *, last: bool) -> bool:
+        """Whether it is time for one: every so many steps, and at the end of all but short runs."""
+        since = self.steps - self.counters.get(_BENCHMARKED, 0)
+        every = self._monitor.benchmark_steps
+        return every > 0 and since >= (every / _SHORT if last else every)
+
+    def exploited(self, engine: Engine) -> Report | None:
+        """What an exploiter wins of frozen matches against its victim; None for others."""
+        if self.victim is None:
+            return None
+        report = exploited(self.victim, self.policy(), game=self.arena.plan.game, engine=engine)
+        self._journal.write(evaluated(report, version=self.version, opponent=self.victim.agent))
+        return report
+
+    def _anchors(self, game: str, options: Mapping[str, str]) -> dict[str, Rating]:
+        if self.victim:
+            return {NAME: Rating()}
+        if league_files.FILE in self._keeper.extras:  # it has its own, and keeps them
+            return {}
+        return anchors_of(game, options, engine=compiled)
+
+    def _take_up(self) -> None:
+        """League, course and seats as the version that is gone on from has them."""
+        extras = self._keeper.extras
+        what = f"version {self._keeper.version}"
+        position = Position()
+        if league_files.FILE in extras:
+            gone = self.rivalry.league.restore(
+                extras[league_files.FILE],
+                what=f"{what}: {league_files.FILE}",
+                newest=not self._keeper.rolled_back,
+            )
+            if gone:
+                self._news.append(
+                    events.Note(where="league", message=f"left since {what}: {', '.join(gone)}")
+                )
+        if TRAINING in extras:
+            position = decode(extras[TRAINING], what=f"{what}: {TRAINING}")
+        change = self.course.resume(position.course, steps=self.steps)
+        if change is not None:
+            self._news.append(_told(change))
+        elif self.course.stage and position.course is None:
+            self._news.append(stage_changed("", self.course.stage, "the start", steps=self.steps))
+        self.arena.order(self.course.mix, self.course.weights(self.steps))
+        if self.victim is not None:
+            self.rivalry.seat_alone(NAME, self.victim.policy.weights.params)
+            return
+        self.rivalry.restore(position.seats)
+        self.rivalry.seat()
+
+    def _follow(self, iteration: Iteration) -> None:
+        """What the results of an iteration mean for the league and the course."""
+        results = iteration.results
+        self.rivalry.note(results, steps=self.steps)
+        if self.victim is None:
+            self.rivalry.offer_if_due(self.steps)
+            self.rivalry.seat()  # after the offer: a version is never between a snapshot and a seat
+        counts = {name: (one.wins, one.draws, one.losses) for name, one in results.items()}
+        change = self.course.note(counts, steps=self.steps)
+        if change is not None:
+            self._journal.write(_told(change))
+            self._note_empty_pool()
+
+    def _note_empty_pool(self) -> None:
+        if self.course.mix.meets_itself and not self.rivalry.league.names and not self.victim:
+            message = "no snapshot yet: until there is one, scripted bots are met in its place"
+            self._journal.write(events.Note(where="league", message=message))
 
     def _count(self, iteration: Iteration) -> None:
         self._metrics = iteration.metrics
         grown = {_ITERATIONS: 1, STEPS: self.arena.steps_an_iteration, MATCHES: iteration.matches}
-        grown |= {_MET + name: result.started for name, result in iteration.results.items()}
+        for name, result in iteration.results.items():
+            key = _MET + (name if name in self.arena.bots else SELF)
+            grown[key] = grown.get(key, 0) + result.started
         for key, by in grown.items():
             self.counters[key] = self.counters.get(key, 0) + by
 
     def _tell(self, iteration: Iteration, *, seconds: float) -> None:
         self._journal.write(
-            events.BatchTrained(
-                matches=iteration.matches,
-                replayed=0,
+            batch_trained(
+                iteration,
                 steps=self.arena.steps_an_iteration,
                 seconds=seconds,
                 learning_rate=self.arena.trainer.learning_rate,
-                samples_per_insert=float(self._folder.config.learner.epochs),
-                **iteration.metrics,  # type: ignore[arg-type]  # all floats, by name
+                passes=self.arena.plan.config.epochs,
             )
         )
-        self._journal.write(
-            events.MatchesTrained(
-                steps=self.steps,
-                results={
-                    name: (one.started, one.wins, one.draws, one.losses)
-                    for name, one in iteration.results.items()
-                },
-                returns={
-                    name: one.returns / one.matches
-                    for name, one in iteration.results.items()
-                    if one.matches
-                },
-            )
-        )
+        self._journal.write(matches_trained(iteration, steps=self.steps, stage=self.course.stage))
+        if iteration.insight is not None:
+            told = strategy_measured(iteration.insight, self._insight, steps=self.steps)
+            self._journal.write(told)
+            self._insight = iteration.insight
 
 
-def _mix(config: Config, bots: Mapping[str, Bot]) -> Mix:
-    return parse(config.train.opponents, tuple(bots))
+def _told(change: Change) -> events.StageChanged:
+    return stage_changed(change.before, change.after, change.reason, steps=change.steps)
+
+
+def _victim(game: str, folder: RunFolder, options: Mapping[str, str]) -> Victim | None:
+    agent = folder.config.league.exploits
+    if not agent:
+        return None
+    found = victim(game, agent, options, flag="league.exploits")
+    if found.network != folder.spec.network:
+        raise ConfigError(f"league.exploits: {agent} has another network than this run")
+    return found

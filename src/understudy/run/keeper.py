@@ -6,7 +6,7 @@ of training leaves behind and all that it goes on from.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from understudy.core import files
@@ -14,6 +14,7 @@ from understudy.core.errors import NotFinite
 from understudy.learner.commit import ROLLBACK, commit, finish_promotion, prune
 from understudy.learner.trainer import Trainer
 from understudy.registry.run_folder import RunFolder
+from understudy.registry.versions import LEARNER, WEIGHTS
 from understudy.telemetry import events
 from understudy.telemetry.journal import Journal
 
@@ -38,6 +39,10 @@ class Keeper:
         self.version = 0
         self.kept: dict[str, int] = {}
         """Counters of that version."""
+        self.rolled_back = False
+        """Whether a newer version than that was left aside, because a person went back."""
+        self.extras: dict[str, bytes] = {}
+        """What that version holds beside what the trainer learned, by file name."""
 
     @property
     def next(self) -> int:
@@ -58,10 +63,12 @@ class Keeper:
         champion = self._folder.pointers.read("champion")
         if champion is not None and champion.pinned and champion.sequence > self._followed:
             # A person rolled back: go on from there, once. What came of it may be resumed again.
+            self.rolled_back = champion.version != head
             head, self._followed = champion.version, champion.sequence
         manifest = versions.manifest(head)
         contents = {name: versions.read(manifest, name) for name in manifest.files}
         self._trainer.restore(contents, what=f"version {head}")
+        self.extras = {name: contents[name] for name in contents.keys() - {WEIGHTS, LEARNER}}
         learner = config.learner
         if config.train.schedule == "constant":
             self._trainer.learning_rate = learner.learning_rate
@@ -110,15 +117,15 @@ class Keeper:
         counters: Mapping[str, int],
         metrics: Mapping[str, float],
         *,
-        needed: Collection[int] = (),
-    ) -> None:
-        """What was learned becomes the next version, if there is anything new; versions that are
-        `needed` are not pruned."""
+        extras: Mapping[str, bytes] | None = None,
+    ) -> bool:
+        """What was learned becomes the next version, with `extras` as further files of it; False
+        where there is nothing new."""
         if counters.get(STEPS) == self.kept.get(STEPS):
-            return
+            return False
         manifest, promoted = commit(
             self._folder,
-            self._trainer.snapshot(),
+            {**self._trainer.snapshot(), **(extras or {})},
             number=self.next,
             parent=self.version or None,
             ingested={},
@@ -136,4 +143,5 @@ class Keeper:
         )
         self.version = self._taken = manifest.number
         self.kept = dict(manifest.counters)
-        prune(self._folder, needed=needed)
+        prune(self._folder)
+        return True

@@ -6,6 +6,7 @@ random numbers, counters and rivals. Matches in flight restart, uncounted.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -23,7 +24,7 @@ from understudy.telemetry.journal import Journal, Reader
 from understudy.telemetry.training_log import TrainingLog
 
 if TYPE_CHECKING:
-    from understudy.arena.mix import Mix
+    from understudy.run.course import Course
 
 
 def train(
@@ -32,7 +33,9 @@ def train(
     """Train until the budget is spent. Ctrl-C ends early, after a last version."""
     clock = clock or SystemClock()
     check(session)
+    from understudy.arena.judging import compiled
     from understudy.run.arena_learning import ArenaLearning
+    from understudy.run.monitoring import Monitoring
 
     if not session.resume:
         _folder(session, clock)  # the lock lies in it
@@ -42,7 +45,11 @@ def train(
         remember(session.run)
         log = TrainingLog(folder.logs / LOG, past=Reader(folder.journal).new())
         journal = Journal(folder.journal, "train", clock, also=log.add)
-        with ArenaLearning(folder, journal, session.game, session.game_options) as learning:
+        learning = ArenaLearning(folder, journal, session.game, session.game_options)
+        monitoring = Monitoring(folder, folder.config.monitor, at_steps=learning.steps, clock=clock)
+        journal.follow(monitoring.add)
+        journal.follow(progress.hear)
+        with contextlib.closing(monitoring), learning:
             progress.earlier, progress.version = learning.steps, learning.version
             learning.begin(progress.share)
             show(progress)
@@ -52,7 +59,15 @@ def train(
                     progress.note(iteration, learning.arena.steps_an_iteration)
                     learning.keep(iteration, progress.share)
                     progress.version = learning.version
+                    progress.stage = learning.course.stage
+                    progress.rating = learning.rivalry.league.learner
+                    if learning.benchmark_due(last=False):
+                        learning.benchmark(compiled)
                 show(progress)
+            learning.commit()
+            if learning.benchmark_due(last=True) and not interrupts.asked:
+                learning.benchmark(compiled)
+            exploited = learning.exploited(compiled) if not interrupts.asked else None
     return Summary(
         run=str(session.run),
         steps=learning.steps,
@@ -64,17 +79,26 @@ def train(
         interrupted=interrupts.asked,
         win_rates=progress.win_rates(),
         metrics=progress.metrics,
+        stage=progress.stage,
+        rating=progress.rating,
+        snapshots=len(learning.rivalry.league.names),
+        exploits=session.config.league.exploits,
+        exploited=exploited.tally if exploited else None,
     )
 
 
-def check(session: Session) -> Mix:
-    """Whatever is wrong with a session is told before anything is written; else whom it meets."""
+def check(session: Session) -> Course:
+    """Whatever is wrong with a session is told before anything is written; else its course."""
     keep_compiled()
     try:
         from understudy.run.arena_learning import check_arena
     except ImportError as error:
         raise missing(error) from error
     check_resume(session.run, resume=session.resume)
+    if session.config.monitor.tensorboard:
+        from understudy.telemetry.tensorboard import check_installed
+
+        check_installed()
     return check_arena(session.game, session.game_options, session.network, session.config)
 
 

@@ -11,13 +11,18 @@ from typing import TYPE_CHECKING
 
 from understudy.core.config import Config
 from understudy.core.errors import ConfigError
+from understudy.league.pool import steps_of
+from understudy.league.ratings import Rating
 from understudy.match.tally import Tally
 from understudy.policy.spec import AnyNetwork
 from understudy.run.budget import Budget
+from understudy.telemetry import events
+from understudy.telemetry.journal import Entry
 
 if TYPE_CHECKING:
     from understudy.arena.arena import Iteration
 
+SELF = "self"
 _RECENT = 200
 """Win rates while training are over this many of the last matches against each opponent."""
 
@@ -59,6 +64,10 @@ class Progress:
     began: float = field(default_factory=time.monotonic)
     compiled_s: float = 0.0
     """How long the first iteration took: nearly all of that is compilation."""
+    stage: str = ""
+    rating: Rating | None = None
+    news: list[str] = field(default_factory=list)
+    """What happened since somebody last looked, in words; whoever shows it empties it."""
     _recent: dict[str, deque[Tally]] = field(default_factory=dict)
 
     @property
@@ -99,6 +108,27 @@ class Progress:
             for name, recent in self._recent.items()
         }
 
+    def hear(self, entry: Entry) -> None:
+        """One more entry of the journal: what a person who watches should know."""
+        match entry.e:
+            case events.StageChanged() as e:
+                came = f"{e.before} -> " if e.before else ""
+                self.news.append(f"stage {came}{e.after}: {e.reason}")
+            case events.Note() as e:
+                self.news.append(e.message)
+            case events.Problem() as e:
+                self.news.append(f"{e.where}: {e.message}")
+            case events.SnapshotTaken() as e if e.pool == 1 and e.kept:
+                self.news.append(f"first snapshot: {e.name}")
+            case events.CheckpointJudged() as e:
+                rates = (
+                    f"{name} {one.wins / max(one.wins + one.draws + one.losses, 1):.0%}"
+                    for name, one in e.opponents.items()
+                )
+                self.news.append(f"frozen matches after {e.steps:,} steps: {'  '.join(rates)}")
+            case _:
+                pass
+
     def note(self, iteration: Iteration, steps: int) -> None:
         """One iteration more."""
         self.iterations += 1
@@ -106,13 +136,24 @@ class Progress:
         self.metrics = iteration.metrics
         if self.iterations == 1:
             self.compiled_s = self.elapsed_s
-        for name, result in iteration.results.items():
+        for name, tally in _by_kind(iteration).items():
             recent = self._recent.setdefault(name, deque())
-            tally = Tally(result.wins, result.draws, result.losses)
             self.matches += tally.matches
             recent.append(tally)
             while sum(one.matches for one in recent) - recent[0].matches >= _RECENT:
                 recent.popleft()
+
+
+def _by_kind(iteration: Iteration) -> dict[str, Tally]:
+    """Results by bot, and of all snapshots together."""
+    kinds: dict[str, Tally] = {}
+    for name, result in iteration.results.items():
+        kind = SELF if steps_of(name) is not None else name
+        known = kinds.get(kind, Tally(0, 0, 0))
+        kinds[kind] = Tally(
+            known.wins + result.wins, known.draws + result.draws, known.losses + result.losses
+        )
+    return kinds
 
 
 @dataclass(frozen=True)
@@ -130,6 +171,13 @@ class Summary:
     interrupted: bool
     win_rates: dict[str, Tally]
     metrics: dict[str, float]
+    stage: str = ""
+    rating: Rating | None = None
+    snapshots: int = 0
+    exploits: str = ""
+    """The agent that was exploited, if one was."""
+    exploited: Tally | None = None
+    """Frozen matches against it."""
 
     def as_dict(self) -> dict[str, object]:
         """For `--json`."""
@@ -144,4 +192,9 @@ class Summary:
             "interrupted": self.interrupted,
             "opponents": {name: tally.as_dict() for name, tally in self.win_rates.items()},
             "metrics": self.metrics,
+            "stage": self.stage,
+            "rating": self.rating.as_dict() if self.rating else None,
+            "snapshots": self.snapshots,
+            "exploits": self.exploits,
+            "exploited": self.exploited.as_dict() if self.exploited else None,
         }

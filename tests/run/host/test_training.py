@@ -178,6 +178,7 @@ def test_the_critic_begins_by_saying_the_same_of_everything() -> None:
         first=np.zeros(shape, bool),
         valid=np.ones(shape, np.float32),
         opponent_actions=np.zeros((*shape, 1), np.int32),
+        opponent_kinds=np.full(shape, -1, np.int32),
         foretold=np.zeros(shape, np.float32),
         memory=(),
         bootstrap=np.zeros(8, np.float32),

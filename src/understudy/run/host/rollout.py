@@ -73,6 +73,7 @@ class Rollout:
             **columns,
             opponent_actions=np.zeros_like(columns["actions"]),
             foretold=np.zeros_like(columns["valid"]),
+            opponent_kinds=np.full(columns["valid"].shape, -1, np.int32),
             memory=began,
             bootstrap=self._ahead(policy) / scale,
         )

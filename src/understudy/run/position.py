@@ -1,0 +1,32 @@
+"""Where the arena of a version was: its stage and who sat where, beside the league itself."""
+
+from __future__ import annotations
+
+import msgspec
+
+from understudy.core.errors import FileFormatError
+from understudy.curriculum.curriculum import State
+from understudy.run.rivalry import Seats
+
+TRAINING = "training.json"
+"""The file of a version that says so."""
+
+
+class Position(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """All of it; a version of an older program says nothing."""
+
+    seats: Seats = Seats()
+    course: State | None = None
+
+
+def encode(position: Position) -> bytes:
+    """As JSON."""
+    return msgspec.json.encode(position)
+
+
+def decode(data: bytes, *, what: str) -> Position:
+    """From JSON; `what` names the file in errors."""
+    try:
+        return msgspec.json.decode(data, type=Position)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise FileFormatError(f"{what}: {error}") from error
