@@ -40,6 +40,7 @@ TERMS: Mapping[str, Term] = {
     "edge_pressure": terms.edge_pressure,
     "over_pit": terms.over_pit,
     "camping": terms.camping,
+    "apart": terms.apart,
     "key_spam": terms.key_spam,
     "time": terms.time,
 }
@@ -58,22 +59,28 @@ _SPARSE = {
     "win": 1.0,
     "loss": -1.0,
 }
+_DENSE = {
+    **_SPARSE,
+    "closing": 0.02,
+    "combo": 0.02,
+    "stun": 0.0002,
+    "equip": 0.05,
+    "drop": -0.05,
+    "whiff": -0.002,
+    "danger_zone": -0.0005,
+    "edge_pressure": 0.0002,
+    "over_pit": -0.0002,
+    "camping": -0.0002,
+    "key_spam": -0.001,
+}
 SETS: Mapping[str, Mapping[str, float]] = {
     "default": {name: getattr(rewards.DEFAULT, name) for name in rewards.TERMS},
     "sparse": _SPARSE,
-    "dense": {
-        **_SPARSE,
-        "closing": 0.02,
-        "combo": 0.02,
-        "stun": 0.0002,
-        "equip": 0.05,
-        "drop": -0.05,
-        "whiff": -0.002,
-        "danger_zone": -0.0005,
-        "edge_pressure": 0.0002,
-        "over_pit": -0.0002,
-        "camping": -0.0002,
-        "key_spam": -0.001,
+    "dense": _DENSE,
+    # For the first steps: staying away costs more than a fall, and swinging at nothing is free.
+    "approach": {
+        **{name: weight for name, weight in _DENSE.items() if name != "whiff"},
+        "apart": -0.0001,
     },
     "shaped": {
         **_SPARSE,

@@ -11,7 +11,7 @@ import numpy as np
 
 from understudy.core.ops import Array, Ops
 from understudy.core.spaces import Discrete
-from understudy.games.brawl import controls, tables
+from understudy.games.brawl import controls, rewards, tables
 from understudy.games.brawl.events import scores
 from understudy.games.brawl.state import State
 from understudy.games.brawl.tables import f32
@@ -188,6 +188,11 @@ def camping(ops: Ops, moment: Moment) -> Array:
     still = still & (after.move == tables.NO_MOVE) & (after.dodge <= _ZERO)
     able = (before.stun <= _ZERO) & (before.wait <= _ZERO) & here & here[::-1]
     return _as_number(ops, still & able & _out_of_reach(ops, after))
+
+
+def apart(ops: Ops, moment: Moment) -> Array:
+    """Units between the players along x and y, added, in each frame."""
+    return rewards.apart(ops, moment.after)
 
 
 def key_spam(ops: Ops, moment: Moment) -> Array:
