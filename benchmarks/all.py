@@ -15,8 +15,12 @@ SCRIPTS = (
     ("publish_latency.py",),
     ("game_throughput.py",),
     ("train_throughput.py",),
+    ("reward_sets.py",),
+    ("league_overhead.py",),
+    ("monitoring_overhead.py",),
     ("strength.py", "swarm"),
     ("strength.py", "brawl"),
+    ("equal_time.py", "--minutes", "20"),
 )
 
 

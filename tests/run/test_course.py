@@ -154,3 +154,21 @@ def test_a_run_whose_stage_is_gone_says_so() -> None:
 def test_an_exploiter_meets_its_victim_alone() -> None:
     one = course(league__exploits="runs/x@3")
     assert (one.bots, one.meets_itself, one.mix.own_share, one.stage) == ((), True, 1.0, "")
+
+
+@pytest.mark.parametrize(
+    ("opponents", "measure"),
+    [
+        ("all", "win_rate:besed"),
+        ("all", "win_rate:self"),
+        ("constant=1,based=0", "win_rate:based"),
+        ("", "win_rate:nobody"),
+    ],
+)
+def test_a_stage_that_measures_somebody_it_never_meets_is_refused(
+    opponents: str, measure: str
+) -> None:
+    stages = [{**STAGES[0], "opponents": opponents, "measure": measure}, STAGES[1]]
+    settings = from_table({"curriculum": {"stages": stages}})
+    with pytest.raises(ConfigError, match=r"curriculum\.stages\[0\]\.measure: .* never be judged"):
+        Course("brawl", settings, BOTS)

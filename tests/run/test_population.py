@@ -10,22 +10,32 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from arena.makers import BOTS, CONFIG, GAME
 
 from understudy.core.clock import SystemClock
 from understudy.core.config import Config, with_values
-from understudy.core.errors import ConfigError, FileFormatError, RunFolderError
+from understudy.core.errors import (
+    ConfigError,
+    FileFormatError,
+    LearnerBusy,
+    RunFolderError,
+    UnderstudyError,
+)
 from understudy.games import catalog
 from understudy.league import lineage as lineages
 from understudy.league.lineage import Lineage, Settings
 from understudy.policy.mlp import Mlp
 from understudy.registry.run_folder import RunFolder
 from understudy.run.budget import Budget
+from understudy.run.course import Course
+from understudy.run.lock import learner_lock
 from understudy.run.population.agent import seed_of, shaped
+from understudy.run.population.learning import PopulationLearning
 from understudy.run.population.session import PopulationProgress, PopulationSummary
-from understudy.run.population.training import train_population
+from understudy.run.population.training import check, train_population
 from understudy.run.train_session import Session
 from understudy.telemetry import events
 from understudy.telemetry.journal import Reader
@@ -98,6 +108,20 @@ def journal_of(run: Path) -> list[events.Event]:
 
 def lineage_of(run: Path) -> Lineage:
     return lineages.decode((run / lineages.FILE).read_bytes(), what=lineages.FILE)
+
+
+def forget(run: Path, numbers: Sequence[int]) -> None:
+    for number in numbers:
+        shutil.rmtree(folder_of(run).versions.folder(number))
+
+
+def configs(run: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in run.rglob("config.toml")}
+
+
+def resumed(run: Path, **changes: Any) -> tuple[Session, Course]:
+    one = session(run, 4.0, resume=True, **changes)
+    return one, check(one)
 
 
 def rates(run: Path, name: str) -> list[float]:
@@ -231,16 +255,95 @@ def test_a_round_that_no_version_followed_is_held_again(trained: Told, tmp_path:
     """Killed after the lineage was written and before everyone was committed."""
     run = tmp_path / "run"
     shutil.copytree(trained.run, run)
-    for number in (2, 3):
-        versions = folder_of(run / f"agent-{number}").versions
-        for one in (3, 2):
-            shutil.rmtree(versions.folder(one))
+    for number, gone in ((1, [3]), (2, [3, 2]), (3, [3, 2])):
+        forget(run / f"agent-{number}", gone)
     done = quietly(session(run, 2.2, resume=True))
     assert [(row.round, row.agent) for row in done.lineage.rows] == [
         (number, agent) for number in (1, 2) for agent in (1, 2, 3)
     ]
     assert done.lineage.of_round(1) == trained.summary.lineage.of_round(1)
     assert done.lineage.of_round(2)[0].before == done.lineage.of_round(1)[0].after
+
+
+def test_a_crash_in_the_very_first_commit_begins_anew(trained: Told, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(trained.run, run)
+    for number, gone in ((1, [3, 2]), (2, [3, 2, 1]), (3, [3, 2, 1])):
+        forget(run / f"agent-{number}", gone)
+    with PopulationLearning(*resumed(run), SystemClock(), None) as learning:
+        assert learning.steps == 0 and learning.lineage.rounds == 0
+    assert not folder_of(run / "agent-1").versions.numbers()
+
+
+def test_what_an_agent_learned_alone_is_never_removed(trained: Told, tmp_path: Path) -> None:
+    """In one version more, in several, and where no steps are common any more."""
+    run = tmp_path / "run"
+    shutil.copytree(trained.run, run)
+    before = configs(run)
+    agent = folder_of(run / "agent-2").versions
+    last = agent.manifest(3)
+    for number in (4, 5):
+        counters = {**last.counters, "steps": last.counters["steps"] + number * ROLLOUT}
+        contents = {name: agent.read(last, name) for name in ("weights.npz", "learner.npz")}
+        agent.commit(msgspec.structs.replace(last, number=number, counters=counters), contents)
+        with pytest.raises(RunFolderError, match=r"agent-2: .* 11,520 .*\(4.*trained alone.*move"):
+            quietly(session(run, 4.0, resume=True, learner__gamma=0.9))
+        assert agent.head() == number
+    forget(run / "agent-2", [1, 2, 3])
+    with pytest.raises(RunFolderError, match=r"agent-2: .* 0 steps.*\(4, 5\).*another folder"):
+        quietly(session(run, 4.0, resume=True, learner__gamma=0.9))
+    assert agent.numbers() == [4, 5]
+    assert folder_of(run / "agent-1").versions.numbers() == [1, 2, 3]
+    assert configs(run) == before, "what is refused leaves the settings alone"
+
+
+def test_more_than_a_crash_leaves_behind_is_never_removed(trained: Told, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(trained.run, run)
+    forget(run / "agent-1", [2, 3])
+    with pytest.raises(RunFolderError, match=r"agent-2: .*\(2, 3\)"):
+        quietly(session(run, 4.0, resume=True))
+    assert folder_of(run / "agent-2").versions.numbers() == [1, 2, 3]
+
+
+def test_a_resume_that_is_refused_leaves_the_settings_alone(trained: Told, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(trained.run, run)
+    before = configs(run)
+
+    def refused(match: str, error: type[UnderstudyError] = RunFolderError, **changes: Any) -> None:
+        with pytest.raises(error, match=match):
+            quietly(session(run, 4.0, resume=True, learner__gamma=0.9, **changes))
+        assert configs(run) == before
+
+    refused("has 3 agents, not 4", population__agents=4)
+    with learner_lock(run / "agent-3"):
+        refused("agent-3: another learner", LearnerBusy)
+    folder_of(run / "agent-3").pointers.pin("champion", 1, by="a person")
+    refused("agent-3: .*rolled back")
+    (run / lineages.FILE).unlink()
+    refused("holds the run of a single agent")
+
+
+def test_a_run_that_goes_on_within_a_round_meets_the_agents_of_that_round(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    mix: dict[str, Any] = {"train__opponents": "pull=1,moody=1,self=2"}
+    quietly(session(run, 1.5, **mix))
+
+    def check_seats(version: int) -> None:
+        with PopulationLearning(*resumed(run, **mix), SystemClock(), None) as learning:
+            seats = [seat for one in learning.agents for seat in one.member.rivals.waiting.values()]
+        assert seats
+        for name, params in seats:
+            agent, _, number = name.partition("@")
+            assert number == "1"
+            expected = folder_of(run / agent).versions.policy(version).weights.params
+            assert all(np.array_equal(params[key], expected[key]) for key in expected)
+
+    check_seats(version=1)
+    for agent in (1, 2, 3):
+        forget(run / f"agent-{agent}", [1])
+    check_seats(version=2)
 
 
 def test_ctrl_c_keeps_everything(tmp_path: Path) -> None:
@@ -290,6 +393,8 @@ def test_what_cannot_be_a_population_says_why(tmp_path: Path, trained: Told) -> 
     stage = {"name": "one", "opponents": "pull"}
     with pytest.raises(ConfigError, match="curriculum"):
         quietly(session(tmp_path / "run", curriculum__stages=[stage]))
+    with pytest.raises(ConfigError, match=r"--population.*--exploit"):
+        quietly(session(tmp_path / "run", league__exploits="runs/other@3"))
     with pytest.raises(ConfigError, match="2 agents or more, got 1"):
         quietly(session(tmp_path / "run", population__agents=1))
     with pytest.raises(ConfigError, match=r"population\.interval_steps"):

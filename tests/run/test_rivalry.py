@@ -8,9 +8,10 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
-from arena.makers import GAMES, GROUPS, arena
+from arena.makers import GAMES, GROUPS, WEIGHTS, arena, mix_of
 
 from understudy.arena.arena import Result
+from understudy.arena.mix import Share
 from understudy.core.clock import SystemClock
 from understudy.core.config import LeagueConfig
 from understudy.league.league import League
@@ -189,3 +190,16 @@ def test_any_seed_will_do(tmp_path: Path, seed: int) -> None:
     room = Room(tmp_path, seed=seed)
     room.snapshots(100, 200)
     assert flat(room.turns(2)) <= {"step-100", "step-200"}
+
+
+def test_what_was_owed_under_another_mix_is_not_paid_back(tmp_path: Path) -> None:
+    """A run that goes on in another stage, or with other opponents, begins to count anew."""
+    room = Room(tmp_path)
+    room.arena.share = Share(20_000, 0)
+    kept = room.rivalry.seats()
+    assert kept.begun == (20_000, 0) and kept.mix == room.arena.mix.as_dict()
+    same, other = Room(tmp_path / "same"), Room(tmp_path / "other")
+    other.arena.order(mix_of("rest=1,self=1"), WEIGHTS)
+    for one in (same, other):
+        one.rivalry.restore(kept)
+    assert (same.arena.share, other.arena.share) == (Share(20_000, 0), Share())

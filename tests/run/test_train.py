@@ -416,6 +416,30 @@ def test_a_snapshot_that_the_newest_version_lists_must_be_there(
         resumed(run, tmp_path)
 
 
+def test_a_snapshot_that_was_changed_is_told_at_once(trained: Path, tmp_path: Path) -> None:
+    run = tmp_path / "copy"
+    shutil.copytree(trained, run)
+    path = run / "league" / "step-000001024.npz"
+    path.write_bytes(path.read_bytes()[:-1] + b"x")
+    with pytest.raises(FileFormatError, match=r"step-000001024\.npz: does not match the checksum"):
+        resumed(run, tmp_path)
+
+
+def test_a_resume_that_is_refused_leaves_the_settings_alone(tmp_path: Path) -> None:
+    stages = [
+        {"name": name, "opponents": "pull", "measure": "win_rate:pull", "threshold": 0.5}
+        for name in ("one", "two")
+    ]
+    run = tmp_path / "run"
+    quietly(session(run, settings(curriculum__stages=stages), steps=ROLLOUT))
+    before = (run / "config.toml").read_bytes()
+    renamed = [{**stage, "name": f"other {stage['name']}"} for stage in stages]
+    again = settings(curriculum__stages=renamed)
+    with pytest.raises(ConfigError, match="the run was in stage 'one', which is not among"):
+        quietly(session(run, again, steps=2 * ROLLOUT, resume=True))
+    assert (run / "config.toml").read_bytes() == before
+
+
 def test_a_rollback_goes_on_without_snapshots_that_left_since(
     trained: Path, tmp_path: Path
 ) -> None:

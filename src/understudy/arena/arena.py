@@ -183,19 +183,25 @@ class Arena:
         )
         return self._iteration(metrics, result, met)
 
-    def _orders(self) -> Orders:
-        if self._mix is None or self._weights is None:
+    @property
+    def mix(self) -> Mix:
+        """Whom matches that begin now are against."""
+        if self._mix is None:
             raise ValueError("order the arena before it plays")
-        free = self.rivals.free
-        own = self.share.owed(self._mix.own_share, ahead=self.plan.games) if free.any() else 0.0
-        rows = [self._mix.bounds(own if one else 0.0) for one in free]
+        return self._mix
+
+    def _orders(self) -> Orders:
+        mix, free = self.mix, self.rivals.free
+        own = self.share.owed(mix.own_share, ahead=self.plan.games) if free.any() else 0.0
+        rows = [mix.bounds(own if one else 0.0) for one in free]
         return Orders(jnp.asarray(np.stack(rows)), jnp.asarray(self._weights, jnp.float32))
 
     def _note(self, played: Played) -> None:
         if not self.plan.meets_itself:
             return
         started, scripted = played.counts.started, len(self.plan.bots)
-        if self.rivals.free.any():  # before there is a snapshot, its share is the bots', for good
+        # Before there is a snapshot, and where none is to be met, nothing is owed to them.
+        if self.rivals.free.any() and self.mix.own_share:
             self.share = self.share.after(int(started.sum()), int(started[scripted:].sum()))
         self.rivals.note(started[scripted:])
         self.rivals.settle(played.meetings)

@@ -68,7 +68,8 @@ def iterate(
     segments = JAX.barrier(rolled.segments)
     state, report, squares = improve(plan.spec, plan.config, state, frozen, segments)
     meetings = slotting.meetings(plan, slots)
-    played = Played(report, rolled.counts, rolled.ends, rolled.strategy, meetings, squares)
+    ends = rolled.ends._replace(ledger=None)  # counted already; the host has no use for it
+    played = Played(report, rolled.counts, ends, rolled.strategy, meetings, squares)
     return state, slots, played
 
 

@@ -41,9 +41,13 @@ class Mix:
         """The share of matches against snapshots, 0 to 1."""
         return self.weights[-1] / sum(self.weights) if self.meets_itself else 0.0
 
+    def as_dict(self) -> dict[str, float]:
+        """Weights by name."""
+        return dict(zip(self.names, self.weights, strict=True))
+
     def among(self, bots: Sequence[str], *, with_self: bool) -> Mix:
         """The same mix over all of these: whoever it does not name weighs nothing."""
-        weights = dict(zip(self.names, self.weights, strict=True))
+        weights = self.as_dict()
         names = (*bots, SELF) if with_self else tuple(bots)
         return Mix(names, tuple(weights.get(name, 0.0) for name in names))
 
@@ -54,6 +58,8 @@ class Mix:
         weights = np.array(self.weights[: len(self.scripted)])
         others = weights / max(weights.sum(), 1e-9) * (1.0 - own_share)
         shares = [*others, own_share] if self.meets_itself else [*others]
+        if not sum(shares) > 0:
+            raise ValueError(f"nobody to meet: {self} with {own_share} of itself")
         bounds: NDArray = (np.cumsum(shares) / sum(shares)).astype(np.float32)
         return bounds
 

@@ -126,8 +126,8 @@ class Ends(NamedTuple):
     """int32"""
     returned: Array
     """float32"""
-    ledger: Array
-    """float32 [T, ledger, B]"""
+    ledger: Array | None
+    """float32 [T, ledger, B]; None once it was counted"""
     began: Array
     """bool: a match begins with the next frame"""
     next_seat: Array
@@ -255,6 +255,7 @@ def endings(plan: Plan, slots: Slots, ended: Array, score: Array, after: Slots) 
 
 def counted(plan: Plan, ends: Ends) -> Counts:
     """All of a rollout, added up by seat."""
+    assert ends.ledger is not None
     seats = jnp.arange(plan.seats, dtype=jnp.int32)[:, None, None]
     hits = ((seats == ends.seat) & ends.counts).astype(jnp.float32)
     terms = ends.ledger[:, : len(plan.rewards.names)].sum(1)

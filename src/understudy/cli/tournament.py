@@ -33,7 +33,8 @@ def tournament(
 ) -> None:
     """Let runs and bots play a round robin: standings, payoff matrix, cycles.
 
-    Every pair plays the same frozen matches, each from both slots. A win is one point, a draw half.
+    Every pair plays on the same seeds, half of the matches from each slot. A win is one point, a
+    draw half.
 
     Example: understudy tournament brawl runs/a runs/b based kiting --matches 200
     """

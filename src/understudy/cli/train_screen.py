@@ -23,10 +23,11 @@ class TrainScreen:
             return self._population(session)
         course = check(session)
         train_ = session.config.train
+        snapshots = course.meets_itself and not session.config.league.exploits
         self._screen.note(
             f"understudy: train {session.game}, run folder {session.run}\n"
             f"{train_.games} matches side by side, {train_.segment} frames each an iteration; "
-            f"{_rhythm(session, snapshots=course.meets_itself)}.\n"
+            f"{_rhythm(session, snapshots=snapshots)}.\n"
             "Compiling takes half a minute or so the first time ..."
         )
         summary = train(session, show=self._show)

@@ -96,11 +96,9 @@ class Pool:
         return names
 
     def check(self, snapshots: Collection[Snapshot]) -> None:
-        """A snapshot that is listed and not there is a `FileFormatError`: now, not hours later."""
+        """A snapshot that is not what is listed is a `FileFormatError`: now, not hours later."""
         for snapshot in snapshots:
-            path = self.path(snapshot.steps)
-            if not path.is_file():
-                raise FileFormatError(_missing(path))
+            self._read(snapshot)
 
     def names(self) -> list[str]:
         """Every snapshot that has a file, oldest first, listed or not."""

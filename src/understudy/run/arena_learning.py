@@ -62,7 +62,18 @@ def check_arena(
     course = Course(game, config, tuple(catalog.bots(game, **options)))
     check(rules, config, meets_itself=course.meets_itself)
     network.init(None, len(rules.features), rules.actions.options)
+    _victim(game, config, network, options)
     return course
+
+
+def check_resumed(folder: RunFolder, course: Course) -> None:
+    """A course that cannot go on from where the run is, is an error, before anything is written."""
+    head = folder.versions.head()
+    manifest = folder.versions.manifest(head) if head is not None else None
+    if manifest is not None and TRAINING in manifest.files:
+        data = folder.versions.read(manifest, TRAINING)
+        kept = decode(data, what=f"version {manifest.number}: {TRAINING}")
+        course.resume(kept.course, steps=manifest.counters.get(STEPS, 0))
 
 
 class ArenaLearning:
@@ -95,7 +106,7 @@ class ArenaLearning:
             kinds=self.course.kinds,
             seed=seed,
         )
-        self.victim = _victim(game, folder, options)
+        self.victim = _victim(game, folder.config, folder.spec.network, options)
         league = League(
             folder.config.league,
             folder.root / league_files.FOLDER,
@@ -173,7 +184,9 @@ class ArenaLearning:
         return Policy(self.arena.trainer.spec, self.arena.trainer.weights(), self.version)
 
     def benchmark(self, engine: Engine) -> None:
-        """Frozen matches of the present policy against every scripted bot, told."""
+        """Frozen matches of the present policy, made a version, against every scripted bot."""
+        self.counters[_BENCHMARKED] = self.steps
+        self.commit()
         began = time.monotonic()
         reports = benchmark(
             self.arena.plan.game,
@@ -183,7 +196,6 @@ class ArenaLearning:
             seed=_BENCHMARK_SEED,
             engine=engine,
         )
-        self.counters[_BENCHMARKED] = self.steps
         seconds = time.monotonic() - began
         self._journal.write(
             checkpoint_judged(reports, steps=self.steps, version=self.version, seconds=seconds)
@@ -287,11 +299,13 @@ def _told(change: Change) -> events.StageChanged:
     return stage_changed(change.before, change.after, change.reason, steps=change.steps)
 
 
-def _victim(game: str, folder: RunFolder, options: Mapping[str, str]) -> Victim | None:
-    agent = folder.config.league.exploits
+def _victim(
+    game: str, config: Config, network: AnyNetwork, options: Mapping[str, str]
+) -> Victim | None:
+    agent = config.league.exploits
     if not agent:
         return None
     found = victim(game, agent, options, flag="league.exploits")
-    if found.network != folder.spec.network:
+    if found.network != network:
         raise ConfigError(f"league.exploits: {agent} has another network than this run")
     return found

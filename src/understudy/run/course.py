@@ -15,6 +15,7 @@ import numpy as np
 from understudy.arena.mix import SELF, Mix, parse, union
 from understudy.core.arrays import NDArray
 from understudy.core.config import Config, RewardsConfig, StageConfig
+from understudy.core.errors import ConfigError, nearest
 from understudy.curriculum.curriculum import Change, Curriculum, State
 from understudy.games import catalog
 from understudy.games.moments import blended
@@ -22,7 +23,7 @@ from understudy.games.rewards import rewards_of, weights_of
 
 
 class Course:
-    """Where a run stands in its stages; `kept` is where an earlier session left it."""
+    """Where a run stands in its stages."""
 
     def __init__(self, game: str, config: Config, bots: Sequence[str]) -> None:
         stages = () if config.league.exploits else config.curriculum.stages
@@ -93,7 +94,14 @@ class Course:
 def _mix(game: str, stage: StageConfig, index: int, config: Config, bots: Sequence[str]) -> Mix:
     flag = f"curriculum.stages[{index}].opponents" if stage.opponents else "train.opponents"
     text = stage.opponents or config.train.opponents
-    return parse(text, bots, held_out=catalog.held_out(game), flag=flag)
+    mix = parse(text, bots, held_out=catalog.held_out(game), flag=flag)
+    for name in stage.measured[1] if stage.measure else ():
+        if name not in mix.names:
+            raise ConfigError(
+                f"curriculum.stages[{index}].measure: {name} is not met in this stage "
+                f"({', '.join(mix.names)}), so it would never be judged.{nearest(name, mix.names)}"
+            )
+    return mix
 
 
 def _rewards(

@@ -40,7 +40,7 @@ class Keeper:
         self.kept: dict[str, int] = {}
         """Counters of that version."""
         self.rolled_back = False
-        """Whether a newer version than that was left aside, because a person went back."""
+        """Whether there is a newer version than that: a person went back, or it is damaged."""
         self.extras: dict[str, bytes] = {}
         """What that version holds beside what the trainer learned, by file name."""
 
@@ -63,8 +63,8 @@ class Keeper:
         champion = self._folder.pointers.read("champion")
         if champion is not None and champion.pinned and champion.sequence > self._followed:
             # A person rolled back: go on from there, once. What came of it may be resumed again.
-            self.rolled_back = champion.version != head
             head, self._followed = champion.version, champion.sequence
+        self.rolled_back = head != self._taken
         manifest = versions.manifest(head)
         contents = {name: versions.read(manifest, name) for name in manifest.files}
         self._trainer.restore(contents, what=f"version {head}")

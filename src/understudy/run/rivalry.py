@@ -30,6 +30,8 @@ class Seats(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What a version keeps beside the league itself."""
 
     seating: Seating = Seating()
+    mix: dict[str, float] = {}
+    """Whom the arena met, by weight."""
     begun: tuple[int, int] = (0, 0)
     """Matches that began under this mix, and those of them against snapshots."""
     draws: int = 0
@@ -52,12 +54,14 @@ class Rivalry:
     def seats(self) -> Seats:
         """For a version."""
         share = self._arena.share
-        return Seats(self._arena.rivals.seating(), (share.started, share.own), self._draws)
+        begun = (share.started, share.own)
+        return Seats(self._arena.rivals.seating(), self._arena.mix.as_dict(), begun, self._draws)
 
     def restore(self, seats: Seats) -> None:
         """As a version has it."""
         self._draws = seats.draws
-        self._arena.share = Share(*seats.begun)
+        if seats.mix == self._arena.mix.as_dict():  # under another mix nothing is owed
+            self._arena.share = Share(*seats.begun)
         self._arena.rivals.restore(seats.seating, self._params)
 
     def seat_alone(self, name: str, params: Params) -> None:

@@ -64,9 +64,9 @@ def train(
                     if learning.benchmark_due(last=False):
                         learning.benchmark(compiled)
                 show(progress)
-            learning.commit()
             if learning.benchmark_due(last=True) and not interrupts.asked:
                 learning.benchmark(compiled)
+            learning.commit()
             exploited = learning.exploited(compiled) if not interrupts.asked else None
     return Summary(
         run=str(session.run),
@@ -91,7 +91,7 @@ def check(session: Session) -> Course:
     """Whatever is wrong with a session is told before anything is written; else its course."""
     keep_compiled()
     try:
-        from understudy.run.arena_learning import check_arena
+        from understudy.run.arena_learning import check_arena, check_resumed
     except ImportError as error:
         raise missing(error) from error
     check_resume(session.run, resume=session.resume)
@@ -99,7 +99,10 @@ def check(session: Session) -> Course:
         from understudy.telemetry.tensorboard import check_installed
 
         check_installed()
-    return check_arena(session.game, session.game_options, session.network, session.config)
+    course = check_arena(session.game, session.game_options, session.network, session.config)
+    if session.resume:
+        check_resumed(RunFolder.load(session.run, SystemClock()), course)
+    return course
 
 
 def preset_for_this_machine() -> str:

@@ -139,8 +139,9 @@ class Progress:
         for name, tally in _by_kind(iteration).items():
             recent = self._recent.setdefault(name, deque())
             self.matches += tally.matches
-            recent.append(tally)
-            while sum(one.matches for one in recent) - recent[0].matches >= _RECENT:
+            if tally.matches:
+                recent.append(tally)
+            while recent and sum(one.matches for one in recent) - recent[0].matches >= _RECENT:
                 recent.popleft()
 
 
