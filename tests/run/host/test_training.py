@@ -80,6 +80,22 @@ def newest(run: Path = RUN) -> Policy:
     return folder.versions.policy(champion.version)
 
 
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("curriculum.stages", [{"name": "one", "opponents": "based"}]),
+        ("rewards.set", "sparse"),
+        ("rewards.weights", {"win": 2.0}),
+        ("league.sampler", "latest"),
+        ("population.agents", 4),
+    ],
+)
+def test_settings_that_only_the_arena_reads_are_refused(key: str, value: object) -> None:
+    section = key.partition(".")[0]
+    with pytest.raises(ConfigError, match=rf"\[{section}\].*{key}"):
+        session(config=small(**{key: value}))
+
+
 def test_cartpole_is_balanced() -> None:
     summary = train_host(
         HostSession(

@@ -12,11 +12,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from understudy.core.config import Config, LearnerConfig, TrainConfig
+from understudy.core.config.section import Section
 from understudy.core.errors import ConfigError
 from understudy.policy.spec import AnyNetwork
 from understudy.run.budget import Budget
 
 _RECENT = 100
+_OF_THE_ARENA = ("curriculum", "rewards", "league", "population")
+"""Sections that only games of the arena have a use for."""
 
 
 class Finished(NamedTuple):
@@ -43,6 +46,12 @@ def host_config() -> Config:
     )
 
 
+def _changed(section: Section, default: Section) -> list[str]:
+    """The settings that differ, by name."""
+    names = section.__struct_fields__
+    return [name for name in names if getattr(section, name) != getattr(default, name)]
+
+
 @dataclass(frozen=True, kw_only=True)
 class HostSession:
     """What to train in, for how long, and where."""
@@ -60,6 +69,14 @@ class HostSession:
     def __post_init__(self) -> None:
         if self.evaluate < 0:
             raise ConfigError(f"--eval: expected 0 or more, got {self.evaluate}")
+        for section in _OF_THE_ARENA:
+            changed = _changed(getattr(self.config, section), getattr(Config(), section))
+            if changed:
+                raise ConfigError(
+                    f"[{section}]: {self.environment} brings its own rewards and opponents, so "
+                    f"nobody reads {', '.join(f'{section}.{name}' for name in changed)}; leave "
+                    "it at its default"
+                )
 
 
 @dataclass

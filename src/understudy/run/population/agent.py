@@ -20,9 +20,10 @@ from understudy.core import files
 from understudy.core.arrays import NDArray
 from understudy.core.chance import fold
 from understudy.core.config import Config, with_values
-from understudy.core.errors import FileFormatError, NotFinite
+from understudy.core.errors import FileFormatError, NotFinite, RunFolderError
 from understudy.league.lineage import Settings
 from understudy.league.selection import Counts
+from understudy.policy.layers import Params
 from understudy.registry.run_folder import RunFolder
 from understudy.run.keeper import MATCHES, STEPS, Keeper
 from understudy.run.telling import matches_trained
@@ -112,6 +113,14 @@ class Agent:
         """Whether a version should be kept, whatever the round."""
         return self._keeper.due(self.steps)
 
+    def weights_at(self, steps: int) -> Params:
+        """As they were after so many steps; as they are now where no version holds those."""
+        if steps != self.steps:
+            held = [number for number, at in _steps(self.folder).items() if at == steps]
+            if held:
+                return self.folder.versions.policy(max(held)).weights.params
+        return self.member.trainer.weights().params
+
     def started(self) -> None:
         """Say that somebody learns here."""
         event = events.LearnerStarted(pid=os.getpid(), version=self.version, pending=0)
@@ -186,16 +195,45 @@ class Agent:
 def aligned(folders: Sequence[RunFolder]) -> int:
     """Take all agents back to the newest steps that each of them has a version of; those steps.
 
-    A crash between two agents' commits leaves some of them one version ahead: that one goes.
+    A crash between two agents' commits leaves some of them one version ahead: that one goes. More
+    than that is training that somebody did, which is never removed: an error says where it lies.
     """
     kept = [_steps(folder) for folder in folders]
     common = set.intersection(*(set(one.values()) for one in kept))
     steps = max(common, default=0)
-    for folder, versions in zip(folders, kept, strict=True):
-        for number in sorted(versions, reverse=True):
-            if versions[number] > steps:
-                files.remove_folder(folder.versions.folder(number))
+    ahead = [sorted(number for number, at in one.items() if at > steps) for one in kept]
+    # With nothing in common it was the first commit, if it was a crash: somebody has no version.
+    apart = not common and all(folder.versions.numbers() for folder in folders)
+    strayed = [
+        2 if any(_alone(folder, number) for number in numbers) else int(apart or len(numbers) > 1)
+        for folder, numbers in zip(folders, ahead, strict=True)
+    ]
+    if any(strayed):
+        which = strayed.index(max(strayed))  # rather one that surely was trained alone
+        raise _strayed(folders[which], ahead[which], steps)
+    for folder, numbers in zip(folders, ahead, strict=True):
+        for number in numbers:
+            files.remove_folder(folder.versions.folder(number))
     return steps
+
+
+def _alone(folder: RunFolder, number: int) -> bool:
+    """Whether a version came of training without the others."""
+    return _FILE not in folder.versions.manifest(number).files
+
+
+def _strayed(folder: RunFolder, numbers: Sequence[int], steps: int) -> RunFolderError:
+    root, which = folder.root, ", ".join(map(str, numbers)) or "none"
+    rest = (
+        f"or move those versions out of {folder.versions.root} to go on with the population"
+        if steps
+        else "or name another folder for a new population with --run"
+    )
+    return RunFolderError(
+        f"{root}: all agents have {steps:,} steps in common, and the versions of this one after "
+        f"those ({which}) would be lost; was it trained alone? Go on with it alone "
+        f"(--resume --run {root}), {rest}"
+    )
 
 
 def _steps(folder: RunFolder) -> dict[int, int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from understudy.arena.population import Member
 from understudy.core.clock import Clock
@@ -61,10 +62,21 @@ class Frame:
         return self.config.learner.seed
 
     def open(self, name: str, config: Config) -> RunFolder:
-        """The run folder of that name in the population's, or, without a name, that itself."""
+        """The run folder of that name in the population's, or, without a name, that itself; made
+        with these settings, or as it is: until `keep` it works by them, but does not hold them."""
+        root = self.session.run / name
+        folder = self._open(root, None if (root / "run.json").exists() else config)
+        folder.config = config
+        return folder
+
+    def keep(self, folder: RunFolder) -> None:
+        """The settings that the folder works by become those that it holds."""
+        self._open(folder.root, folder.config)
+
+    def _open(self, root: Path, config: Config | None) -> RunFolder:
         session, game = self.session, self.game
         return RunFolder.open(
-            session.run / name,
+            root,
             spec=PolicySpec(game.features, game.actions, session.network),
             config=config,
             clock=self.clock,

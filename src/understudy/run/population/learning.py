@@ -66,6 +66,11 @@ class PopulationLearning:
                 for number, settings in enumerate(self.lineage.settings, start=1)
             ]
             self._population = Population([agent.member for agent in self.agents])
+            # Not before: a session that was refused leaves all settings as they were.
+            for one in (folder, *(agent.folder for agent in self.agents)):
+                frame.keep(one)
+            for agent in self.agents:
+                self._monitor(agent)
             self.front.write(self.lineage)
             self._order()
             if self.lineage.rounds:
@@ -123,12 +128,15 @@ class PopulationLearning:
                 f"{folder.root}: this agent is at {agent.steps:,} steps, the others at {steps:,}; "
                 "was it rolled back? A population goes on from where all agents are"
             )
+        return agent
+
+    def _monitor(self, agent: Agent) -> None:
+        folder = agent.folder
         monitoring = Monitoring(
-            folder, folder.config.monitor, at_steps=agent.steps, clock=frame.clock
+            folder, folder.config.monitor, at_steps=agent.steps, clock=folder.clock
         )
         self._stack.enter_context(contextlib.closing(monitoring))
-        journal.follow(monitoring.add)
-        return agent
+        agent.journal.follow(monitoring.add)
 
     @property
     def steps(self) -> int:
@@ -235,10 +243,11 @@ class PopulationLearning:
             agent.member.order(course.mix, weights)
 
     def _seat(self) -> None:
-        """Every group of slots meets some agent as it is now, drawn anew with every round."""
+        """Every group of slots meets some agent as it was at the last round, drawn anew with
+        every round."""
         if not self._frame.course.meets_itself:
             return
-        weights = [agent.member.trainer.weights().params for agent in self.agents]
+        weights = [agent.weights_at(self.lineage.steps) for agent in self.agents]
         key = np.full(1, seed_of(self._frame.seed, RIVALS, self.lineage.rounds), np.uint32)
         for agent in self.agents:
             rivals = agent.member.rivals

@@ -83,6 +83,11 @@ def check(session: Session) -> Course:
             "--population: agents are compared by the same opponents, but a curriculum "
             "(curriculum.stages) gives each its own; leave one of the two out"
         )
+    if config.league.exploits:
+        raise ConfigError(
+            "--population: agents are compared by scripted opponents, but an exploiter meets its "
+            "victim alone (--exploit, league.exploits); leave one of the two out"
+        )
     if steps is not None and steps <= population.interval_steps:
         raise ConfigError(
             f"population.interval_steps: {population.interval_steps:,} steps between two rounds "
