@@ -45,7 +45,7 @@ def test_settings_on_top() -> None:
     assert shown["rewards"]["weights"] == {"combo": 0.1}
     assert shown["curriculum"]["stages"][1]["threshold"] == 0.8
     assert set(shown) == set(Config.__struct_fields__)
-    assert msgspec.convert(shown, Config).learner == config("small").learner
+    assert msgspec.convert(shown, Config).learner == config("curriculum").learner
 
 
 @pytest.mark.parametrize(

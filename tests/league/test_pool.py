@@ -13,7 +13,8 @@ from policy.makers import TRANSFORMER, spec_of
 
 from understudy.core import files
 from understudy.core.errors import FileFormatError
-from understudy.league.pool import Pool, Snapshot, leaver, name_of, steps_of
+from understudy.core.opponents import name_of, steps_of
+from understudy.league.pool import Pool, Snapshot, leaver
 from understudy.policy import weights as weight_files
 
 from .makers import SPEC, weights

@@ -24,11 +24,11 @@ from understudy.core.errors import (
     NotFinite,
     RunFolderError,
 )
+from understudy.core.opponents import steps_of
 from understudy.core.ops import Array, Ops
 from understudy.games import catalog
 from understudy.games.moments import Moment
 from understudy.league import state as league_files
-from understudy.league.pool import steps_of
 from understudy.league.ratings import Rating
 from understudy.league.state import LeagueState
 from understudy.learner.trainer import Trainer

@@ -45,7 +45,12 @@ class Result:
     @property
     def matches(self) -> int:
         """How many ended."""
-        return self.wins + self.draws + self.losses
+        return sum(self.counts)
+
+    @property
+    def counts(self) -> tuple[int, int, int]:
+        """Wins, draws and losses."""
+        return self.wins, self.draws, self.losses
 
     def __add__(self, other: Result) -> Result:
         """Both together, as where two groups meet one snapshot."""

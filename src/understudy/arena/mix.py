@@ -14,9 +14,7 @@ import numpy as np
 
 from understudy.core.arrays import NDArray
 from understudy.core.errors import ConfigError, nearest
-
-SELF = "self"
-"""An earlier version of the policy that is trained."""
+from understudy.core.opponents import SELF
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,7 +13,7 @@ from understudy.cli.play import INTERRUPTED
 from understudy.telemetry.text import complain, plain, say, say_json
 
 if TYPE_CHECKING:
-    from understudy.analysis.recording import Show
+    pass
 
 
 def analyze(
@@ -50,6 +49,7 @@ def analyze(
     """
     from understudy.analysis.canvas import check_installed
     from understudy.analysis.findings import page
+    from understudy.cli.meter import Meter
     from understudy.run import analyzing
     from understudy.run.judging import Cast, latest_run, split
 
@@ -72,18 +72,8 @@ def analyze(
     for note in cast.notes:
         complain(note)
 
-    @contextmanager
-    def telling(words: str) -> Iterator[Show]:
-        from understudy.cli.meter import Meter
-
-        meter = Meter(words, quiet=json)
-        try:
-            yield meter.show
-        finally:
-            meter.close()
-
     try:
-        found = analyzing.analyze(asked, telling)
+        found = analyzing.analyze(asked, partial(Meter, quiet=json))
     except KeyboardInterrupt:
         complain(f"interrupted: what was finished is in {plain(asked.out.as_posix())}")
         raise typer.Exit(INTERRUPTED) from None

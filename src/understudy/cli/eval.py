@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from understudy.cli.play import INTERRUPTED
 from understudy.core.errors import ConfigError
 from understudy.telemetry.text import complain, plain, say, say_json
 
@@ -55,7 +54,7 @@ def evaluate(
 
     Example: understudy eval brawl --agent runs/brawl-1 --opponents all,heldout,league --matches 500
     """
-    from understudy.cli.meter import Meter
+    from understudy.cli.meter import metered
     from understudy.match.evaluate import judge
     from understudy.run.judging import Cast, engine_named, latest_run, split
 
@@ -72,8 +71,7 @@ def evaluate(
     against = cast.contestants("--opponents", opponents, agent=name, most=snapshots)
     for note in cast.notes:
         complain(note)
-    meter = Meter(f"{matches} matches v {len(against)}", quiet=json)
-    try:
+    with metered(f"{matches} matches v {len(against)}", quiet=json) as show:
         reports = judge(
             cast.game,
             judged.player,
@@ -81,12 +79,8 @@ def evaluate(
             matches=matches,
             seed=seed,
             engine=carry_on,
-            show=meter.show,
+            show=show,
         )
-    except KeyboardInterrupt:
-        raise typer.Exit(INTERRUPTED) from None
-    finally:
-        meter.close()
     rows = {one.name: _row(one, reports[one.name]) for one in against}
     if csv is not None:
         _write(csv, rows)

@@ -5,8 +5,12 @@ from __future__ import annotations
 import shutil
 import sys
 import time
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 
+import typer
+
+from understudy.cli.play import INTERRUPTED
 from understudy.cli.show import bar
 from understudy.screens.console import escapes
 from understudy.telemetry.text import duration, say
@@ -47,9 +51,27 @@ class Meter:
         else:
             say(line, file=sys.stderr)
 
-    def close(self) -> None:
+    def __enter__(self) -> Callable[[float], None]:
+        """What is told how much is done."""
+        return self.show
+
+    def __exit__(self, *error: object) -> None:
         """Make room for what comes next."""
+        self.close()
+
+    def close(self) -> None:
+        """The same, for whoever holds the meter itself."""
         with self._console:
             if self._moving:
                 sys.stderr.write("\r\x1b[K")
                 sys.stderr.flush()
+
+
+@contextmanager
+def metered(words: str, *, quiet: bool) -> Iterator[Callable[[float], None]]:
+    """A meter around the work of a command that Ctrl-C ends, with nothing to keep."""
+    try:
+        with Meter(words, quiet=quiet) as show:
+            yield show
+    except KeyboardInterrupt:
+        raise typer.Exit(INTERRUPTED) from None

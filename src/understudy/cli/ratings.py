@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from understudy.cli.play import INTERRUPTED
 from understudy.core.errors import ConfigError
 from understudy.telemetry.text import complain, plain, say, say_json
 
@@ -75,13 +74,12 @@ def ratings(
 def _played(
     ledger: Ledger, players: int, matches: int, seed: int, sample: bool, engine: str, *, quiet: bool
 ) -> Frozen:
-    from understudy.cli.meter import Meter
+    from understudy.cli.meter import metered
     from understudy.run.judging import engine_named
     from understudy.run.ratings import play_league
 
     carry_on = engine_named(engine)
-    meter = Meter(f"{matches} matches of each pair", quiet=quiet)
-    try:
+    with metered(f"{matches} matches of each pair", quiet=quiet) as show:
         return play_league(
             ledger,
             snapshots=players,
@@ -90,12 +88,8 @@ def _played(
             sampled=sample,
             engine=carry_on,
             note=complain,
-            show=meter.show,
+            show=show,
         )
-    except KeyboardInterrupt:
-        raise typer.Exit(INTERRUPTED) from None
-    finally:
-        meter.close()
 
 
 def _write(out: Path, found: object, frozen: Frozen | None, title: str) -> None:

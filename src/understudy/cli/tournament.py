@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from understudy.cli.play import INTERRUPTED
 from understudy.core.errors import ConfigError
 from understudy.telemetry.text import complain, plain, say, say_json
 
@@ -38,7 +37,7 @@ def tournament(
 
     Example: understudy tournament brawl runs/a runs/b based kiting --matches 200
     """
-    from understudy.cli.meter import Meter
+    from understudy.cli.meter import metered
     from understudy.cli.payoff_table import found_page
     from understudy.run import payoff_files
     from understudy.run.judging import engine_named
@@ -50,8 +49,7 @@ def tournament(
         payoff_files.check_installed()
     carry_on = engine_named(engine)
     pairs = len(players) * (len(players) - 1) // 2
-    meter = Meter(f"{pairs} pairs x {matches} matches", quiet=json)
-    try:
+    with metered(f"{pairs} pairs x {matches} matches", quiet=json) as show:
         outcome = play_tournament(
             game,
             players,
@@ -61,12 +59,8 @@ def tournament(
             delay=delay,
             engine=carry_on,
             note=complain,
-            show=meter.show,
+            show=show,
         )
-    except KeyboardInterrupt:
-        raise typer.Exit(INTERRUPTED) from None
-    finally:
-        meter.close()
     if out is not None:
         title = f"{game}: win rates, {matches} matches a pair"
         payoff_files.write_payoffs(out, outcome.payoffs, outcome.places, title)

@@ -128,11 +128,8 @@ def _pictures(
     scenes = list(showing.scenes())
     files = {}
     if gif is not None:
-        meter = Meter("drawing", quiet=quiet)
-        try:
-            count = picture.save_gif(gif, scenes, show=meter.show)
-        finally:
-            meter.close()
+        with Meter("drawing", quiet=quiet) as show:
+            count = picture.save_gif(gif, scenes, show=show)
         files["gif"] = str(gif) if quiet else f"{gif} ({size(count)})"
     if png is not None:
         count = picture.save_png(png, moments(scenes, showing.reel.events))

@@ -14,13 +14,11 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from understudy.core.config import StageConfig
+from understudy.core.opponents import kind_of
 from understudy.core.statistics import one_sided, wilson
 
 Counts = tuple[int, int, int]
 """Wins, draws and losses."""
-
-SELF = "self"
-_SNAPSHOT = "step-"
 
 
 class Evidence(msgspec.Struct, frozen=True, kw_only=True):
@@ -115,7 +113,7 @@ def by_opponent(results: Mapping[str, Counts]) -> dict[str, Counts]:
     folded: dict[str, Counts] = {}
     for name, counts in results.items():
         if sum(counts):
-            known = SELF if name.startswith(_SNAPSHOT) else name
+            known = kind_of(name)
             folded[known] = total((folded.get(known, (0, 0, 0)), counts))
     return folded
 

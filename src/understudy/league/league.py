@@ -13,8 +13,9 @@ from pathlib import Path
 
 from understudy.core.config import LeagueConfig
 from understudy.core.errors import ConfigError, InputError, nearest
+from understudy.core.opponents import name_of, steps_of
 from understudy.league import state as states
-from understudy.league.pool import Pool, Snapshot, leaver, name_of, steps_of
+from understudy.league.pool import Pool, Snapshot, leaver
 from understudy.league.ratings import Counts, Rating, aged, rated
 from understudy.league.sampling import draw, expected_win_rate, probabilities
 from understudy.league.state import LEARNER, LeagueState, Record

@@ -17,12 +17,12 @@ import msgspec
 from understudy.core import files
 from understudy.core.arrays import read_bytes
 from understudy.core.errors import FileFormatError
+from understudy.core.opponents import name_of
 from understudy.policy import weights as weight_files
 from understudy.policy.spec import PolicySpec
 from understudy.policy.weights import Weights
 
 _FILE = re.compile(r"step-(\d{9,})\.npz")
-_NAME = re.compile(r"step-(0|[1-9]\d*)")
 
 
 class Snapshot(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -35,17 +35,6 @@ class Snapshot(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def name(self) -> str:
         """`step-65536`: how people, tables and ratings call it."""
         return name_of(self.steps)
-
-
-def name_of(steps: int) -> str:
-    """The name of a snapshot that was taken after so many steps."""
-    return f"step-{steps}"
-
-
-def steps_of(name: str) -> int | None:
-    """The other way round; None for what is not the name of a snapshot."""
-    match = _NAME.fullmatch(name)
-    return int(match[1]) if match else None
 
 
 def leaver(steps: Sequence[int]) -> int:

@@ -14,9 +14,9 @@ from typing import Self
 
 from understudy.arena.arena import Arena, Insight, Iteration, check
 from understudy.arena.judging import compiled
-from understudy.arena.mix import SELF
 from understudy.core.config import Config
-from understudy.core.errors import ConfigError, UnderstudyError
+from understudy.core.errors import UnderstudyError
+from understudy.core.opponents import SELF
 from understudy.curriculum.curriculum import Change
 from understudy.games import catalog
 from understudy.games.moments import RewardSet
@@ -32,16 +32,15 @@ from understudy.policy.spec import AnyNetwork
 from understudy.registry.run_folder import RunFolder
 from understudy.run.benchmarking import benchmark
 from understudy.run.course import Course
-from understudy.run.exploiting import NAME, Victim, exploited, victim
+from understudy.run.exploiting import NAME, exploited, victim_of
 from understudy.run.keeper import MATCHES, STEPS, Keeper
-from understudy.run.position import TRAINING, Position, decode, encode
+from understudy.run.position import TRAINING, Position, decode, encode, position_of
 from understudy.run.rivalry import Rivalry
 from understudy.run.telling import (
     batch_trained,
     checkpoint_judged,
     evaluated,
     matches_trained,
-    stage_changed,
     strategy_measured,
 )
 from understudy.telemetry import events
@@ -62,17 +61,16 @@ def check_arena(
     course = Course(game, config, tuple(catalog.bots(game, **options)))
     check(rules, config, meets_itself=course.meets_itself)
     network.init(None, len(rules.features), rules.actions.options)
-    _victim(game, config, network, options)
+    victim_of(game, config, network, options)
     return course
 
 
 def check_resumed(folder: RunFolder, course: Course) -> None:
     """A course that cannot go on from where the run is, is an error, before anything is written."""
     head = folder.versions.head()
-    manifest = folder.versions.manifest(head) if head is not None else None
-    if manifest is not None and TRAINING in manifest.files:
-        data = folder.versions.read(manifest, TRAINING)
-        kept = decode(data, what=f"version {manifest.number}: {TRAINING}")
+    if head is not None:
+        manifest = folder.versions.manifest(head)
+        kept = position_of(folder.versions, manifest)
         course.resume(kept.course, steps=manifest.counters.get(STEPS, 0))
 
 
@@ -106,7 +104,7 @@ class ArenaLearning:
             kinds=self.course.kinds,
             seed=seed,
         )
-        self.victim = _victim(game, folder.config, folder.spec.network, options)
+        self.victim = victim_of(game, folder.config, folder.spec.network, options)
         league = League(
             folder.config.league,
             folder.root / league_files.FOLDER,
@@ -226,7 +224,6 @@ class ArenaLearning:
         """League, course and seats as the version that is gone on from has them."""
         extras = self._keeper.extras
         what = f"version {self._keeper.version}"
-        position = Position()
         if league_files.FILE in extras:
             gone = self.rivalry.league.restore(
                 extras[league_files.FILE],
@@ -237,13 +234,16 @@ class ArenaLearning:
                 self._news.append(
                     events.Note(where="league", message=f"left since {what}: {', '.join(gone)}")
                 )
-        if TRAINING in extras:
-            position = decode(extras[TRAINING], what=f"{what}: {TRAINING}")
+        position = decode(extras.get(TRAINING), what=f"{what}: {TRAINING}")
         change = self.course.resume(position.course, steps=self.steps)
         if change is not None:
             self._news.append(_told(change))
         elif self.course.stage and position.course is None:
-            self._news.append(stage_changed("", self.course.stage, "the start", steps=self.steps))
+            self._news.append(
+                events.StageChanged(
+                    steps=self.steps, before="", after=self.course.stage, reason="the start"
+                )
+            )
         self.arena.order(self.course.mix, self.course.weights(self.steps))
         if self.victim is not None:
             self.rivalry.seat_alone(NAME, self.victim.policy.weights.params)
@@ -258,7 +258,7 @@ class ArenaLearning:
         if self.victim is None:
             self.rivalry.offer_if_due(self.steps)
             self.rivalry.seat()  # after the offer: a version is never between a snapshot and a seat
-        counts = {name: (one.wins, one.draws, one.losses) for name, one in results.items()}
+        counts = {name: one.counts for name, one in results.items()}
         change = self.course.note(counts, steps=self.steps)
         if change is not None:
             self._journal.write(_told(change))
@@ -296,16 +296,6 @@ class ArenaLearning:
 
 
 def _told(change: Change) -> events.StageChanged:
-    return stage_changed(change.before, change.after, change.reason, steps=change.steps)
-
-
-def _victim(
-    game: str, config: Config, network: AnyNetwork, options: Mapping[str, str]
-) -> Victim | None:
-    agent = config.league.exploits
-    if not agent:
-        return None
-    found = victim(game, agent, options, flag="league.exploits")
-    if found.network != network:
-        raise ConfigError(f"league.exploits: {agent} has another network than this run")
-    return found
+    return events.StageChanged(
+        steps=change.steps, before=change.before, after=change.after, reason=change.reason
+    )

@@ -12,10 +12,11 @@ from collections.abc import Mapping, Sequence
 import msgspec
 import numpy as np
 
-from understudy.arena.mix import SELF, Mix, parse, union
+from understudy.arena.mix import Mix, parse, union
 from understudy.core.arrays import NDArray
 from understudy.core.config import Config, RewardsConfig, StageConfig
 from understudy.core.errors import ConfigError, nearest
+from understudy.core.opponents import SELF
 from understudy.curriculum.curriculum import Change, Curriculum, State
 from understudy.games import catalog
 from understudy.games.moments import blended

@@ -14,9 +14,9 @@ from pathlib import Path
 
 from understudy.core.clock import SystemClock
 from understudy.core.errors import ConfigError, MissingDependency, RunFolderError, nearest
+from understudy.core.opponents import steps_of
 from understudy.games import catalog
 from understudy.games.base import Game
-from understudy.league.pool import steps_of
 from understudy.match.players import BotPlayer, Player, PolicyPlayer, PoolPlayer
 from understudy.match.series import Engine, plain
 from understudy.policy.policy import Policy

@@ -6,6 +6,7 @@ import msgspec
 
 from understudy.core.errors import FileFormatError
 from understudy.curriculum.curriculum import State
+from understudy.registry.versions import Manifest, Versions
 from understudy.run.rivalry import Seats
 
 TRAINING = "training.json"
@@ -24,9 +25,17 @@ def encode(position: Position) -> bytes:
     return msgspec.json.encode(position)
 
 
-def decode(data: bytes, *, what: str) -> Position:
-    """From JSON; `what` names the file in errors."""
+def decode(data: bytes | None, *, what: str) -> Position:
+    """From JSON, or from a version that has none; `what` names the file in errors."""
+    if data is None:
+        return Position()
     try:
         return msgspec.json.decode(data, type=Position)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise FileFormatError(f"{what}: {error}") from error
+
+
+def position_of(versions: Versions, manifest: Manifest) -> Position:
+    """Where the arena of a version was, read from it."""
+    data = versions.read(manifest, TRAINING) if TRAINING in manifest.files else None
+    return decode(data, what=f"version {manifest.number}: {TRAINING}")

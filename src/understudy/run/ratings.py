@@ -13,9 +13,7 @@ from understudy.core.clock import SystemClock
 from understudy.core.errors import RunFolderError
 from understudy.games import catalog
 from understudy.league import state as league_files
-from understudy.league.league import listed
 from understudy.league.payoffs import Cycle, Payoffs
-from understudy.league.pool import Pool
 from understudy.league.ratings import check_installed
 from understudy.league.round_robin import round_robin
 from understudy.league.sampling import expected_win_rate
@@ -24,10 +22,9 @@ from understudy.league.state import LEARNER, LeagueState, Record
 from understudy.match.players import BotPlayer, Player, PolicyPlayer
 from understudy.match.series import Engine
 from understudy.match.tally import Tally
-from understudy.policy.policy import Policy
 from understudy.registry.run_folder import RunFolder
 from understudy.run.judging import Cast
-from understudy.run.snapshots import evenly
+from understudy.run.snapshots import evenly, league_of, policy
 from understudy.run.tournament import found_as_dict
 
 CHAMPION = "champion"
@@ -86,20 +83,13 @@ def read_ledger(run: Path) -> Ledger:
     if number is None:
         raise RunFolderError(f"--run {run}: this run has no version yet")
     manifest = folder.versions.manifest(number)
-    if league_files.FILE not in manifest.files:
+    state = league_of(folder, manifest)
+    if state is None:
         raise RunFolderError(
             f"--run {run}: version {number} has no {league_files.FILE}; a league comes of "
             "training a game of two, such as `understudy train brawl`"
         )
-    what = f"{run}: version {number}: {league_files.FILE}"
-    state = league_files.decode(folder.versions.read(manifest, league_files.FILE), what=what)
     return Ledger(folder, number, manifest.counters.get("steps", 0), state)
-
-
-def snapshot_policy(folder: RunFolder, state: LeagueState, name: str) -> Policy:
-    """A snapshot of a run, checked and ready to act."""
-    pool = Pool(folder.root / league_files.FOLDER, folder.spec)
-    return Policy(folder.spec, pool.load(listed(state, name)), version=0)
 
 
 @dataclass(frozen=True)
@@ -133,8 +123,8 @@ def play_league(
     bots = catalog.bots(ledger.game, **cast.options)
     players: dict[str, Player] = {name: BotPlayer(bot) for name, bot in bots.items()}
     for snapshot in evenly(ledger.state.pool, snapshots):
-        policy = snapshot_policy(ledger.folder, ledger.state, snapshot.name)
-        players[snapshot.name] = PolicyPlayer(policy, sampled=sampled)
+        weights = policy(ledger.folder, snapshot)
+        players[snapshot.name] = PolicyPlayer(weights, sampled=sampled)
     players[CHAMPION] = cast.contestant("--run", run).player
     for told in cast.notes:
         note(told)

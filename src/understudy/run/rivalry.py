@@ -72,7 +72,7 @@ class Rivalry:
 
     def note(self, results: Mapping[str, Result], *, steps: int) -> None:
         """One iteration's results."""
-        self.league.note({name: (one.wins, one.draws, one.losses) for name, one in results.items()})
+        self.league.note({name: one.counts for name, one in results.items()})
         rating = self.league.learner
         self._journal.write(events.LearnerRated(steps=steps, mu=rating.mu, sigma=rating.sigma))
 

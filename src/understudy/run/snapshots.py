@@ -8,23 +8,27 @@ from typing import TypeVar
 from understudy.core.errors import RunFolderError, nearest
 from understudy.league import state as league_files
 from understudy.league.pool import Pool, Snapshot
+from understudy.league.state import LeagueState
 from understudy.policy.policy import Policy
 from understudy.registry.run_folder import RunFolder
+from understudy.registry.versions import Manifest
 
 T = TypeVar("T")
+
+
+def league_of(folder: RunFolder, manifest: Manifest) -> LeagueState | None:
+    """What a version knows of the league; None where it has none."""
+    if league_files.FILE not in manifest.files:
+        return None
+    what = f"{folder.root}: version {manifest.number}: {league_files.FILE}"
+    return league_files.decode(folder.versions.read(manifest, league_files.FILE), what=what)
 
 
 def pool_of(folder: RunFolder) -> list[Snapshot]:
     """The pool of a run, oldest to newest; empty where there is none."""
     number = folder.versions.head()
-    if number is None:
-        return []
-    manifest = folder.versions.manifest(number)
-    if league_files.FILE not in manifest.files:
-        return []
-    what = f"{folder.root}: version {number}: {league_files.FILE}"
-    data = folder.versions.read(manifest, league_files.FILE)
-    return league_files.decode(data, what=what).pool
+    state = None if number is None else league_of(folder, folder.versions.manifest(number))
+    return state.pool if state else []
 
 
 def named(folder: RunFolder, name: str, *, flag: str) -> Snapshot:

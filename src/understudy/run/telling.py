@@ -27,11 +27,6 @@ def batch_trained(
     )
 
 
-def stage_changed(before: str, after: str, reason: str, *, steps: int) -> events.StageChanged:
-    """The course went on, or back; `before` is nothing at the start."""
-    return events.StageChanged(steps=steps, before=before, after=after, reason=reason)
-
-
 def evaluated(report: Report, *, version: int, opponent: str) -> events.Evaluated:
     """Frozen matches against one opponent."""
     tally = report.tally
@@ -52,9 +47,7 @@ def matches_trained(iteration: Iteration, *, steps: int, stage: str) -> events.M
     return events.MatchesTrained(
         steps=steps,
         stage=stage,
-        results={
-            name: (one.started, one.wins, one.draws, one.losses) for name, one in results.items()
-        },
+        results={name: (one.started, *one.counts) for name, one in results.items()},
         returns={name: one.returns / one.matches for name, one in played.items()},
         terms={name: one.terms for name, one in played.items()},
         measures={name: one.measures for name, one in played.items() if one.measures},

@@ -66,6 +66,7 @@ def train(
                 show(progress)
             if learning.benchmark_due(last=True) and not interrupts.asked:
                 learning.benchmark(compiled)
+                show(progress)
             learning.commit()
             exploited = learning.exploited(compiled) if not interrupts.asked else None
     return Summary(

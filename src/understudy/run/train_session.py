@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from understudy.core.config import Config
 from understudy.core.errors import ConfigError
-from understudy.league.pool import steps_of
+from understudy.core.opponents import kind_of
 from understudy.league.ratings import Rating
 from understudy.match.tally import Tally
 from understudy.policy.spec import AnyNetwork
@@ -22,7 +22,6 @@ from understudy.telemetry.journal import Entry
 if TYPE_CHECKING:
     from understudy.arena.arena import Iteration
 
-SELF = "self"
 _RECENT = 200
 """Win rates while training are over this many of the last matches against each opponent."""
 
@@ -129,13 +128,17 @@ class Progress:
             case _:
                 pass
 
-    def note(self, iteration: Iteration, steps: int) -> None:
-        """One iteration more."""
+    def count(self, steps: int) -> None:
+        """One iteration more, of so many steps; the first one is compiled."""
         self.iterations += 1
         self.steps += steps
-        self.metrics = iteration.metrics
         if self.iterations == 1:
             self.compiled_s = self.elapsed_s
+
+    def note(self, iteration: Iteration, steps: int) -> None:
+        """One iteration more."""
+        self.count(steps)
+        self.metrics = iteration.metrics
         for name, tally in _by_kind(iteration).items():
             recent = self._recent.setdefault(name, deque())
             self.matches += tally.matches
@@ -149,7 +152,7 @@ def _by_kind(iteration: Iteration) -> dict[str, Tally]:
     """Results by bot, and of all snapshots together."""
     kinds: dict[str, Tally] = {}
     for name, result in iteration.results.items():
-        kind = SELF if steps_of(name) is not None else name
+        kind = kind_of(name)
         known = kinds.get(kind, Tally(0, 0, 0))
         kinds[kind] = Tally(
             known.wins + result.wins, known.draws + result.draws, known.losses + result.losses
@@ -158,18 +161,38 @@ def _by_kind(iteration: Iteration) -> dict[str, Tally]:
 
 
 @dataclass(frozen=True)
-class Summary:
-    """What came of a session."""
+class Outcome:
+    """What came of any session in the arena."""
 
     run: str
     steps: int
-    """of the whole run"""
+    """of the whole run (in a population, of each agent)"""
     seconds: float
     steps_s: float
     compiled_s: float
     matches: int
+    """in this session"""
     version: int
     interrupted: bool
+
+    def as_dict(self) -> dict[str, object]:
+        """For `--json`."""
+        return {
+            "run": self.run,
+            "steps": self.steps,
+            "seconds": round(self.seconds, 2),
+            "steps_s": round(self.steps_s, 1),
+            "compiled_s": round(self.compiled_s, 2),
+            "matches": self.matches,
+            "version": self.version,
+            "interrupted": self.interrupted,
+        }
+
+
+@dataclass(frozen=True)
+class Summary(Outcome):
+    """What came of a session of one agent."""
+
     win_rates: dict[str, Tally]
     metrics: dict[str, float]
     stage: str = ""
@@ -183,14 +206,7 @@ class Summary:
     def as_dict(self) -> dict[str, object]:
         """For `--json`."""
         return {
-            "run": self.run,
-            "steps": self.steps,
-            "seconds": round(self.seconds, 2),
-            "steps_s": round(self.steps_s, 1),
-            "compiled_s": round(self.compiled_s, 2),
-            "matches": self.matches,
-            "version": self.version,
-            "interrupted": self.interrupted,
+            **super().as_dict(),
             "opponents": {name: tally.as_dict() for name, tally in self.win_rates.items()},
             "metrics": self.metrics,
             "stage": self.stage,

@@ -13,6 +13,7 @@ from typing import TypeAlias
 import numpy as np
 
 from understudy.core.arrays import NDArray
+from understudy.core.opponents import kind_of
 from understudy.telemetry.interval import ALL
 from understudy.telemetry.table import Value, number
 from understudy.telemetry.training_rows import BEHAVIOUR, CHECKPOINTS, LEAGUE, REWARDS, TRAINING
@@ -147,4 +148,4 @@ def _joined(a: _Bin, b: _Bin) -> _Bin:
 
 def _group(row: Mapping[str, Value]) -> str:
     name = str(row["opponent"])
-    return SNAPSHOTS if name.startswith("step-") else name
+    return kind_of(name, SNAPSHOTS)

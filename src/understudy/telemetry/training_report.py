@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeAlias
 
+from understudy.core.opponents import kind_of
 from understudy.core.statistics import margin, points, wilson
 from understudy.telemetry.events import CheckpointJudged
 from understudy.telemetry.history import SNAPSHOTS
@@ -22,7 +23,7 @@ def opponents(status: Status) -> Lines:
     groups: dict[str, list[Record]] = {}
     for name, one in status.opponents.items():
         if one.matches:
-            groups.setdefault(SNAPSHOTS if name.startswith("step-") else name, []).append(one)
+            groups.setdefault(kind_of(name, SNAPSHOTS), []).append(one)
     rows = []
     for name, records in groups.items():
         wins, matches = sum(one.wins for one in records), sum(one.matches for one in records)

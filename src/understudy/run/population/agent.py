@@ -26,7 +26,7 @@ from understudy.league.selection import Counts
 from understudy.policy.layers import Params
 from understudy.registry.run_folder import RunFolder
 from understudy.run.keeper import MATCHES, STEPS, Keeper
-from understudy.run.telling import matches_trained
+from understudy.run.telling import batch_trained, matches_trained
 from understudy.telemetry import events
 from understudy.telemetry.journal import Journal
 
@@ -156,14 +156,12 @@ class Agent:
             one, known = found.results[name], self.evidence.get(name, (0, 0, 0))
             self.evidence[name] = (known[0] + one.wins, known[1] + one.draws, known[2] + one.losses)
         self.journal.write(
-            events.BatchTrained(
-                matches=found.matches,
-                replayed=0,
+            batch_trained(
+                found,
                 steps=self.member.steps_an_iteration,
                 seconds=seconds,
                 learning_rate=self.member.trainer.learning_rate,
-                samples_per_insert=float(self.member.plan.config.epochs),
-                **found.metrics,  # type: ignore[arg-type]  # all floats, by name
+                passes=self.member.plan.config.epochs,
             )
         )
         self.journal.write(matches_trained(_by_agent(found), steps=self.steps, stage=""))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from understudy.league.lineage import Change, Lineage, Row, Settings, ancestry, founder
-from understudy.run.train_session import Progress
+from understudy.run.train_session import Outcome, Progress
 
 if TYPE_CHECKING:
     from understudy.arena.arena import Iteration
@@ -22,19 +22,14 @@ class PopulationProgress(Progress):
     """Of each agent, in this round so far or, while there are too few matches, in the last one."""
     best: int = 1
     rounds: int = 0
-    news: list[str] = field(default_factory=list)
-    """What the last round did, until the next one; empty where everyone stayed."""
 
     def note_all(self, found: Sequence[Iteration | NotFinite], steps: int) -> None:
         """One iteration of all agents."""
-        self.iterations += 1
-        self.steps += steps
+        self.count(steps)
         self.matches += sum(getattr(one, "matches", 0) for one in found)
-        if self.iterations == 1:
-            self.compiled_s = self.elapsed_s
 
     def note_round(self, rows: Sequence[Row]) -> None:
-        """What a round did."""
+        """What a round did; no news where everyone stayed."""
         self.rounds = rows[0].round
         self.news = [told(row) for row in rows if row.replaced or row.before != row.after]
 
@@ -58,21 +53,9 @@ def told(row: Row) -> str:
 
 
 @dataclass(frozen=True)
-class PopulationSummary:
-    """What came of a session."""
+class PopulationSummary(Outcome):
+    """What came of a session; the version is the run's own, with the best agent's weights."""
 
-    run: str
-    steps: int
-    """of each agent, in the whole run"""
-    seconds: float
-    steps_s: float
-    """of each agent"""
-    compiled_s: float
-    matches: int
-    """of all agents, in this session"""
-    version: int
-    """of the run itself: the best agent's weights"""
-    interrupted: bool
     best: int
     fitness: tuple[float | None, ...]
     settings: tuple[Settings, ...]
@@ -105,15 +88,8 @@ class PopulationSummary:
     def as_dict(self) -> dict[str, object]:
         """For `--json`."""
         return {
-            "run": self.run,
+            **super().as_dict(),
             "agents": len(self.settings),
-            "steps": self.steps,
-            "seconds": round(self.seconds, 2),
-            "steps_s": round(self.steps_s, 1),
-            "compiled_s": round(self.compiled_s, 2),
-            "matches": self.matches,
-            "version": self.version,
-            "interrupted": self.interrupted,
             "best": self.best,
             "fitness": list(self.fitness),
             "settings": [one.as_dict() for one in self.settings],
