@@ -32,8 +32,8 @@ def analyze(
         Path | None, typer.Option(help="Where files go (default: analysis/ in the run).")
     ] = None,
     seed: Annotated[int, typer.Option(help="Seeds the matches; none was ever trained on.")] = 0,
-    sample: Annotated[
-        bool, typer.Option("--sample", help="Draw actions instead of the likeliest ones.")
+    greedy: Annotated[
+        bool, typer.Option("--greedy", help="Take the likeliest actions, draw none.")
     ] = False,
     delay: Annotated[
         int | None, typer.Option(help="Frames that both see late (default: the run's).")
@@ -57,7 +57,7 @@ def analyze(
     name = agent if agent is not None else latest_run("--agent")
     carry_on, encoder = analyzing.engines_named(engine)
     leads = [("--agent", name), *(("--opponents", one) for one in split(opponents))]
-    cast = Cast(game, leads=leads, delay=delay, sampled=sample)
+    cast = Cast(game, leads=leads, delay=delay, sampled=not greedy)
     asked = analyzing.Asked(
         game=cast.game,
         agent=cast.contestant("--agent", name),

@@ -36,8 +36,8 @@ def evaluate(
         typer.Option(help="Snapshots that a league is judged by, at most; they share --matches."),
     ] = 20,
     seed: Annotated[int, typer.Option(help="Seeds the matches; none was ever trained on.")] = 0,
-    sample: Annotated[
-        bool, typer.Option("--sample", help="Draw actions instead of the likeliest ones.")
+    greedy: Annotated[
+        bool, typer.Option("--greedy", help="Take the likeliest actions, draw none.")
     ] = False,
     delay: Annotated[
         int | None, typer.Option(help="Frames that both see late (default: the first run's).")
@@ -66,7 +66,7 @@ def evaluate(
     carry_on = engine_named(engine)
     name = agent if agent is not None else latest_run("--agent")
     leads = [("--agent", name), *(("--opponents", one) for one in split(opponents))]
-    cast = Cast(game, leads=leads, delay=delay, sampled=sample)
+    cast = Cast(game, leads=leads, delay=delay, sampled=not greedy)
     judged = cast.contestant("--agent", name)
     against = cast.contestants("--opponents", opponents, agent=name, most=snapshots)
     for note in cast.notes:

@@ -22,8 +22,8 @@ def ratings(
         bool, typer.Option("--no-play", help="Only what training recorded; no matches.")
     ] = False,
     seed: Annotated[int, typer.Option(help="Seeds the matches; none was ever trained on.")] = 0,
-    sample: Annotated[
-        bool, typer.Option("--sample", help="Draw actions instead of the likeliest ones.")
+    greedy: Annotated[
+        bool, typer.Option("--greedy", help="Take the likeliest actions, draw none.")
     ] = False,
     out: Annotated[
         Path | None,
@@ -51,7 +51,7 @@ def ratings(
     if not no_play:
         if out is not None:
             check_installed()
-        frozen = _played(ledger, players, matches, seed, sample, engine, quiet=json)
+        frozen = _played(ledger, players, matches, seed, greedy, engine, quiet=json)
     found = {**ledger.as_dict(), "frozen": None}
     if frozen is not None:
         found["frozen"] = {"matches": matches, "seed": seed, **frozen.as_dict()}
@@ -72,7 +72,7 @@ def ratings(
 
 
 def _played(
-    ledger: Ledger, players: int, matches: int, seed: int, sample: bool, engine: str, *, quiet: bool
+    ledger: Ledger, players: int, matches: int, seed: int, greedy: bool, engine: str, *, quiet: bool
 ) -> Frozen:
     from understudy.cli.meter import metered
     from understudy.run.judging import engine_named
@@ -85,7 +85,7 @@ def _played(
             snapshots=players,
             matches=matches,
             seed=seed,
-            sampled=sample,
+            sampled=not greedy,
             engine=carry_on,
             note=complain,
             show=show,

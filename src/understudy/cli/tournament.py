@@ -18,8 +18,8 @@ def tournament(
     ],
     matches: Annotated[int, typer.Option(help="Matches of each pair, half from each slot.")] = 200,
     seed: Annotated[int, typer.Option(help="Seeds the matches; none was ever trained on.")] = 0,
-    sample: Annotated[
-        bool, typer.Option("--sample", help="Draw actions instead of the likeliest ones.")
+    greedy: Annotated[
+        bool, typer.Option("--greedy", help="Take the likeliest actions, draw none.")
     ] = False,
     delay: Annotated[
         int | None, typer.Option(help="Frames that both see late (default: the first run's).")
@@ -55,7 +55,7 @@ def tournament(
             players,
             matches=matches,
             seed=seed,
-            sampled=sample,
+            sampled=not greedy,
             delay=delay,
             engine=carry_on,
             note=complain,

@@ -29,8 +29,8 @@ def watch(
     ] = None,
     right: Annotated[str, typer.Option(help="RUN, RUN@VERSION or a bot.")] = "based",
     seed: Annotated[int, typer.Option(help="Another seed is another match.")] = 0,
-    sample: Annotated[
-        bool, typer.Option("--sample", help="Draw actions instead of the likeliest ones.")
+    greedy: Annotated[
+        bool, typer.Option("--greedy", help="Take the likeliest actions, draw none.")
     ] = False,
     delay: Annotated[
         int | None, typer.Option(help="Frames that both see late (default: the first run's).")
@@ -57,7 +57,7 @@ def watch(
         raise ConfigError(f"--speed: expected more than 0, got {speed}")
     name = left if left is not None else latest_run("--left")
     leads = [("--left", name), ("--right", right)]
-    cast = Cast(game, leads=leads, delay=delay, sampled=sample)
+    cast = Cast(game, leads=leads, delay=delay, sampled=not greedy)
     sides = (cast.contestant("--left", name), cast.contestant("--right", right))
     for note in cast.notes:
         complain(note)

@@ -25,11 +25,11 @@ def benchmark(
     seed: int,
     engine: Engine,
 ) -> dict[str, Report]:
-    """`matches` against each bot with the likeliest actions, on seeds that nobody trains on."""
+    """`matches` against each bot with actions drawn as it plays, on seeds that nobody trains on."""
     opponents = {name: BotPlayer(bot) for name, bot in bots.items()}
     return judge(
         game,
-        PolicyPlayer(policy),
+        PolicyPlayer(policy, sampled=True),
         opponents,
         matches=matches,
         seed=seed,
