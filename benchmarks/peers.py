@@ -15,6 +15,8 @@ PEERS = (
     "stable-baselines3==2.9.2",
     "sb3-contrib==2.9.2",
     "gymnasium==1.4.0",
+    "torchrl==0.14.1",
+    "tensordict==0.14.3",
 )
 _STAMP = VENV / ".peers"
 

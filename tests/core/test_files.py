@@ -213,3 +213,29 @@ def test_half_an_appended_line_is_an_error(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(os, "write", lambda file, data: write(file, data[:5]))
     with pytest.raises(OSError, match="No space left"):
         files.append(tmp_path / "lines", b"a whole line\n")
+
+
+def test_a_file_that_is_held_open_is_appended_to_like_any_other(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    files.hold(path)
+    files.append(path, b"one ")
+    files.append(path, b"two ")
+    files.sync(path, name=True)
+    assert path.read_bytes() == b"one two "
+    files.release(path)
+    files.append(path, b"three")
+    assert path.read_bytes() == b"one two three"
+    files.release(path)  # again: nothing happens
+
+
+@pytest.mark.skipif(os.name != "posix", reason="an open file cannot be removed on Windows")
+def test_a_file_that_was_removed_while_it_was_held_is_not_written_to_for_ever(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "log"
+    files.hold(path)
+    files.remove(path, synced=True)
+    files.hold(path)
+    files.append(path, b"new")
+    files.release(path)
+    assert path.read_bytes() == b"new"

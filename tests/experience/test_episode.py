@@ -58,7 +58,20 @@ def recorded(draw: st.DrawFn) -> tuple[PolicySpec, Episode]:
         versions=rng.integers(0, 10, length),
         legal=legal,
         bootstrap=rng.random(inputs, np.float32) if draw(st.booleans()) else None,
+        **judged(draw, rng, length),
     )
+
+
+def judged(draw: st.DrawFn, rng: np.random.Generator, length: int) -> dict[str, Any]:
+    """What a decision gate had to say, or nothing where there was none."""
+    if not draw(st.booleans()):
+        return {}
+    sent = rng.random(length) < 0.5
+    return {
+        "sent": sent,
+        "explored": sent & (rng.random(length) < 0.5),
+        "expected": rng.normal(size=length).astype(np.float32),
+    }
 
 
 def assert_equal(one: Episode, other: Episode) -> None:
@@ -154,6 +167,14 @@ BAD_FILES = {
     "illegal under its own mask": change("legal", np.array([[False, True]] * 3)),
     "mask of another width": change("legal", np.ones((3, 5), np.bool_)),
     "bootstrap of another width": change("bootstrap", np.zeros(7, np.float32)),
+    "sent of another length": change("sent", np.ones(2, np.bool_)),
+    "sent as numbers": change("sent", np.ones(3, np.float32)),
+    "expected not finite": change("expected", NAN),
+    "explored and nobody knows what was sent": change("explored", np.zeros(3, np.bool_)),
+    "explored and not sent": to_npz(
+        from_npz(change("sent", np.zeros(3, np.bool_)), what="it")
+        | {"explored": np.array([False, True, False])}
+    ),
     "of an old bot": to_npz({
         "states": np.zeros((3, 15), np.float32), "actions": np.zeros(3, np.int64),
         "rewards": np.zeros(3, np.float64),
@@ -170,6 +191,16 @@ def test_a_file_that_does_not_fit_is_refused(data: bytes) -> None:
 def test_a_file_of_an_old_bot_says_how_it_comes_in() -> None:
     with pytest.raises(FileFormatError, match="understudy import"):
         episodes.decode(BAD_FILES["of an old bot"], SPEC, what="it")
+
+
+def test_a_file_from_before_there_were_gates_is_read_as_it_was() -> None:
+    old = {
+        "meta", "observations", "actions", "log_probs", "values", "rewards", "sampled", "versions",
+    }  # fmt: skip
+    data = episodes.encode(episode("a"))
+    assert from_npz(data, what="it").keys() == old
+    back = episodes.decode(data, SPEC, what="it")
+    assert back.sent is back.explored is back.expected is None
 
 
 def test_an_episode_of_another_run_is_refused() -> None:

@@ -46,7 +46,7 @@ def test_a_wrong_difficulty_is_caught_without_the_catalog_too() -> None:
 
 def test_describe_lists_every_choice_with_the_default_first() -> None:
     described = {game.name: game for game in catalog.describe()}
-    assert tuple(described) == catalog.names() == ("swarm", "brawl")
+    assert tuple(described) == catalog.names() == ("swarm", "brawl", "territory")
     assert described["swarm"].options["difficulty"][0] == Swarm().difficulty
     assert described["brawl"].options["actions"][0] == Brawl().controls
     for name, game in described.items():
@@ -66,6 +66,7 @@ def test_bots_are_listed_by_name() -> None:
     assert list(catalog.bots("brawl")) == [
         "constant", "random", "based", "aggressive", "defensive", "kiting", "clockwork"
     ]  # fmt: skip
+    assert list(catalog.bots("territory")) == ["queen", "wary", "random", "nothing"]
     with pytest.raises(ConfigError, match="no game"):
         catalog.bots("chess")
     with pytest.raises(ConfigError, match="Did you mean 'keys'"):

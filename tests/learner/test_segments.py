@@ -298,7 +298,8 @@ def material_of(player: Policy, s: Segments) -> Material:
         opponent_actions=s.opponent_actions,
         opponent_kinds=s.opponent_kinds,
     )
-    return Material(*map(jnp.asarray, material))
+    on_device: Material = jax.tree.map(jnp.asarray, material)
+    return on_device
 
 
 @pytest.mark.parametrize("name", ["mlp", "attentive"])

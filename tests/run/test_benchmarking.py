@@ -41,6 +41,9 @@ def test_the_second_benchmark_does_not_compile() -> None:
     based = first["based"]
     assert based.tally.matches == 4 and based.measures["falls"] > 0
     assert based.measures["damage_taken"] > based.measures["damage_dealt"]
-    agent, opponents = PolicyPlayer(untrained(spec, 0), sampled=True), {"based": BotPlayer(known["based"])}
+    agent, opponents = (
+        PolicyPlayer(untrained(spec, 0), sampled=True),
+        {"based": BotPlayer(known["based"])},
+    )
     again = judge(Brawl(), agent, opponents, matches=4, seed=1)["based"]
     assert again.tally == based.tally, "who else is met changes nothing"

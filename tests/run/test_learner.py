@@ -4,18 +4,22 @@ import os
 import threading
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from understudy.core.clock import SystemClock
-from understudy.core.errors import LearnerBusy, MissingDependency, RunFolderError
+from understudy.core.errors import ConfigError, LearnerBusy, MissingDependency, RunFolderError
 from understudy.core.spaces import Discrete
+from understudy.experience.episode import Episode, Meta, Outcome
+from understudy.experience.spool import Spool
 from understudy.policy.mlp import Mlp
+from understudy.policy.policy import untrained
 from understudy.policy.spec import PolicySpec
 from understudy.registry.run_folder import RunFolder
 from understudy.run import learner
 from understudy.run.lock import learner_lock
 from understudy.telemetry import events as ev
-from understudy.telemetry.journal import Reader
+from understudy.telemetry.journal import Entry, Reader
 
 
 @pytest.fixture
@@ -71,3 +75,71 @@ def test_it_steps_back_for_the_game(monkeypatch: pytest.MonkeyPatch) -> None:
     learner.step_back(10)
     assert os.environ["NPROC"] == "1"
     assert stepped == [10]
+
+
+def played_behind_a_server(root: Path, count: int) -> None:
+    folder = RunFolder.load(root, SystemClock())
+    policy, rng = untrained(folder.spec, 0), np.random.default_rng(0)
+    for number in range(count):
+        seen = rng.random((8, 1), dtype=np.float32)
+        choice = policy.act(seen, policy.begin(8), uniforms=rng.random((8, 1), dtype=np.float32))
+        meta = Meta(id=f"live-{number}", outcome=Outcome.ABORTED, finished_at=folder.clock.time())
+        episode = Episode(
+            meta=meta,
+            observations=seen,
+            actions=choice.actions,
+            log_probs=choice.log_probs,
+            values=choice.values,
+            rewards=choice.actions[:, 0].astype(np.float32),
+            sampled=np.ones(8, bool),
+            versions=np.zeros(8, np.int64),
+            bootstrap=seen[0],
+            sent=np.ones(8, bool),
+            explored=np.zeros(8, bool),
+            expected=np.zeros(8, np.float32),
+        )
+        Spool(root, folder.spec, folder.clock).put(episode)
+
+
+GATE = """
+from understudy.gates.decision import Verdict
+
+class Careful:
+    name = "careful"
+
+    def __init__(self, threshold):
+        self.threshold = threshold
+
+    def evaluate(self, observation, action):
+        return Verdict.of(float(action[0]), threshold=self.threshold)
+"""
+
+
+def test_behind_a_server_it_learns_by_the_gate_that_it_is_told(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (run / "careful_gate.py").write_text(GATE, encoding="utf-8")
+    monkeypatch.chdir(run)
+    monkeypatch.syspath_prepend(str(run))
+    played_behind_a_server(run, 12)
+    wake, stop = threading.Event(), threading.Event()
+
+    def enough(entry: Entry) -> None:
+        if isinstance(entry.e, ev.VersionPublished):
+            stop.set()
+
+    behind = learner.Behind(gate="careful_gate:Careful", threshold=0.5)
+    learner.work_until_stopped(run, wake=wake, stop=stop, tell=enough, behind=behind)
+    told = [entry.e for entry in Reader(run / "journal").new()]
+    (trained,) = (one for one in told if isinstance(one, ev.ContinuousTrained))
+    assert trained.agreement is not None and 0.0 < trained.agreement < 1.0
+    assert trained.skipped > 0 and trained.episodes == 12
+    assert isinstance(told[-1], ev.LearnerStopped) and told[-1].reason == "stopped"
+    assert len(list((run / "archive").glob("*.npz"))) == 12
+
+
+def test_a_gate_that_does_not_exist_is_named_before_anything_is_loaded(run: Path) -> None:
+    with pytest.raises(ConfigError, match="--gate: expected open, cost, rollout"):
+        learner.work_until_stopped(
+            run, wake=threading.Event(), stop=stopped(), behind=learner.Behind(gate="csot")
+        )

@@ -27,6 +27,7 @@ def write(path: Path, text: str) -> Path:
 def test_what_ships() -> None:
     assert set(named_configs.names()) == {
         "classic", "competition_10m", "curriculum", "fast", "medium", "seed", "small", "stable",
+        "territory",
     }  # fmt: skip
 
 

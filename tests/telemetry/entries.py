@@ -57,6 +57,33 @@ def batch(matches: int = 3, **changes: Any) -> ev.BatchTrained:
     return ev.BatchTrained(**(values | changes))
 
 
+def continuous(batches: int = 2, **changes: Any) -> ev.ContinuousTrained:
+    values: dict[str, Any] = {
+        "batches": batches,
+        "episodes": 3,
+        "items": 64,
+        "steps": 500,
+        "skipped": 12,
+        "seconds": 0.02,
+        "utilisation": 0.01,
+        "buffer": 900,
+        "samples_per_insert": 7.5,
+        "agreement": 0.9,
+        "entropy_share": 0.8,
+        "loss": 0.2,
+        "policy_loss": 0.01,
+        "value_loss": 0.02,
+        "entropy": 1.3,
+        "kl": 0.015,
+        "explained_variance": 0.4,
+        "first_ratio": 1.0,
+        "clip_share": 0.1,
+        "gradient_norm": 0.3,
+        "learning_rate": 1e-3,
+    }
+    return ev.ContinuousTrained(**(values | changes))
+
+
 def published(version: int, matches: int, total: int = 0) -> ev.VersionPublished:
     return ev.VersionPublished(
         version=version, parent=version - 1, matches=matches, promoted=True, total_matches=total

@@ -9,11 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from understudy.telemetry import events as ev
-from understudy.telemetry.fold import StatusFold, StatusReader, _Spread
+from understudy.telemetry.fold import StatusFold, StatusReader
 from understudy.telemetry.journal import Journal, Reader
+from understudy.telemetry.spread import Spread
 from understudy.telemetry.status import Folder, Folders, Status
 
-from .entries import FixedClock, at, batch, match, published, started
+from .entries import FixedClock, at, batch, continuous, match, published, started
 
 OUTCOMES = st.sampled_from(["victory", "defeat", "tie", "aborted", "something new"])
 
@@ -115,7 +116,7 @@ def test_fifths_are_those_of_a_slow_reference(outcomes: list[str]) -> None:
     st.lists(st.tuples(st.floats(1.0, 1e6), st.integers(1, 300)), min_size=1, max_size=40),
 )
 def test_median_of_decision_times_is_near_the_exact_one(pairs: list[tuple[float, int]]) -> None:
-    spread = _Spread()
+    spread = Spread()
     for value, weight in pairs:
         spread.add(value, weight)
     exact = sorted(value for value, weight in pairs for _ in range(weight))
@@ -280,3 +281,20 @@ def test_an_iteration_survives_the_way_through_a_journal(tmp_path: Path) -> None
     (entry,) = Reader(tmp_path / "journal").new()
     assert entry.e == event
     assert StatusReader(tmp_path, FixedClock()).read().opponents["based"].losses == 4
+
+
+def test_the_learner_behind_a_server() -> None:
+    status = folded([started(), continuous(2, loss=0.2), continuous(6, loss=0.4)], now=3.0)
+    assert (status.batches_trained, status.total_samples) == (8, 1000)
+    assert status.avg_loss == pytest.approx((2 * 0.2 + 6 * 0.4) / 8)
+    assert status.last_loss == 0.4
+    assert status.files_processed == 6 and status.learner == "training"
+    assert status.continuous is not None
+    assert (status.continuous.buffer, status.continuous.agreement) == (900, 0.9)
+    told: list[ev.Event] = [started(), continuous(), published(1, 3, 3)]
+    waiting = folded([*told, ev.WaitingForExperience(samples_per_insert=8.0)])
+    assert waiting.waiting and waiting.learner == "waiting for experience"
+    assert waiting.episodes.ingested == waiting.files_processed == 3
+    back = ev.RolledBack(reason="collapse", version=9, to=3, published=10)
+    after = folded([*told, back, continuous()])
+    assert (after.rollbacks, after.waiting) == (1, False)

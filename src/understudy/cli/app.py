@@ -11,11 +11,14 @@ from understudy import __version__
 from understudy.cli import config, models
 from understudy.cli.analyze import analyze
 from understudy.cli.eval import evaluate
+from understudy.cli.forget import forget
 from understudy.cli.games import games
+from understudy.cli.gate import gate
 from understudy.cli.import_ import import_
 from understudy.cli.learner import learner
 from understudy.cli.play import play
 from understudy.cli.ratings import ratings
+from understudy.cli.serve import serve
 from understudy.cli.status import status
 from understudy.cli.tournament import tournament
 from understudy.cli.train import train
@@ -34,11 +37,13 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command(rich_help_panel="Play")(play)
+app.command(rich_help_panel="Play")(serve)
 app.command(rich_help_panel="Play")(learner)
 app.command(rich_help_panel="Train")(train)
 app.command("eval", rich_help_panel="Judge")(evaluate)
 app.command(rich_help_panel="Judge")(tournament)
 app.command(rich_help_panel="Judge")(analyze)
+app.command(rich_help_panel="Judge")(gate)
 app.command(rich_help_panel="Look")(status)
 app.command(rich_help_panel="Look")(watch)
 app.add_typer(models.app, name="models", rich_help_panel="Manage")
@@ -46,6 +51,7 @@ app.command(rich_help_panel="Manage")(ratings)
 app.command(rich_help_panel="Manage")(games)
 app.add_typer(config.app, name="config", rich_help_panel="Manage")
 app.command("import", rich_help_panel="Manage")(import_)
+app.command(rich_help_panel="Manage")(forget)
 
 
 @app.command(rich_help_panel="Manage")

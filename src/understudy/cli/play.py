@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -22,8 +23,8 @@ _OWN_SCREEN = {"report.status_every_s": 0, "report.statistics_every_matches": 0}
 def play(
     game: Annotated[str, typer.Argument(help="Which game; see `understudy games`.")],
     difficulty: Annotated[
-        str, typer.Option(help="A difficulty of the game, or `adaptive`.")
-    ] = "hard",
+        str | None, typer.Option(help="A difficulty of the game (default: hard), or `adaptive`.")
+    ] = None,
     matches: Annotated[int | None, typer.Option(help="How many matches to play.")] = None,
     minutes: Annotated[float | None, typer.Option(help="How long to play instead.")] = None,
     evaluate: Annotated[
@@ -39,12 +40,29 @@ def play(
     network: Annotated[
         str | None, typer.Option(help="The network of a new run: mlp, decision-transformer, ...")
     ] = None,
-    learner: Annotated[str, typer.Option(help="process, thread or off.")] = "process",
+    learner: Annotated[
+        str | None, typer.Option(help="process (the default), thread or off.")
+    ] = None,
     lockstep: Annotated[
         bool, typer.Option(help="One process, serially: the same bits for the same seed.")
     ] = False,
     set_: Annotated[
         list[str] | None, typer.Option("--set", help="A setting: learner.gamma=0.99. Repeatable.")
+    ] = None,
+    url: Annotated[
+        str | None, typer.Option(help="Play territory on this server: ws://127.0.0.1:8765/ws.")
+    ] = None,
+    territories: Annotated[
+        int | None, typer.Option(help="With --url: matches side by side (default: 20).")
+    ] = None,
+    speed: Annotated[
+        float | None, typer.Option(help="With --url: times real time, at most (default: 60).")
+    ] = None,
+    ticks: Annotated[
+        int | None, typer.Option(help="With --url: how many ticks to play instead.")
+    ] = None,
+    token_file: Annotated[
+        Path | None, typer.Option(help="With --url: a file with the server's token.")
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object at the end.")] = False,
 ) -> None:
@@ -53,8 +71,29 @@ def play(
     Without --matches or --minutes: 90 seconds. Ctrl-C ends early, keeps everything and exits with
     code 130; pressed again, it does not wait for the learner.
 
+    With --url the game runs here and the decisions come from `understudy serve territory`.
+
     Example: understudy play swarm --minutes 3 --difficulty hard --eval 400
     """
+    for_here = {
+        "--difficulty": difficulty, "--matches": matches, "--eval": evaluate, "--run": run,
+        "--network": network, "--learner": learner, "--lockstep": lockstep or None, "--set": set_,
+    }  # fmt: skip
+    for_there = {
+        "--territories": territories, "--speed": speed, "--ticks": ticks,
+        "--token-file": token_file,
+    }  # fmt: skip
+    if url is not None:
+        from understudy.cli.play_on_server import play_on_server
+
+        _refuse(for_here, "belongs to the server: start it with `understudy serve territory`")
+        play_on_server(
+            game, url, territories=territories, speed=speed, ticks=ticks, minutes=minutes,
+            seed=seed, token_file=token_file, json=json,
+        )  # fmt: skip
+        return
+    _refuse(for_there, "needs --url, the address of a server")
+    difficulty, learner = difficulty or "hard", learner or "process"
     from understudy.cli.show import Screen, summary_text
     from understudy.policy.presets import network as network_named
     from understudy.run.folders import kept, new_run
@@ -97,7 +136,19 @@ def play(
         raise typer.Exit(INTERRUPTED)
 
 
+def _refuse(given: Mapping[str, object], why: str) -> None:
+    """Flags that cannot be combined with the others."""
+    for flag, value in given.items():
+        if value is not None:
+            raise ConfigError(f"{flag}: {why}")
+
+
 def _check_difficulty(game: str, difficulty: str, adaptive: str) -> None:
+    if game == "territory":
+        raise ConfigError(
+            "territory is a live game, played on a server: `understudy serve territory`, then "
+            "`understudy play territory --url ws://127.0.0.1:8765/ws`"
+        )
     if catalog.make(game).players > 1:  # an unknown game is an error of its own
         raise ConfigError(
             f"{game} is a game of two players: `understudy train {game}` learns it, and "

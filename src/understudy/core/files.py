@@ -51,12 +51,14 @@ class Disk:
 
     def append(self, path: Path, data: bytes) -> None:
         """More bytes at the end of a file, in one write."""
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | _BINARY, 0o644)
+        held = _held.get(path)
+        descriptor = _open_to_append(path) if held is None else held
         try:
             if os.write(descriptor, data) < len(data):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
         finally:
-            os.close(descriptor)
+            if held is None:
+                os.close(descriptor)
 
     def sync(self, path: Path) -> None:
         """The content of a file survives a power cut from here on."""
@@ -95,6 +97,8 @@ class Disk:
 _WINDOWS = os.name == "nt"
 _BINARY: int = getattr(os, "O_BINARY", 0)
 _disk = Disk()
+_held: dict[Path, int] = {}
+"""Files that are kept open, and their descriptors."""
 
 
 @contextlib.contextmanager
@@ -159,14 +163,39 @@ def append(path: Path, data: bytes, *, synced: bool = False) -> None:
         _disk.sync_folder(path.parent)
 
 
+def hold(path: Path) -> None:
+    """Keep a file open for appending until `release`.
+
+    Opening and closing give other threads the turn, each up to 5 ms of it: too long for an answer.
+    """
+    release(path)
+    _held[path] = _open_to_append(path)
+
+
+def release(path: Path) -> None:
+    """Close a file that was held; Windows cannot remove it before."""
+    descriptor = _held.pop(path, None)
+    if descriptor is not None:
+        os.close(descriptor)
+
+
+def sync(path: Path, *, name: bool = False) -> None:
+    """What was appended to a file survives a power cut from here on, and if asked its name too."""
+    _disk.sync(path)
+    if name:
+        _disk.sync_folder(path.parent)
+
+
 def move(source: Path, target: Path) -> None:
     """Rename a file. Not synced: whoever calls it can finish the move after a crash."""
     _disk.rename(source, target)
 
 
-def remove(path: Path) -> None:
-    """Remove a file."""
+def remove(path: Path, *, synced: bool = False) -> None:
+    """Remove a file; if synced, no power cut brings it back."""
     _disk.remove(path)
+    if synced:
+        _disk.sync_folder(path.parent)
 
 
 def remove_folder(path: Path) -> None:
@@ -213,6 +242,10 @@ def sweep(folder: Path, *, older_than_s: float = _ABANDONED_AFTER_S) -> int:
             continue  # another sweeper was faster, or somebody has it open: it harms nobody
         swept += 1
     return swept
+
+
+def _open_to_append(path: Path) -> int:
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | _BINARY, 0o644)
 
 
 def _temporary_beside(path: Path) -> Path:

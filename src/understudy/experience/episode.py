@@ -48,13 +48,13 @@ class Meta(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
 
 @dataclass(frozen=True)
 class Episode:
-    """Arrays over T decisions; `legal` and `bootstrap` may be absent."""
+    """Arrays over T decisions; all from `legal` on may be absent."""
 
     meta: Meta
     observations: NDArray
     """float32 [T, F]"""
     actions: NDArray
-    """int32 [T, parts], as executed"""
+    """int32 [T, parts], as executed; as proposed, where a decision gate has the last word"""
     log_probs: NDArray
     """float32 [T]; 0 where not sampled"""
     values: NDArray
@@ -69,13 +69,19 @@ class Episode:
     """bool [T, options]; absent: everything was legal"""
     bootstrap: NDArray | None = None
     """float32 [F]: what was seen after the last decision, where the match went on unseen"""
+    sent: NDArray | None = None
+    """bool [T]: a decision gate let it through, or it was explored; absent: no gate judged"""
+    explored: NDArray | None = None
+    """bool [T]: the gate said WAIT and it was sent anyway"""
+    expected: NDArray | None = None
+    """float32 [T]: what the gate expected, in units of reward"""
 
     def __len__(self) -> int:
         """How many decisions."""
         return len(self.rewards)
 
 
-_OPTIONAL = ("legal", "bootstrap")
+_OPTIONAL = ("legal", "bootstrap", "sent", "explored", "expected")
 _DTYPES = {
     "observations": np.float32,
     "actions": np.int32,
@@ -86,6 +92,9 @@ _DTYPES = {
     "versions": np.int64,
     "legal": np.bool_,
     "bootstrap": np.float32,
+    "sent": np.bool_,
+    "explored": np.bool_,
+    "expected": np.float32,
 }
 
 
@@ -142,6 +151,9 @@ def check(episode: Episode, spec: PolicySpec, *, what: str) -> None:
         "versions": (length,),
         "legal": (length, options),
         "bootstrap": (inputs,),
+        "sent": (length,),
+        "explored": (length,),
+        "expected": (length,),
     }
     for name, shape in shapes.items():
         array = getattr(episode, name)
@@ -155,6 +167,10 @@ def check(episode: Episode, spec: PolicySpec, *, what: str) -> None:
         raise FileFormatError(f"{what}: an action is outside the {parts} options of this run")
     if (episode.log_probs > 1e-4).any() or (episode.versions < 0).any():
         raise FileFormatError(f"{what}: a log-probability above 0 or a negative version")
+    if episode.explored is not None and (
+        episode.sent is None or (episode.explored & ~episode.sent).any()
+    ):
+        raise FileFormatError(f"{what}: a decision was explored and not sent")
     if episode.legal is not None:
         starts = np.concatenate([[0], np.cumsum(parts)[:-1]])
         flat = episode.actions + starts

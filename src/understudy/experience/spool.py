@@ -75,10 +75,11 @@ class Spool:
         _move_if_there(self.buffer / name, self.archived / name)
 
     def quarantine(self, name: str, reason: str) -> None:
-        """Not to be learned from: set aside with a reason beside it."""
+        """Not to be learned from (any more): set aside with a reason beside it."""
         note = msgspec.json.encode({"reason": reason, "at": self._clock.time()})
         files.write_atomic(self.quarantined / f"{name}.reason.json", note)
-        _move_if_there(self.buffer / name, self.quarantined / name)
+        for folder in (self.buffer, self.archived):
+            _move_if_there(folder / name, self.quarantined / name)
 
     def prune(self, limits: SpoolConfig, *, keep: Collection[str]) -> int:
         """Remove the oldest archived episodes beyond the limits, but none of `keep`."""

@@ -21,6 +21,8 @@ from understudy.games.moments import Potential, Term, own_reward
 from understudy.games.swarm import BOTS as SWARM_BOTS
 from understudy.games.swarm import Swarm
 from understudy.games.swarm.tables import DIFFICULTIES
+from understudy.games.territory import BOTS as TERRITORY_BOTS
+from understudy.games.territory import Territory
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,10 @@ def _swarm_bots(difficulty: str = "") -> Mapping[str, Bot]:
     return SWARM_BOTS
 
 
+def _territory_bots() -> Mapping[str, Bot]:
+    return TERRITORY_BOTS
+
+
 def _brawl(actions: str = "chords", delay: str = "0") -> Game:
     game = Brawl(actions)
     return Delayed(game, int(delay)) if int(delay) else game
@@ -97,6 +103,12 @@ _GAMES: Mapping[str, _Entry] = {
         reward_sets=brawl_rewards.SETS,
         measures=brawl_rewards.MEASURES,
         held_out=_brawl_held_out,
+    ),
+    "territory": _Entry(
+        make=Territory,
+        summary="A queen spawns parasites against a player's workers and protectors, live.",
+        options={},
+        bots=_territory_bots,
     ),
 }
 

@@ -11,9 +11,12 @@ from collections.abc import Mapping, Sequence
 
 from understudy.core.errors import NotFinite
 from understudy.experience.episode import Episode
+from understudy.experience.episode_replay import EpisodeReplay
 from understudy.learner.batch import version_lags
 from understudy.learner.intake import Intake
-from understudy.learner.lineage import Learns, Lineage
+from understudy.learner.learns import Learns
+from understudy.learner.lineage import Lineage
+from understudy.learner.publisher import Publisher
 from understudy.registry.run_folder import RunFolder
 from understudy.registry.versions import Manifest
 from understudy.telemetry import events
@@ -31,9 +34,11 @@ class Background:
         self._trainer = trainer
         self._journal = journal
         self._intake = Intake(folder, journal)
-        self._lineage = Lineage(folder, trainer, self._intake, journal)
+        self._lineage = Lineage(folder, trainer, self._intake, journal, remember=self._replay)
+        self._publisher = Publisher(
+            folder, self._lineage, self._intake, journal, tidy_every=_TIDY_EVERY
+        )
         self._retreats = 0
-        self._last_publish = -float("inf")
         self._gather_until = float("inf")
         self._lineage.resume()
 
@@ -79,36 +84,24 @@ class Background:
 
     def publish_in_s(self) -> float:
         """Seconds until the next version may be published; infinite if there is nothing new."""
-        if not self._intake.uncommitted:
-            return float("inf")
-        elapsed = self._folder.clock.monotonic() - self._last_publish
-        return self._config.publish_interval_s - elapsed
+        return self._publisher.in_s() if self._intake.uncommitted else float("inf")
 
     def publish(self) -> Manifest:
         """Commit what was learned since the last version, then archive what it was learned from."""
-        manifest, promoted = self._lineage.commit()
-        self._last_publish = self._folder.clock.monotonic()
-        self._journal.write(
-            events.VersionPublished(
-                version=manifest.number,
-                parent=manifest.parent,
-                matches=len(manifest.ingested),
-                promoted=promoted,
-                total_matches=self._lineage.total,
-            )
-        )
-        self._intake.committed()
-        if manifest.number % _TIDY_EVERY == 0:
-            try:
-                self._lineage.tidy()
-            except OSError as error:  # housekeeping can wait for the next turn
-                self._journal.write(events.Problem(where="retention", message=str(error)))
-        return manifest
+        return self._publisher.publish()
 
     def publish_rest(self) -> None:
         """Publish whatever is not published yet, without waiting for the interval."""
         if self._intake.uncommitted:
             self.publish()
+
+    def _replay(self) -> EpisodeReplay:
+        config = self._config
+        return EpisodeReplay(
+            capacity=config.replay_capacity,
+            limit=config.samples_per_insert,
+            priority=config.priority,
+        )
 
     # --- learning ------------------------------------------------------------------------------
 

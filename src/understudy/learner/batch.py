@@ -38,6 +38,8 @@ class Batch(NamedTuple):
     """float32 [T, B]: 1 on those that it sampled not too many versions ago"""
     imitated: Array
     """float32 [T, B]: 1 on valid decisions that no policy sampled"""
+    weights: Array
+    """float32 [T, B]: how much a decision counts; 1, or less where sampling was not even"""
 
 
 def padded_length(longest: int) -> int:
@@ -65,6 +67,7 @@ def assemble(
         sampled=np.zeros(shape, np.float32),
         on_policy=np.zeros(shape, np.float32),
         imitated=np.zeros(shape, np.float32),
+        weights=np.ones(shape, np.float32),
     )
     for column, episode in enumerate(episodes):
         _fill(batch, column, episode, oldest=version - max_lag)

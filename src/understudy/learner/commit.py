@@ -6,7 +6,7 @@ unless a person pinned the pointer.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from understudy.registry.pointers import LATEST, NAMES
 from understudy.registry.run_folder import RunFolder
@@ -53,10 +53,10 @@ def finish_promotion(folder: RunFolder, number: int) -> None:
             folder.pointers.move(name, number, by=LATEST)
 
 
-def prune(folder: RunFolder) -> None:
-    """Remove versions beyond the limit, but none that a pointer names."""
+def prune(folder: RunFolder, *, spare: Collection[int] = ()) -> None:
+    """Remove versions beyond the limit, but none that a pointer names, nor one of `spare`."""
     records = [folder.pointers.read(name) for name in NAMES]
     folder.versions.prune(
         keep_newest=folder.config.registry.keep_versions,
-        keep={record.version for record in records if record is not None},
+        keep={*spare, *(record.version for record in records if record is not None)},
     )

@@ -68,6 +68,8 @@ class Material(NamedTuple):
     opponent_actions: Array
     opponent_kinds: Array
     """int32: who the opponent is; -1 where nobody knows"""
+    weights: Array | None = None
+    """how much each decision counts; None: all alike"""
 
 
 class Details(NamedTuple):
@@ -80,7 +82,7 @@ class Details(NamedTuple):
 
 
 class Report(NamedTuple):
-    """Scalars about one batch."""
+    """About one batch; scalars but for `surprise`."""
 
     losses: Losses
     kl: Array
@@ -90,6 +92,8 @@ class Report(NamedTuple):
     gradient_steps: Array
     finite: Array
     """bool: no parameter is infinite or not a number"""
+    surprise: Array | None = None
+    """[B]: mean distance of value and target in each column, in units of reward, where asked for"""
 
 
 def optimiser(config: LearnerConfig) -> optax.GradientTransformation:
@@ -247,6 +251,7 @@ def _loss(
                 if said.kind_logits is None
                 else _named(said.kind_logits, part.opponent_kinds)
             ),
+            weights=part.weights,
         ),
         share=share,
         entropy_weight=entropy_weight,

@@ -25,9 +25,11 @@ _READ_AGAIN_S = 5.0
 class Intake:
     """The learner's side of the spool."""
 
-    def __init__(self, folder: RunFolder, journal: Journal) -> None:
+    def __init__(
+        self, folder: RunFolder, journal: Journal, *, max_age_s: float | None = None
+    ) -> None:
         self._folder = folder
-        self._config = folder.config.learner
+        self._max_age_s = folder.config.learner.max_age_s if max_age_s is None else max_age_s
         self._journal = journal
         self._ingested: dict[str, str] = {}
         self._backlog: dict[str, None] = {}
@@ -89,7 +91,20 @@ class Intake:
                 return self._take(group.names)
             for name in gone:
                 self.suspects.forget(name)
+        return self.oldest(most)
+
+    def oldest(self, most: int) -> Sequence[str]:
+        """The oldest of what `look` saw, whoever is suspected."""
         return self._take(list(islice(self._backlog, most)))
+
+    def named(self, names: Sequence[str]) -> Sequence[str]:
+        """Those of these names that `look` saw."""
+        return self._take([name for name in names if name in self._backlog])
+
+    def set_aside(self, name: str, reason: str) -> None:
+        """Not to be learned from any more, although it was held, or even archived."""
+        self.uncommitted = {key: other for key, other in self.uncommitted.items() if other != name}
+        self._quarantine(name, reason)
 
     def load(self, names: Sequence[str]) -> dict[str, Episode]:
         """Good, new and fresh episodes by name; the others go where they belong."""
@@ -140,7 +155,7 @@ class Intake:
     def _too_old(self, episode: Episode) -> bool:
         """Only what a policy sampled goes stale: the policy has moved away from it since."""
         age_s = self._folder.clock.time() - episode.meta.finished_at
-        return age_s > self._config.max_age_s and bool(episode.sampled.any())
+        return age_s > self._max_age_s and bool(episode.sampled.any())
 
     def _archive(self, names: Sequence[str]) -> None:
         for name in names:

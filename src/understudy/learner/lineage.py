@@ -6,17 +6,17 @@ one version plus what was learned since. How often an episode was sampled is nev
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Collection, Mapping
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 
 from understudy.core import files
 from understudy.core.errors import FileFormatError
 from understudy.experience.episode import Episode
-from understudy.experience.replay import Replay
 from understudy.learner.commit import ROLLBACK, commit, finish_promotion, prune
 from understudy.learner.intake import Intake
+from understudy.learner.learns import Resumes
 from understudy.registry.run_folder import RunFolder
 from understudy.registry.versions import Manifest, ReplayEntry
 from understudy.telemetry import events
@@ -25,30 +25,52 @@ from understudy.telemetry.journal import Journal
 _INGESTED = "ingested"
 
 
-class Learns(Protocol):
-    """What trains: `Trainer`, or something quicker where a test kills it a hundred times."""
+class Kept(Protocol):
+    """An episode that may be sampled again."""
 
-    def train(
-        self, new: Sequence[Episode], replayed: Sequence[Episode], *, version: int
-    ) -> dict[str, float]:
-        """Learn from a batch and say how it went; `NotFinite` if it went wrong."""
+    @property
+    def name(self) -> str:
+        """Of its file."""
 
-    def snapshot(self) -> dict[str, bytes]:
-        """The files of a version."""
-
-    def restore(self, contents: Mapping[str, bytes] | None, *, what: str) -> None:
-        """Go on from the files of a version, or from nothing."""
-
-    def slow_down(self) -> None:
-        """Be more careful from here on."""
+    @property
+    def samples(self) -> int:
+        """How often it was sampled."""
 
 
-class Lineage:
-    """One line of versions, and the trainer at its end."""
+class Remembers(Protocol):
+    """What a learner samples from: whole episodes, or items of them."""
+
+    @property
+    def held(self) -> Mapping[str, Kept]:
+        """Episodes that may be sampled again, by id."""
+
+    def insert(self, name: str, episode: Episode, *, samples: int) -> object:
+        """Hold an episode that has been sampled this often."""
+
+
+R = TypeVar("R", bound=Remembers)
+
+
+class Lineage(Generic[R]):
+    """One line of versions, and the trainer at its end.
+
+    `remember` makes an empty replay. `ingested_by_training`: an episode is ingested by the batch
+    that learns from it, so that going back undoes both; else coming in is all there is to it, and
+    going back undoes the learning alone.
+    """
 
     def __init__(
-        self, folder: RunFolder, trainer: Learns, intake: Intake, journal: Journal
+        self,
+        folder: RunFolder,
+        trainer: Resumes,
+        intake: Intake,
+        journal: Journal,
+        *,
+        remember: Callable[[], R],
+        ingested_by_training: bool = True,
     ) -> None:
+        self._remember = remember
+        self._ingested_by_training = ingested_by_training
         self._folder = folder
         self._config = folder.config.learner
         self._trainer = trainer
@@ -83,7 +105,8 @@ class Lineage:
                 self._problem(
                     "registry", f"version {number} is damaged and is passed over: {error}"
                 )
-        self.go_back_to(versions.head())
+        self._restore(versions.head())
+        self._hold_all_again()
         self.followed = self.counters.get(ROLLBACK, 0)
         if self.parent is not None:
             finish_promotion(self._folder, self.parent)
@@ -91,18 +114,17 @@ class Lineage:
 
     def go_back_to(self, number: int | None) -> None:
         """The trainer, the counters and the replay as they were at a version."""
+        self._restore(number)
+        if self._ingested_by_training:
+            self._intake.drop_uncommitted()
+            self._hold_all_again()
+
+    def _restore(self, number: int | None) -> None:
         versions = self._folder.versions
-        config = self._config
-        self.replay = Replay(
-            capacity=config.replay_capacity,
-            limit=config.samples_per_insert,
-            priority=config.priority,
-        )
         self.parent = number
         self.counters: dict[str, int] = {}
         self.metrics: dict[str, float] = {}
-        self._intake.drop_uncommitted()
-        self.rng = np.random.default_rng([config.seed, number or 0])
+        self.rng = np.random.default_rng([self._config.seed, number or 0])
         if number is None:
             self._trainer.restore(None, what="a fresh start")
             return
@@ -110,8 +132,15 @@ class Lineage:
         contents = {name: versions.read(manifest, name) for name in manifest.files}
         self._trainer.restore(contents, what=f"version {number}")
         self.counters = dict(manifest.counters)
+        self.metrics = dict(manifest.metrics)
+
+    def _hold_all_again(self) -> None:
+        self.replay = self._remember()
+        if self.parent is None:
+            return
         # How often an episode was sampled is not undone by going back: the newest version knows.
-        newest = versions.head() or number
+        versions = self._folder.versions
+        newest = versions.head() or self.parent
         for entry in versions.manifest(newest).replay.values():
             self._hold_again(entry)
 
@@ -125,18 +154,19 @@ class Lineage:
                 self._problem("replay", str(error))
             return
 
-    def follow_rollback(self) -> None:
-        """A person rolled the champion back: learn on from there, and ingest nothing again."""
+    def follow_rollback(self) -> bool:
+        """If a person rolled the champion back: learn on from there, and ingest nothing again."""
         champion = self._folder.pointers.read("champion")
         if champion is None or not champion.pinned or champion.sequence <= self.followed:
-            return
+            return False
         self.followed = champion.sequence
         try:
             self._folder.versions.verify(champion.version)
         except (FileFormatError, OSError) as error:
             self._problem("registry", f"cannot learn on from version {champion.version}: {error}")
-            return
+            return False
         self.go_back_to(champion.version)
+        return True
 
     def commit(self) -> tuple[Manifest, bool]:
         """What was learned since the parent becomes the next version; also: does it play now."""
@@ -156,9 +186,9 @@ class Lineage:
         self.total = total
         return manifest, promoted
 
-    def tidy(self) -> None:
-        """Remove versions and archived episodes beyond the limits."""
-        prune(self._folder)
+    def tidy(self, spare: Collection[int] = ()) -> None:
+        """Remove versions (none of `spare`) and archived episodes beyond the limits."""
+        prune(self._folder, spare=spare)
         held = {one.name for one in self.replay.held.values()}
         self._intake.spool.prune(self._folder.config.spool, keep=held)
 

@@ -41,6 +41,8 @@ class Terms(NamedTuple):
     """1 where that is known"""
     kind_log_probs: Array
     """of who the opponent is, as the network named it; 0 where nobody knows"""
+    weights: Array | None = None
+    """how much each decision counts in what is minimised; None: all alike"""
 
 
 class Losses(NamedTuple):
@@ -72,12 +74,16 @@ def losses(
         else (_reinforce(config, terms), jnp.zeros_like(terms.valid))
     )
     imitation = _imitation(config, terms)
-    policy_loss = (policy * terms.on_policy).sum() / share
-    imitation_loss = (imitation * terms.imitated).sum() / share
-    value_loss = 0.5 * (jnp.square(terms.values - terms.targets) * terms.valid).sum() / share
-    entropy = (terms.entropy * terms.valid).sum() / share
-    opponent = -(terms.opponent_log_probs * terms.foretold).sum() / share
-    recognition = -(terms.kind_log_probs * terms.valid).sum() / share
+
+    def mean(parts: Array) -> Array:
+        return (parts if terms.weights is None else parts * terms.weights).sum() / share
+
+    policy_loss = mean(policy * terms.on_policy)
+    imitation_loss = mean(imitation * terms.imitated)
+    value_loss = 0.5 * mean(jnp.square(terms.values - terms.targets) * terms.valid)
+    opponent = -mean(terms.opponent_log_probs * terms.foretold)
+    recognition = -mean(terms.kind_log_probs * terms.valid)
+    entropy = terms.entropy * terms.valid
     count = jnp.maximum(terms.on_policy.sum(), 1.0)
     total = (
         policy_loss
@@ -85,7 +91,7 @@ def losses(
         + config.recognition_weight * recognition
         + config.imitation_weight * imitation_loss
         + config.value_weight * value_loss
-        - entropy_weight * entropy
+        - entropy_weight * mean(entropy)
     )
     ratio = jnp.exp(terms.log_probs - terms.behaviour_log_probs)
     moved = terms.log_probs - terms.anchor_log_probs
@@ -93,7 +99,7 @@ def losses(
         total=total,
         policy=policy_loss + config.imitation_weight * imitation_loss,
         value=value_loss,
-        entropy=entropy,
+        entropy=entropy.sum() / share,  # of the policy, whatever its decisions count
         clip_share=(clipped * terms.on_policy).sum() / share,
         # Nothing was sampled: nothing differs from the behaviour.
         ratio=jnp.where(

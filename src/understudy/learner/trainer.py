@@ -14,11 +14,12 @@ from understudy.core.config import LearnerConfig
 from understudy.core.errors import FileFormatError, NotFinite
 from understudy.experience.episode import Episode, returns_of
 from understudy.learner import statistics
-from understudy.learner.batch import assemble
+from understudy.learner.batch import Batch, assemble
 from understudy.learner.descent import Frozen, Report, State, optimiser
 from understudy.learner.statistics import Statistics
 from understudy.learner.update import update
 from understudy.policy import weights as weight_files
+from understudy.policy.network import raw_features
 from understudy.policy.spec import PolicySpec
 from understudy.policy.weights import Weights, renormalised
 from understudy.registry.versions import LEARNER, WEIGHTS
@@ -53,8 +54,6 @@ class Trainer:
         self, new: Sequence[Episode], replayed: Sequence[Episode], *, version: int
     ) -> dict[str, float]:
         """Learn from a batch of episodes; `NotFinite` leaves the trainer as it was before."""
-        kept = (self._state, self._weights, self._statistics)
-        self._absorb(new)
         batch = assemble(
             [*new, *replayed],
             self.spec,
@@ -62,18 +61,50 @@ class Trainer:
             version=version,
             max_lag=self._config.max_version_lag,
         )
+        metrics = _metrics(self._update(batch, new))
+        self.adapt(metrics["kl"])
+        return metrics | {"learning_rate": self.learning_rate, "steps": float(batch.valid.sum())}
+
+    def train_items(
+        self,
+        batch: Batch,
+        *,
+        new: Sequence[Episode],
+        learning_rate: float,
+        entropy_weight: float,
+        keep: bool = True,
+    ) -> tuple[dict[str, float], NDArray]:
+        """Learn from a batch of items, at a rate that others schedule; `new` is what came in since.
+
+        Also says how much each column surprised [B], in units of reward. Without `keep` nothing
+        comes of it: it is only seen whether the batch can be learned from.
+        """
+        kept = (self._state, self._weights, self._statistics)
+        self.learning_rate, self.entropy_weight = learning_rate, entropy_weight
+        report = self._update(batch, new)
+        if not keep:
+            self._state, self._weights, self._statistics = kept
+        steps = float(batch.valid.sum())
+        metrics = _metrics(report) | {"learning_rate": learning_rate, "steps": steps}
+        return metrics, np.asarray(report.surprise)
+
+    def _update(self, batch: Batch, new: Sequence[Episode]) -> Report:
+        kept = (self._state, self._weights, self._statistics)
+        self._absorb(new)
         try:
-            metrics = self.learn(
+            return self._take(
                 lambda state, frozen: update(self.spec, self._config, state, frozen, batch)
             )
         except NotFinite:
             self._state, self._weights, self._statistics = kept
             raise
-        self.adapt(metrics["kl"])
-        return metrics | {"learning_rate": self.learning_rate, "steps": float(batch.valid.sum())}
 
     def learn(self, step: Callable[[State, Frozen], tuple[State, Report]]) -> dict[str, float]:
         """Take the state that `step` makes of the present one, if every number in it is finite."""
+        return _metrics(self._take(step))
+
+    def _take(self, step: Callable[[State, Frozen], tuple[State, Report]]) -> Report:
+        """The same, with everything that the step reports, as NumPy arrays."""
         frozen = Frozen(
             self._weights.obs_mean,
             self._weights.obs_scale,
@@ -81,13 +112,13 @@ class Trainer:
             np.float32(self.learning_rate),
             np.float32(self.entropy_weight),
         )
-        state, report = step(self._state, frozen)
-        report = jax.device_get(report)  # all numbers in one go: each fetch alone waits for a GPU
+        state, made = step(self._state, frozen)
+        report: Report = jax.device_get(made)  # in one go: each fetch alone waits for a GPU
         metrics = _metrics(report)
         if not (np.isfinite(list(metrics.values())).all() and report.finite):
             raise NotFinite(f"training gave numbers that are not finite: {metrics}")
         self._state = state
-        return metrics
+        return report
 
     def weights(self) -> Weights:
         """What a bot would play with now, as NumPy arrays."""
@@ -178,6 +209,8 @@ class Trainer:
             for name, value in self._state.params.items()
         }
         mean, obs_scale = seen.obs_mean.astype(np.float32), seen.obs_scale()
+        raw = list(raw_features(self.spec.network))
+        mean[raw], obs_scale[raw] = 0.0, 1.0
         if self._inherited or seen.fitted_at > 0.0:
             # What was learned under the old normaliser must not change by the new one. A policy
             # that has learned nothing yet is left to see its features in the new light.

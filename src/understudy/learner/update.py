@@ -64,6 +64,7 @@ def update(
         gradient_norm=norm,
         gradient_steps=steps,
         finite=finite(state.params),
+        surprise=_surprise(towards.targets, values, batch) * frozen.value_scale,
     )
     return state, report
 
@@ -83,7 +84,14 @@ def _material(batch: Batch, towards: _Towards) -> Material:
         foretold=jnp.zeros_like(batch.valid),
         opponent_actions=batch.actions,
         opponent_kinds=jnp.full(batch.valid.shape, -1, jnp.int32),
+        weights=batch.weights,
     )
+
+
+def _surprise(targets: Array, values: Array, batch: Batch) -> Array:
+    """[B]: how far the values of each column were from what they are trained towards."""
+    count = jnp.maximum(batch.valid.sum(0), 1.0)
+    return (jnp.abs(targets - values) * batch.valid).sum(0) / count
 
 
 def _starts(batch: Batch) -> Array:

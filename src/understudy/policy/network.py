@@ -6,7 +6,7 @@ test shows them equal across match boundaries. `first[t]` empties the memory bef
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -51,3 +51,17 @@ class Network(Protocol):
         self, ops: Ops, params: Params, obs: Array, first: Array, memory: Tree
     ) -> tuple[Array, Array, Tree]:
         """obs [T, B, F] and first [T, B] to logits [T, B, options], values [T, B] and memory."""
+
+
+@runtime_checkable
+class ReadsRaw(Protocol):
+    """A network that wants some features as they are: ids, or numbers that it compares."""
+
+    @property
+    def raw_features(self) -> tuple[int, ...]:
+        """Their indices; a normaliser leaves them alone."""
+
+
+def raw_features(network: Network) -> tuple[int, ...]:
+    """Which features a network must be given as they are: mean 0, scale 1. Most have none."""
+    return network.raw_features if isinstance(network, ReadsRaw) else ()

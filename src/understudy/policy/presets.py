@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 from understudy.core.errors import ConfigError, nearest
 from understudy.policy.mlp import Mlp
+from understudy.policy.pointer import Pointer
 from understudy.policy.spec import AnyNetwork
 from understudy.policy.strategist import Strategist
 from understudy.policy.transformer import Transformer
@@ -19,6 +20,7 @@ PRESETS: Mapping[str, AnyNetwork] = MappingProxyType(
         "mlp-large": Mlp(widths=(256, 256)),
         "decision-transformer": Transformer(),
         "decision-transformer-long": Transformer(window=64),
+        "pointer": Pointer(),
         "small": Strategist(
             width=64,
             heads=4,
@@ -55,6 +57,8 @@ PRESETS: Mapping[str, AnyNetwork] = MappingProxyType(
     }
 )
 """`decision-transformer`: width 64, 4 heads, 2 layers, the last 10 decisions.
+
+`pointer`: for territory, whose observations name the five places that matter.
 
 `small`, `medium` and `seed` recognise an opponent: 0.24, 1.4 and 6.7 million parameters on a game
 of 64 features and ten actions.

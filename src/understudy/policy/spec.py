@@ -9,10 +9,11 @@ import msgspec
 from understudy.core.errors import InputError
 from understudy.core.spaces import ActionSpace
 from understudy.policy.mlp import Mlp
+from understudy.policy.pointer import Pointer
 from understudy.policy.strategist import Strategist
 from understudy.policy.transformer import Transformer
 
-AnyNetwork: TypeAlias = Mlp | Transformer | Strategist
+AnyNetwork: TypeAlias = Mlp | Transformer | Strategist | Pointer
 
 
 class PolicySpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

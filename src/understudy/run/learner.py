@@ -9,9 +9,13 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol
+
+import msgspec
 
 from understudy.core.clock import SystemClock
+from understudy.gates.decision import DecisionGate
+from understudy.gates.named import gate
 from understudy.registry.run_folder import RunFolder
 from understudy.run.lock import learner_lock, missing
 from understudy.telemetry import events
@@ -19,13 +23,50 @@ from understudy.telemetry.journal import Entry, Journal, Reader
 from understudy.telemetry.text import plain, say
 from understudy.telemetry.training_log import TrainingLog
 
-if TYPE_CHECKING:
-    from understudy.learner.background import Background
-
 LOG = "background_training.log"
 _IDLE_AFTER_S = 5.0
 _LOOK_EVERY_S = 1.0
 """How often to look at the spool unasked: another machine may share the folder."""
+
+
+class Behind(msgspec.Struct, frozen=True, kw_only=True):
+    """That a server is learned behind (`--continuous`), and by which gate it is judged again."""
+
+    gate: str = "open"
+    threshold: float | None = None
+    """None: that of the run's settings."""
+
+
+class Learner(Protocol):
+    """What works here: `Background` for the ring, `Continuous` behind a server."""
+
+    @property
+    def version(self) -> int:
+        """The version that it learns on from; 0: none yet."""
+
+    @property
+    def total_matches(self) -> int:
+        """Episodes ingested by any version, ever."""
+
+    @property
+    def samples_per_insert(self) -> float:
+        """How often what came in was sampled, on average."""
+
+    @property
+    def drain_s(self) -> float:
+        """How long stopping may take."""
+
+    def pending(self) -> int:
+        """How many episodes wait."""
+
+    def work(self, *, hurry: bool = False) -> bool:
+        """Do what there is to do; True: there is more."""
+
+    def wait_s(self) -> float:
+        """Seconds until there is something to do without being woken."""
+
+    def publish_rest(self) -> None:
+        """Publish whatever is not published yet."""
 
 
 def step_back(niceness: int) -> None:
@@ -35,7 +76,7 @@ def step_back(niceness: int) -> None:
         os.nice(niceness)
 
 
-def serve(root: Path, *, supervised: bool) -> None:
+def serve(root: Path, *, supervised: bool, behind: Behind | None = None) -> None:
     """The whole life of a learner's process."""
     step_back(RunFolder.load(root, SystemClock()).config.learner.niceness)
     wake, stop = threading.Event(), threading.Event()
@@ -49,7 +90,8 @@ def serve(root: Path, *, supervised: bool) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN if supervised else end)
     if supervised:
         threading.Thread(target=_listen, args=(wake, stop), daemon=True).start()
-    work_until_stopped(root, wake=wake, stop=stop, tell=None if supervised else _tell)
+    tell = None if supervised else _tell
+    work_until_stopped(root, wake=wake, stop=stop, tell=tell, behind=behind)
 
 
 def work_until_stopped(
@@ -58,20 +100,15 @@ def work_until_stopped(
     wake: threading.Event,
     stop: threading.Event,
     tell: Callable[[Entry], None] | None = None,
+    behind: Behind | None = None,
 ) -> None:
     """Learn whenever there is something to learn from, until `stop`; then drain.
 
-    `tell` hears every event, for whoever watches.
+    `tell` hears every event, for whoever watches; `behind`: the learner of a server.
     """
     clock = SystemClock()
     folder = RunFolder.load(root, clock)
     with learner_lock(root):
-        try:  # after the lock: JAX takes a second to load, being refused should not
-            from understudy.learner.trainer import Trainer
-        except ImportError as error:
-            raise missing(error) from error
-        from understudy.learner.background import Background
-
         log = TrainingLog(folder.logs / LOG, past=Reader(folder.journal).new())
 
         def also(entry: Entry) -> None:
@@ -80,50 +117,80 @@ def work_until_stopped(
                 tell(entry)
 
         journal = Journal(folder.journal, "learner", clock, also=also)
-        background = Background(folder, Trainer(folder.spec, folder.config.learner), journal)
+        learner = _made(folder, journal, behind)
         began, cpu = time.monotonic(), time.process_time()
         journal.write(
             events.LearnerStarted(
                 pid=os.getpid(),
-                version=background.version,
-                pending=background.pending(),
-                total_matches=background.total_matches,
+                version=learner.version,
+                pending=learner.pending(),
+                total_matches=learner.total_matches,
             )
         )
         reason = "failed"
         try:
-            _loop(background, journal, wake, stop)
+            # The learner of a server says by itself when it waits.
+            _loop(learner, journal if behind is None else None, wake, stop)
             reason = "stopped"
         finally:
             journal.write(
                 events.LearnerStopped(
                     reason=reason,
-                    pending=background.pending(),
+                    pending=learner.pending(),
                     cpu_s=time.process_time() - cpu,
                     wall_s=time.monotonic() - began,
                 )
             )
 
 
+def _made(folder: RunFolder, journal: Journal, behind: Behind | None) -> Learner:
+    """Called with the lock held: JAX takes a second to load, being refused should not."""
+    judge = None if behind is None else _judge(folder, behind)
+    try:
+        from understudy.learner.trainer import Trainer
+    except ImportError as error:
+        raise missing(error) from error
+    from understudy.learner.background import Background
+    from understudy.learner.continuous import Continuous
+
+    trainer = Trainer(folder.spec, folder.config.learner)
+    if judge is None:
+        return Background(folder, trainer, journal)
+    return Continuous(folder, trainer, journal, judge)
+
+
+def _judge(folder: RunFolder, behind: Behind) -> DecisionGate:
+    threshold = folder.config.live.threshold if behind.threshold is None else behind.threshold
+    return gate(
+        behind.gate,
+        game=folder.identity.game,
+        threshold=threshold,
+        budget_ms=float("inf"),  # nobody waits here, and a verdict for want of time is none
+        features=len(folder.spec.features),
+        actions=folder.spec.actions,
+    )
+
+
 def _loop(
-    background: Background, journal: Journal, wake: threading.Event, stop: threading.Event
+    learner: Learner, journal: Journal | None, wake: threading.Event, stop: threading.Event
 ) -> None:
+    """Until told to stop; `journal` hears when there was nothing to do for a while."""
     said_at = busy_at = time.monotonic()
     while not stop.is_set():
         wake.clear()
-        if background.work():
+        if learner.work():
             busy_at = time.monotonic()
             continue
-        if said_at <= busy_at < time.monotonic() - _IDLE_AFTER_S:
+        if journal is not None and said_at <= busy_at < time.monotonic() - _IDLE_AFTER_S:
             said_at = time.monotonic()
             journal.write(
-                events.WaitingForExperience(samples_per_insert=background.samples_per_insert)
+                events.WaitingForExperience(samples_per_insert=learner.samples_per_insert)
             )
-        wake.wait(max(0.0, min(_LOOK_EVERY_S, background.wait_s())))
-    deadline = time.monotonic() + background.drain_s
-    while time.monotonic() < deadline and background.work(hurry=True):
+        wake.wait(max(0.0, min(_LOOK_EVERY_S, learner.wait_s())))
+    deadline = time.monotonic() + learner.drain_s
+    while time.monotonic() < deadline and learner.work(hurry=True):
         pass
-    background.publish_rest()
+    learner.publish_rest()
 
 
 def _tell(entry: Entry) -> None:
@@ -134,6 +201,12 @@ def _tell(entry: Entry) -> None:
         case events.BatchTrained() as e:
             say(f"  batch: {e.matches} new + {e.replayed} earlier matches, loss {e.loss:.4f}, "
                 f"entropy {e.entropy:.2f}, {e.seconds:.2f} s")  # fmt: skip
+        case events.ContinuousTrained() as e:
+            drift = "" if e.agreement is None else f", gate agreement {e.agreement:.0%}"
+            say(f"  {e.batches} batches, loss {e.loss:.4f}, entropy {e.entropy:.2f}, {e.buffer} "
+                f"items held, {e.samples_per_insert:.1f} samples each{drift}")  # fmt: skip
+        case events.RolledBack() as e:
+            say(f"back from version {e.version} to {e.to or 'a fresh start'}: {e.reason}")
         case events.VersionPublished() as e:
             say(f"version {e.version}: {e.total_matches} matches learned from")
         case events.WaitingForExperience():

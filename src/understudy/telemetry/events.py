@@ -19,6 +19,8 @@ from understudy.telemetry.arena_events import SnapshotTaken as SnapshotTaken
 from understudy.telemetry.arena_events import StageChanged as StageChanged
 from understudy.telemetry.arena_events import StrategyMeasured as StrategyMeasured
 from understudy.telemetry.arena_events import Tally as Tally
+from understudy.telemetry.continuous_events import ContinuousTrained as ContinuousTrained
+from understudy.telemetry.continuous_events import RolledBack as RolledBack
 
 
 class _Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag=True):
@@ -205,6 +207,8 @@ Event: TypeAlias = (
     | LearnerDied
     | BatchTrained
     | MatchesTrained
+    | ContinuousTrained
+    | RolledBack
     | VersionPublished
     | EpisodesArchived
     | EpisodeQuarantined

@@ -7,9 +7,8 @@ grow with the run but for one byte per finished match.
 from __future__ import annotations
 
 import contextlib
-import math
 import os
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TypeVar
@@ -20,6 +19,7 @@ from understudy.core.clock import Clock
 from understudy.core.files import TEMPORARY
 from understudy.telemetry import events as ev
 from understudy.telemetry.journal import Entry, Reader
+from understudy.telemetry.spread import Spread
 from understudy.telemetry.status import (
     Folder,
     Folders,
@@ -34,13 +34,14 @@ _NO_LEARNER = {"", "off"}
 _KEPT_PROBLEMS = 5
 _TRAINING_FOR_S = 10.0
 _MAX_MESSAGE = 500
-_STEP = math.log(1.05)
 _RESULTS = {"victory": "wins", "defeat": "defeats", "tie": "ties"}
 _FROM_LEARNER = (
     ev.LearnerStarted,
     ev.LearnerStopped,
     ev.BatchTrained,
     ev.MatchesTrained,
+    ev.ContinuousTrained,
+    ev.RolledBack,
     ev.VersionPublished,
     ev.EpisodesArchived,
     ev.EpisodeQuarantined,
@@ -57,7 +58,7 @@ class StatusFold:
         self._now = Status(run=run)
         self._uncommitted = 0
         self._results = bytearray()
-        self._p50_us, self._p99_us = _Spread(), _Spread()
+        self._p50_us, self._p99_us = Spread(), Spread()
         self._problems: deque[Trouble] = deque(maxlen=_KEPT_PROBLEMS)
 
     def add(self, entry: Entry) -> None:
@@ -71,6 +72,8 @@ class StatusFold:
                 self._batch(e, entry.t)
             case ev.MatchesTrained() as e:
                 self._matches_trained(e)
+            case ev.ContinuousTrained() as e:
+                self._continuous(e, entry.t)
             case ev.VersionPublished() as e:
                 self._published(e)
             case ev.LearnerStarted() as e:
@@ -83,7 +86,7 @@ class StatusFold:
                 self._grow(learner_deaths=1)
                 self._trouble(entry.t, "learner", _obituary(e))
             case ev.WaitingForExperience():
-                self._set(learner="waiting for experience")
+                self._set(learner="waiting for experience", waiting=True)
             case ev.EpisodesArchived() as e:
                 self._count_episodes(archived=e.count)
                 self._grow(files_skipped_old=e.too_old)
@@ -106,12 +109,14 @@ class StatusFold:
             case ev.Problem() as e:
                 self._trouble(entry.t, e.where, e.message)
             case _:
-                self._league(entry.e)
+                self._rare(entry.e)
         if isinstance(entry.e, _FROM_LEARNER):
             self._set(learner_heard=entry.t)
 
-    def _league(self, event: ev.Event) -> None:
+    def _rare(self, event: ev.Event) -> None:
         match event:
+            case ev.RolledBack():
+                self._grow(rollbacks=1)
             case ev.StageChanged() as e:
                 self._set(stage=e.after, stage_since=e.steps)
             case ev.LearnerRated() as e:
@@ -165,7 +170,16 @@ class StatusFold:
         mean = self._now.avg_loss
         mean += (e.loss - mean) / self._now.batches_trained
         self._set(avg_loss=mean, last_loss=e.loss, last_batch=e, last_batch_time=t)
-        self._set(learner="training")
+        self._set(learner="training", waiting=False)
+
+    def _continuous(self, e: ev.ContinuousTrained, t: float) -> None:
+        self._uncommitted += e.episodes
+        self._grow(batches_trained=e.batches, total_samples=e.steps)
+        self._grow(total_processing_time=e.seconds)
+        mean = self._now.avg_loss
+        mean += (e.loss - mean) * e.batches / max(self._now.batches_trained, 1)
+        self._set(avg_loss=mean, last_loss=e.loss, continuous=e, last_batch_time=t)
+        self._set(learner="training", waiting=False)
 
     def _matches_trained(self, e: ev.MatchesTrained) -> None:
         opponents = dict(self._now.opponents)
@@ -189,7 +203,7 @@ class StatusFold:
         if e.version > self._now.version:  # its learner was killed between commit and journal
             self._grow(versions=1)
             self._set(version=e.version)
-        self._set(learner="idle", learner_pid=e.pid)
+        self._set(learner="idle", learner_pid=e.pid, waiting=False)
 
     def _ingested_at_least(self, count: int) -> None:
         kept = self._now.episodes
@@ -236,28 +250,6 @@ class StatusReader:
 def folders_of(root: Path) -> Folders:
     """Count the spool of a run folder."""
     return Folders(*(_counted(root / name) for name in ("buffer", "archive", "quarantine")))
-
-
-class _Spread:
-    """A weighted median in bounded memory: weights by logarithmic bucket, 5 % wide."""
-
-    def __init__(self) -> None:
-        self._weights: Counter[int] = Counter()
-
-    def add(self, value: float, weight: int) -> None:
-        """One value; what is not positive was not measured."""
-        if weight > 0 and 0.0 < value < math.inf:
-            bounded = min(max(value, 1e-3), 1e12)
-            self._weights[round(math.log(bounded) / _STEP)] += weight
-
-    def median(self) -> float | None:
-        """The value with half of the weight at or below it."""
-        left = self._weights.total() / 2
-        for bucket, weight in sorted(self._weights.items()):
-            left -= weight
-            if left <= 0:
-                return math.exp(bucket * _STEP)
-        return None
 
 
 def _grown(struct: T, by: Mapping[str, float]) -> T:

@@ -106,6 +106,13 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     last_batch: ev.BatchTrained | None = None
     """Entropy, KL, explained variance, learning rate, version lag… of the last batch."""
 
+    continuous: ev.ContinuousTrained | None = None
+    """What the learner behind a server told last: buffer, gate agreement, utilisation…"""
+    waiting: bool = False
+    """Whether that learner holds back until new experience comes."""
+    rollbacks: int = 0
+    """How often a learner gave up what it had learned."""
+
     matches: int = 0
     wins: int = 0
     defeats: int = 0

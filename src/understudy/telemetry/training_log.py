@@ -14,6 +14,7 @@ from understudy.telemetry.events import (
     BatchTrained,
     Event,
     Note,
+    RolledBack,
     SnapshotTaken,
     StageChanged,
 )
@@ -90,6 +91,8 @@ def line(event: Event) -> str:
             return f"Snapshot {name} {'kept' if kept else 'not kept'} ({pool} in all): {reason}"
         case AgentReplaced(agent=agent, parent=parent):
             return f"Agent {agent} gave way to a changed copy of agent {parent}"
+        case RolledBack(reason=reason, version=version, to=to):
+            return f"Back from version {version} to {to or 'a fresh start'}: {reason}"
         case Note(where=where, message=message):
             return f"{where}: {message}"
     return ""

@@ -10,6 +10,7 @@ from understudy.core.config.learning import (
     ReportConfig,
     SpoolConfig,
 )
+from understudy.core.config.serving import ContinuousConfig, LiveConfig
 from understudy.core.config.stages import CurriculumConfig, StageConfig
 from understudy.core.config.tables import Config, from_table, load, save, with_values
 from understudy.core.config.training import (
@@ -22,9 +23,11 @@ from understudy.core.config.training import (
 
 __all__ = [
     "Config",
+    "ContinuousConfig",
     "CurriculumConfig",
     "LeagueConfig",
     "LearnerConfig",
+    "LiveConfig",
     "MonitorConfig",
     "PopulationConfig",
     "RegistryConfig",

@@ -21,6 +21,7 @@ from understudy.core.config.learning import (
     SpoolConfig,
 )
 from understudy.core.config.section import Section, inner
+from understudy.core.config.serving import ContinuousConfig, LiveConfig
 from understudy.core.config.stages import CurriculumConfig
 from understudy.core.config.training import (
     LeagueConfig,
@@ -45,6 +46,8 @@ class Config(Section, frozen=True, kw_only=True):
     curriculum: CurriculumConfig = CurriculumConfig()
     monitor: MonitorConfig = MonitorConfig()
     population: PopulationConfig = PopulationConfig()
+    live: LiveConfig = LiveConfig()
+    continuous: ContinuousConfig = ContinuousConfig()
     spool: SpoolConfig = SpoolConfig()
     registry: RegistryConfig = RegistryConfig()
     report: ReportConfig = ReportConfig()

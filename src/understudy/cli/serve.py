@@ -1,0 +1,222 @@
+"""`understudy serve`: a live game sends what it sees and gets decisions, while a learner learns."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from understudy.cli.settings import config_from
+from understudy.core.errors import ConfigError, MissingDependency, nearest
+from understudy.telemetry.text import duration, say_json
+
+if TYPE_CHECKING:
+    from understudy.live.translation import Translator
+    from understudy.run.serving import Pulse, Served
+    from understudy.server.listening import Tls
+
+LEARNERS = ("process", "off")
+NEEDS = (
+    "starlette", "uvicorn", "websockets", "prometheus_client", "filelock", "threadpoolctl",
+)  # fmt: skip
+INSTALL_LINE = 'pip install "understudy[serve]"'
+_TERRITORY = "territory"
+
+
+def serve(
+    game: Annotated[str | None, typer.Argument(help="A built-in live game: territory.")] = None,
+    schema: Annotated[
+        Path | None, typer.Option(help="A game of your own instead: a TOML file that declares it.")
+    ] = None,
+    run: Annotated[
+        Path | None, typer.Option(help="The run folder (default: a new runs/GAME-N).")
+    ] = None,
+    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="The port; 0 takes a free one.")] = 8765,
+    gate: Annotated[
+        str | None,
+        typer.Option(help="open, cost, rollout or module:Name (default: cost; --schema: open)."),
+    ] = None,
+    threshold: Annotated[
+        float | None, typer.Option(help="The gate sends what it expects more than this from.")
+    ] = None,
+    token_file: Annotated[
+        Path | None, typer.Option(help="A file with the token that clients have to know.")
+    ] = None,
+    tls_cert: Annotated[Path | None, typer.Option(help="A certificate, for wss://.")] = None,
+    tls_key: Annotated[Path | None, typer.Option(help="Its key.")] = None,
+    behind_proxy: Annotated[
+        bool, typer.Option("--behind-proxy", help="A proxy in front of this server speaks TLS.")
+    ] = False,
+    allow_origin: Annotated[
+        list[str] | None, typer.Option(help="Pages that may connect: https://a.b. Repeatable.")
+    ] = None,
+    allow_host: Annotated[
+        list[str] | None, typer.Option(help="Another name of this server. Repeatable.")
+    ] = None,
+    learner: Annotated[str, typer.Option(help="process, or off to serve and record.")] = "process",
+    network: Annotated[
+        str | None,
+        typer.Option(help="The network of a new run (default: mlp; territory: pointer)."),
+    ] = None,
+    config: Annotated[
+        str | None,
+        typer.Option(help="Settings by name, or a .toml file (default: the run's; see `config`)."),
+    ] = None,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", help="A setting: live.queue=128. Repeatable.")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Seeds decisions and learning (default: chance).")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object at the end.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No line that moves.")] = False,
+) -> None:
+    """Serve decisions to a live game over WebSockets, and learn from what comes of them.
+
+    Ctrl-C answers what is in flight, lets the learner finish and exits with code 130; pressed
+    again, it does not wait for the learner.
+
+    Example: understudy serve territory --run runs/queen --port 8765
+    """
+    translator, label = _game(game, schema)
+    _check(learner, port)
+    missing = [name for name in NEEDS if importlib.util.find_spec(name) is None]
+    if missing:
+        raise MissingDependency(f"serve needs {', '.join(missing)}: {INSTALL_LINE}")
+    from understudy.cli.show import Screen
+    from understudy.policy.presets import network as network_named
+    from understudy.run.desk import Service
+    from understudy.run.folders import kept, new_run
+    from understudy.run.named_configs import config as config_named
+    from understudy.run.serving import serve as serve_game
+    from understudy.server.door import read_token
+
+    before = kept(run)
+    own: dict[str, object] = {} if seed is None else {"learner.seed": seed}
+    if threshold is not None:
+        own["live.threshold"] = threshold
+    base = before.config if before else None
+    if config or (base is None and schema is None):
+        base = config_named(config or _TERRITORY)
+    new = network_named(network or ("mlp" if schema else "pointer"))
+    service = Service(
+        translator=translator,
+        game=label,
+        run=run or new_run(translator.name.replace(" ", "-")),
+        network=before.spec.network if before and network is None else new,
+        config=config_from(set_ or [], base=base, defaults=own),
+        gate=gate or ("open" if schema else "cost"),
+        seed=seed,
+        learner=learner,  # type: ignore[arg-type]  # checked above
+        host=host,
+        port=port,
+        token=None if token_file is None else read_token(token_file),
+        tls=_tls(tls_cert, tls_key),
+        behind_proxy=behind_proxy,
+        allow_hosts=tuple(allow_host or ()),
+        allow_origins=tuple(allow_origin or ()),
+    )
+    screen = Screen(quiet=json)
+
+    def started(address: str) -> None:
+        screen.note(f"understudy: {label} at {address}, run folder {service.run}. Ctrl-C ends.")
+
+    def show(pulse: Pulse) -> None:
+        if not quiet:
+            screen.move(_line(pulse), _Endless(pulse.live.version))
+
+    served = serve_game(service, started=started, show=show)
+    if json:
+        say_json(served.as_dict())
+    else:
+        screen.note(_summary(served))
+    raise typer.Exit(served.code)
+
+
+def _game(name: str | None, schema: Path | None) -> tuple[Translator, str]:
+    """The translator, and what the run folder calls the game."""
+    if (name is None) == (schema is None):
+        raise ConfigError(f"give a game ({_TERRITORY}) or --schema FILE, one of them")
+    if schema is not None:
+        from understudy.live.schema import load
+
+        declared = load(schema)
+        return declared, declared.name
+    if name != _TERRITORY:
+        raise ConfigError(
+            f"serve: expected {_TERRITORY}, got {name!r}; a game of your own is declared in a "
+            f"file: --schema my_game.toml.{nearest(str(name), [_TERRITORY])}"
+        )
+    from understudy.games import catalog
+    from understudy.live.queen import QueenGame
+
+    return QueenGame(), f"{_TERRITORY} {catalog.make(_TERRITORY).version}"
+
+
+def _check(learner: str, port: int) -> None:
+    if learner not in LEARNERS:
+        raise ConfigError(
+            f"--learner: expected one of {list(LEARNERS)}, got {learner!r}."
+            f"{nearest(learner, LEARNERS)}"
+        )
+    if not 0 <= port <= 65_535:
+        raise ConfigError(f"--port: expected 0 to 65535, got {port}")
+
+
+def _tls(certificate: Path | None, key: Path | None) -> Tls | None:
+    if certificate is None and key is None:
+        return None
+    if certificate is None or key is None:
+        raise ConfigError("--tls-cert and --tls-key: expected both or none")
+    from understudy.server.listening import Tls, check_tls
+
+    tls = Tls(certificate, key)
+    check_tls(tls)
+    return tls
+
+
+class _Endless:
+    """A session without an end, for a screen that knows sessions."""
+
+    share = 0.0
+
+    def __init__(self, version: int) -> None:
+        self.version = version
+
+
+def _line(pulse: Pulse) -> str:
+    live = pulse.live
+    p99 = "-" if pulse.p99_ms is None else f"{pulse.p99_ms:.1f} ms"
+    return (
+        f"{duration(pulse.elapsed_s):>7}  {pulse.decisions_s:>7.1f} decisions/s  p99 {p99:>8}"
+        f"  clients {live.clients}  territories {live.territories}  open {live.ledger.open}"
+        f"  reward {live.recent_reward:+.3f}  version {live.version}  learner {pulse.learner}"
+    )
+
+
+def _summary(served: Served) -> str:
+    live, status = served.live, served.status
+    counts = live.ledger
+    p50, p99 = served.answer_ms
+    took = "-" if p50 is None or p99 is None else f"p50 {p50:.2f} ms, p99 {p99:.2f} ms"
+    return "\n".join(
+        [
+            "",
+            f"Stopped after {duration(served.seconds)}: everything up to here is kept.",
+            "",
+            f"Decisions       {live.decisions} ({live.sent} sent, {live.waited} waited, "
+            f"{live.degraded} degraded)",
+            f"An answer       {took}",
+            f"Ledger          {counts.opened} opened = {counts.settled} settled + "
+            f"{counts.expired} expired + {counts.superseded} superseded + "
+            f"{counts.orphaned} orphaned + {counts.open} open",
+            f"Versions        {status.versions}; version {live.version} decided last",
+            f"Waiting         {status.buffer_file_count} segments for the next learner",
+            f"Run folder      {status.run}",
+            "",
+            f"More: understudy status --run {status.run}",
+        ]
+    )

@@ -1,0 +1,104 @@
+"""Settings of `understudy serve`: `[live]` for decisions, `[continuous]` for the learner behind."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from understudy.core.config.section import Section, at_least_zero, finite, positive, share
+from understudy.core.errors import ConfigError
+
+
+class LiveConfig(Section, frozen=True, kw_only=True):
+    """How a live game is answered (`[live]`)."""
+
+    segment: int = 32
+    """Settled decisions of a territory that leave together, as one episode of the spool."""
+    max_gap: int = 1
+    """Ticks from one observation to the next; over a wider gap no reward can be dated."""
+    reward_window_s: float = 60.0
+    """How long a decision waits for its reward, and a territory for a client that vanished."""
+    reward_clip: float = 1.0
+    """Rewards are clipped to plus and minus this."""
+    threshold: float = 0.0
+    """The decision gate sends what it expects more than this from."""
+    explore_share: float = 0.02
+    """Share of blocked actions that are sent anyway, so that the gate can be judged."""
+    gate_budget_ms: float = 5.0
+    """How long a gate that simulates may take for a batch; past it the verdict is WAIT."""
+    sync_ms: float = 50.0
+    """The ledger is synced to disk this often: what a power cut may cost at most."""
+    max_message_bytes: int = 65_536
+    """Longer messages are refused."""
+    messages_per_s: float = 2_000.0
+    """One client's messages beyond this rate are refused."""
+    territories_per_client: int = 1_000
+    """Territories that one client may have."""
+    max_territories: int = 10_000
+    """Territories in all."""
+    max_clients: int = 1_000
+    """Connections at one time."""
+    queue: int = 64
+    """Messages of one connection that may wait; beyond that it is answered `degraded`."""
+
+    def __post_init__(self) -> None:
+        positive(self, "live", "segment", "max_gap", "reward_window_s", "reward_clip", "sync_ms")
+        positive(self, "live", "max_message_bytes", "messages_per_s", "gate_budget_ms", "queue")
+        positive(self, "live", "territories_per_client", "max_territories", "max_clients")
+        finite(self, "live", "threshold", "reward_window_s", "reward_clip")
+        share(self, "live", "explore_share")
+
+
+class ContinuousConfig(Section, frozen=True, kw_only=True):
+    """How the learner behind a server learns (`[continuous]`)."""
+
+    training_interval_s: float = 1.0
+    """Seconds from one batch to the next."""
+    batch: int = 32
+    """Items a batch."""
+    min_batch: int = 8
+    """With fewer it waits for experience."""
+    length: int = 8
+    """Decisions an item at most; 1: transitions. Networks with memory take whole segments."""
+    capacity: int = 10_000
+    """Items held; the oldest leave first."""
+    samples_per_insert: float = 8.0
+    """No more samples than this for every item that came in: beyond it would be memorising."""
+    priority: Literal["uniform", "prioritised"] = "uniform"
+    """Which items are sampled: any, or rather those that surprised."""
+    alpha: float = 0.6
+    """How much priorities matter; 0: not at all."""
+    beta: float = 0.4
+    """How much of the bias that priorities cause is corrected by weights; 1: all."""
+    max_age_s: float = 3600.0
+    """Older items leave without being sampled."""
+    revalidate: bool = True
+    """Whether the decision gate looks again at everything that is sampled."""
+    actual_weight: float = 0.7
+    """Weight of what really happened in the reward, where the gate agrees with itself."""
+    simulated_weight: float = 0.3
+    """Weight of what the gate expects in that reward."""
+    on_disagreement: Literal["keep", "skip", "penalty"] = "skip"
+    """Where the gate judges otherwise today: learn all the same, learn nothing, or be punished."""
+    disagreement_penalty: float = 0.1
+    """What is taken off the reward then (`penalty`)."""
+    waits: Literal["actual", "counterfactual", "skip"] = "actual"
+    """Blocked actions: gains after them times wait_multiplier, what the gate expected, or none."""
+    wait_multiplier: float = 0.5
+    """See `waits`."""
+    learning_rate_decay: float = 0.99
+    """The learning rate is multiplied by this every 100 batches, down to learning_rate_min."""
+    entropy_floor: float = 0.005
+    """Entropy below this share of the largest possible means collapse: back to the last good."""
+
+    def __post_init__(self) -> None:
+        positive(self, "continuous", "training_interval_s", "batch", "min_batch", "length")
+        positive(self, "continuous", "capacity", "samples_per_insert", "max_age_s")
+        positive(self, "continuous", "learning_rate_decay")
+        at_least_zero(self, "continuous", "alpha", "disagreement_penalty", "wait_multiplier")
+        at_least_zero(self, "continuous", "actual_weight", "simulated_weight")
+        share(self, "continuous", "beta", "entropy_floor", "learning_rate_decay")
+        if self.min_batch > self.batch:
+            raise ConfigError(
+                f"continuous.min_batch: expected at most continuous.batch = {self.batch}, "
+                f"got {self.min_batch}"
+            )

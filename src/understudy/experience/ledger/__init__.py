@@ -1,0 +1,15 @@
+"""The ledger of decisions: what was answered, what became of it, and how it leaves as episodes.
+
+    with Ledger(folder, spec, segment=32, clock=clock, put=spool.put, sync_ms=50.0) as ledger:
+        (key,) = ledger.take_ids(1)
+        ledger.open([Opened(id=key, territory="north", client="c1", ...)])  # then answer
+        ledger.close([Closing(id=key, state="settled", reward=0.5)])
+
+Every decision that was opened ends in exactly one state, also across SIGKILL.
+"""
+
+from understudy.experience.ledger.book import Counts
+from understudy.experience.ledger.ledger import Ledger
+from understudy.experience.ledger.records import Closing, Opened, pack_legal, unpack_legal
+
+__all__ = ["Closing", "Counts", "Ledger", "Opened", "pack_legal", "unpack_legal"]

@@ -1,0 +1,279 @@
+"""The book: which decisions are open, how the others ended, and which of them belong together.
+
+No I/O and no clock. The invariant: opened = settled + expired + superseded + orphaned + open, and
+every settled decision leaves in exactly one segment, beside its neighbours of the same territory.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from understudy.core.errors import InputError
+from understudy.experience.episode import Outcome
+from understudy.experience.ledger.records import ENDINGS, Closing, Ending, Opened, Result
+
+REMEMBERED = 100_000
+"""Closed decisions at least whose state is still known."""
+
+
+class Counts(NamedTuple):
+    """Decisions since the ledger began, across restarts."""
+
+    opened: int = 0
+    settled: int = 0
+    expired: int = 0
+    superseded: int = 0
+    orphaned: int = 0
+    open: int = 0
+
+
+class Entry:
+    """One decision that has not left yet."""
+
+    __slots__ = ("closing", "cut", "opened", "outcome", "sealed")
+
+    def __init__(self, opened: Opened) -> None:
+        self.opened = opened
+        self.closing: Closing | None = None
+        self.cut: bytes | None = None
+        """What was seen after it, where a segment has to end with it; empty: unknown"""
+        self.outcome: Result = ""
+        """How the territory ended with it, where that was said after it was settled"""
+        self.sealed = False
+        """It left in a segment, which the spool may not have yet"""
+
+
+class Segment(NamedTuple):
+    """Consecutive settled decisions of one territory, to leave as one episode."""
+
+    entries: tuple[Entry, ...]
+    bootstrap: bytes
+    """float32 [F] of what was seen after the last one; empty: nothing was"""
+    outcome: Outcome
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        """Ascending."""
+        return tuple(entry.opened.id for entry in self.entries)
+
+
+class _Track:
+    """One territory: settled decisions that wait for company, then all later ones in order."""
+
+    __slots__ = ("pending", "run")
+
+    def __init__(self) -> None:
+        self.run: list[Entry] = []
+        self.pending: deque[Entry] = deque()
+
+    @property
+    def last(self) -> Entry | None:
+        return self.pending[-1] if self.pending else (self.run[-1] if self.run else None)
+
+
+class Book:
+    """All territories. Check first, write down, then change: nothing here can fail halfway."""
+
+    def __init__(self, *, segment: int, remembered: int = REMEMBERED) -> None:
+        self._segment = segment
+        self._remembered = remembered
+        self.live: dict[int, Entry] = {}
+        """Everything that the ledger's files still have to keep."""
+        self._open: dict[int, Entry] = {}
+        self._by_second: dict[int, set[int]] = {}
+        self._tracks: dict[str, _Track] = {}
+        self._ended: dict[int, Ending] = {}
+        self._ended_before: dict[int, Ending] = {}
+        self._totals: dict[str, int] = dict.fromkeys(("opened", *ENDINGS), 0)
+
+    # --- questions -----------------------------------------------------------------------------
+
+    @property
+    def counts(self) -> Counts:
+        """Of all decisions, by how they ended."""
+        return Counts(**self._totals, open=len(self._open))
+
+    def opened(self, key: int) -> Opened | None:
+        """A decision that is still open."""
+        entry = self._open.get(key)
+        return entry.opened if entry is not None else None
+
+    def state_of(self, key: int) -> Ending | None:
+        """How it ended, if that is still known."""
+        return self._ended.get(key) or self._ended_before.get(key)
+
+    def open_of(self, territory: str) -> list[Opened]:
+        """Its open decisions, oldest first."""
+        track = self._tracks.get(territory)
+        if track is None:
+            return []
+        return [entry.opened for entry in track.pending if entry.closing is None]
+
+    def territories(self) -> dict[str, str]:
+        """Those with decisions that did not leave yet, and the client of the newest."""
+        return {
+            name: track.last.opened.client
+            for name, track in self._tracks.items()
+            if track.last is not None
+        }
+
+    def older_than(self, at: float) -> list[Opened]:
+        """Open decisions from before `at`, by id.
+
+        Found by the second they were made in, since wall time may jump and ids then do not tell.
+        """
+        keys = [
+            key for second in self._by_second if second <= at for key in self._by_second[second]
+        ]
+        found = (self._open[key].opened for key in sorted(keys))
+        return [opened for opened in found if opened.at < at]
+
+    def check_opening(self, entries: Sequence[Opened]) -> None:
+        """InputError unless all of them are new and in order."""
+        newest: dict[str, int] = {}
+        for entry in entries:
+            track = self._tracks.get(entry.territory)
+            last = track.last.opened.id if track is not None and track.last is not None else 0
+            if entry.id <= newest.get(entry.territory, last):
+                raise InputError(
+                    f"id: {entry.id} is not the newest of territory {entry.territory!r}"
+                )
+            newest[entry.territory] = entry.id
+            if entry.id in self.live or self.state_of(entry.id) is not None:
+                raise InputError(f"id: decision {entry.id} was opened before")
+
+    def new_of(self, closings: Iterable[Closing]) -> list[Closing]:
+        """The first for each open decision; InputError for one that nobody knows."""
+        new: dict[int, Closing] = {}
+        for closing in closings:
+            if closing.id in self._open:
+                new.setdefault(closing.id, closing)
+            elif self.state_of(closing.id) is None:
+                raise InputError(f"id: no decision {closing.id} is open")
+        return list(new.values())
+
+    def last_of(self, territory: str) -> Entry | None:
+        """The newest decision that did not leave in a segment yet."""
+        track = self._tracks.get(territory)
+        return track.last if track is not None else None
+
+    # --- changes -------------------------------------------------------------------------------
+
+    def open(self, entries: Iterable[Opened]) -> list[Segment]:
+        """New decisions; returns the segments that end because of them."""
+        segments: list[Segment] = []
+        for opened in entries:
+            self._totals["opened"] += 1
+            entry = Entry(opened)
+            self._add(entry)
+            segments += self._advance(opened.territory)
+        return segments
+
+    def close(self, closings: Iterable[Closing]) -> list[Segment]:
+        """Decisions end; all of them are open (`new_of`)."""
+        segments: list[Segment] = []
+        for closing in closings:
+            entry = self._open.pop(closing.id)
+            entry.closing = closing
+            self._forget_second(entry.opened)
+            self._totals[closing.state] += 1
+            self._remember(closing)
+            segments += self._advance(entry.opened.territory)
+        return segments
+
+    def cut(self, entry: Entry, bootstrap: bytes, outcome: Result = "") -> list[Segment]:
+        """The segment of its territory ends with this decision, and so may the territory."""
+        entry.cut, entry.outcome = bootstrap, outcome
+        return self._advance(entry.opened.territory)
+
+    def spooled(self, segment: Segment) -> None:
+        """The spool has it: it need not be kept here."""
+        for entry in segment.entries:
+            del self.live[entry.opened.id]
+
+    def restore(
+        self, entries: Sequence[Entry], ended: Mapping[int, Ending], totals: Mapping[str, int]
+    ) -> list[Segment]:
+        """What was read from disk, entries by id; totals are made to balance with what is open."""
+        self._ended.update(ended)
+        for entry in entries:
+            self._add(entry)
+        self._totals |= totals
+        closed = sum(self._totals[state] for state in ENDINGS)
+        self._totals["opened"] = closed + len(self._open)
+        return [one for territory in list(self._tracks) for one in self._advance(territory)]
+
+    # --- inside --------------------------------------------------------------------------------
+
+    def _add(self, entry: Entry) -> None:
+        opened = entry.opened
+        self.live[opened.id] = entry
+        if entry.sealed:
+            return
+        if entry.closing is None:
+            self._open[opened.id] = entry
+            self._by_second.setdefault(int(opened.at), set()).add(opened.id)
+        track = self._tracks.get(opened.territory)
+        if track is None:
+            track = self._tracks[opened.territory] = _Track()
+        track.pending.append(entry)
+
+    def _forget_second(self, opened: Opened) -> None:
+        second = int(opened.at)
+        keys = self._by_second[second]
+        keys.remove(opened.id)
+        if not keys:
+            del self._by_second[second]
+
+    def _remember(self, closing: Closing) -> None:
+        if len(self._ended) >= self._remembered:
+            self._ended_before, self._ended = self._ended, {}
+        self._ended[closing.id] = closing.state
+
+    def _advance(self, territory: str) -> list[Segment]:
+        """Move what is decided from the front of a territory into segments."""
+        track = self._tracks[territory]
+        segments: list[Segment] = []
+        while True:
+            head = track.pending[0] if track.pending else None
+            if track.run and (segment := self._ended_run(track.run, head)) is not None:
+                segments.append(segment)
+                track.run = []
+            elif head is not None and head.closing is not None:
+                track.pending.popleft()
+                if head.closing.state == "settled":
+                    track.run.append(head)
+                    continue
+                del self.live[head.opened.id]
+                if track.run:
+                    segments.append(_sealed(track.run, head.opened.observation))
+                    track.run = []
+            else:
+                break
+        if not track.run and not track.pending:
+            del self._tracks[territory]
+        return segments
+
+    def _ended_run(self, run: list[Entry], following: Entry | None) -> Segment | None:
+        """The segment, if its last decision is known to be the last."""
+        last = run[-1]
+        assert last.closing is not None
+        if last.closing.terminal:
+            return _sealed(run, b"", Outcome(last.closing.outcome or Outcome.TIE))
+        if last.outcome:
+            return _sealed(run, b"", Outcome(last.outcome))
+        if last.cut is not None:
+            return _sealed(run, last.cut)
+        if following is None:
+            return None
+        if len(run) >= self._segment or following.opened.client != last.opened.client:
+            return _sealed(run, following.opened.observation)
+        return None
+
+
+def _sealed(run: list[Entry], bootstrap: bytes, outcome: Outcome = Outcome.ABORTED) -> Segment:
+    for entry in run:
+        entry.sealed = True
+    return Segment(tuple(run), bootstrap, outcome)

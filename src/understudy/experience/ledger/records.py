@@ -1,0 +1,126 @@
+"""What the ledger writes down: one small struct for each thing that can happen to a decision.
+
+Records are arrays in msgpack with their tag first. They are only ever appended, so the last word
+about a decision is the last record that names it.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+import msgspec
+import numpy as np
+
+from understudy.core.arrays import NDArray
+
+SCHEMA = 1
+Ending = Literal["settled", "expired", "superseded", "orphaned"]
+ENDINGS: tuple[Ending, ...] = ("settled", "expired", "superseded", "orphaned")
+Result = Literal["", "victory", "defeat", "tie"]
+OUTCOMES: tuple[Result, ...] = ("", "victory", "defeat", "tie")
+
+
+class Opened(msgspec.Struct, frozen=True, array_like=True, kw_only=True, gc=False, tag="open"):
+    """A decision as it was answered."""
+
+    id: int
+    territory: str
+    client: str
+    tick: int
+    at: float
+    """Seconds since 1970"""
+    version: int
+    action: tuple[int, ...]
+    """One option a part, as proposed"""
+    log_prob: float
+    value: float
+    sampled: bool
+    sent: bool
+    """The game was told to execute it"""
+    explored: bool
+    """The gate said WAIT and it was sent anyway"""
+    expected: float
+    """What the gate expected"""
+    observation: bytes
+    """float32 [F], little-endian"""
+    legal: bytes = b""
+    """`pack_legal` of bool [options]; empty: everything was legal"""
+
+
+class Closing(msgspec.Struct, frozen=True, array_like=True, kw_only=True, gc=False, tag="close"):
+    """How a decision ended."""
+
+    id: int
+    state: Ending
+    reward: float = 0.0
+    terminal: bool = False
+    """The territory ended with this decision (which has to be settled)"""
+    outcome: Result = ""
+    """Who won, where the territory ended; empty: nobody"""
+
+
+class Cut(msgspec.Struct, frozen=True, array_like=True, kw_only=True, tag="cut"):
+    """The segment ends with this decision, whatever comes."""
+
+    id: int
+    bootstrap: bytes
+    """float32 [F] of what was seen next; empty: nothing was"""
+    outcome: Result = ""
+    """Who won, where the territory ended with it; empty: it did not end"""
+
+
+class Carried(msgspec.Struct, frozen=True, array_like=True, kw_only=True, tag="carry"):
+    """A decision of an old file that is about to go, with all that is known of it."""
+
+    opened: Opened
+    closing: Closing | None
+    bootstrap: bytes | None
+    """Of its cut, if there is one"""
+    outcome: Result = ""
+    """Of its cut"""
+
+
+class Sealed(msgspec.Struct, frozen=True, array_like=True, kw_only=True, tag="seal"):
+    """These decisions are one episode: written before the spool gets it.
+
+    So a crash in between leads to the same episode again, whatever the settings are by then.
+    """
+
+    ids: tuple[int, ...]
+    bootstrap: bytes
+    outcome: str
+    at: float
+
+
+class Spooled(msgspec.Struct, frozen=True, array_like=True, kw_only=True, tag="spool"):
+    """The spool has the episodes that begin with these decisions."""
+
+    firsts: tuple[int, ...]
+
+
+class Header(msgspec.Struct, frozen=True, array_like=True, kw_only=True, tag="head"):
+    """What a file begins with: where everything stood then."""
+
+    schema: int = SCHEMA
+    next_id: int
+    opened: int
+    """Of all decisions so far, and of each ending:"""
+    settled: int
+    expired: int
+    superseded: int
+    orphaned: int
+
+
+Record: TypeAlias = Opened | Closing | Cut | Carried | Sealed | Spooled | Header
+
+
+def pack_legal(legal: NDArray | None) -> bytes:
+    """bool [options] as bits, empty for None."""
+    return b"" if legal is None else np.packbits(legal).tobytes()
+
+
+def unpack_legal(packed: bytes, options: int) -> NDArray:
+    """bool [options]."""
+    if not packed:
+        return np.ones(options, np.bool_)
+    return np.unpackbits(np.frombuffer(packed, np.uint8), count=options).view(np.bool_)

@@ -1,0 +1,132 @@
+"""Recovery: what the files of a ledger say, read once, when the next process begins.
+
+Never fails because of what is in a file: what cannot be read or does not fit is told and left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from understudy.core.errors import FileFormatError
+from understudy.experience.episode import Outcome
+from understudy.experience.ledger.book import Entry, Segment
+from understudy.experience.ledger.frames import read_frames
+from understudy.experience.ledger.log import LogFile
+from understudy.experience.ledger.records import (
+    ENDINGS,
+    SCHEMA,
+    Carried,
+    Closing,
+    Cut,
+    Ending,
+    Header,
+    Opened,
+    Record,
+    Sealed,
+    Spooled,
+)
+from understudy.experience.ledger.segments import check_opened
+from understudy.policy.spec import PolicySpec
+
+
+@dataclass
+class Found:
+    """Where everything stood."""
+
+    entries: dict[int, Entry] = field(default_factory=dict)
+    sealed: dict[int, Sealed] = field(default_factory=dict)
+    """By their first decision: episodes that the spool may not have."""
+    ended: dict[int, Ending] = field(default_factory=dict)
+    totals: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("opened", *ENDINGS), 0))
+    next_id: int = 1
+
+    def segments(self) -> list[tuple[Segment, float]]:
+        """What was sealed and not spooled, as it was, with the time of sealing."""
+        found = []
+        for record in self.sealed.values():
+            entries = tuple(self.entries[key] for key in record.ids)
+            segment = Segment(entries, record.bootstrap, Outcome(record.outcome))
+            found.append((segment, record.at))
+        return found
+
+
+def recover(files: Sequence[LogFile], spec: PolicySpec, *, tell: Callable[[str], None]) -> Found:
+    """Read all files, oldest first; each learns which decisions it is needed for."""
+    found = Found()
+    for file in files:
+        for piece in read_frames(file.path.read_bytes()):
+            if isinstance(piece, str):
+                tell(f"{file.path.name}: {piece}")
+                continue
+            opened = [one for one in piece if isinstance(one, Opened)]
+            wrong = check_opened(opened, spec)
+            if wrong:
+                tell(f"{file.path.name}: {len(opened)} decisions do not fit this run: {wrong}")
+                continue
+            for record in piece:
+                key = _apply(found, record, where=file.path.name)
+                if key:
+                    file.ids.append(key)
+    _drop_impossible(found, tell)
+    return found
+
+
+def _apply(found: Found, record: Record, *, where: str) -> int:
+    """One record; returns the decision that its file is needed for, 0 for none."""
+    entries = found.entries
+    match record:
+        case Opened():
+            found.totals["opened"] += 1
+            entries[record.id] = Entry(record)
+            found.next_id = max(found.next_id, record.id + 1)
+            return record.id
+        case Carried():
+            entry = entries[record.opened.id] = Entry(record.opened)
+            entry.closing, entry.cut = record.closing, record.bootstrap
+            entry.outcome = record.outcome
+            found.next_id = max(found.next_id, record.opened.id + 1)
+            return record.opened.id
+        case Closing():
+            # Counted also where the file that opened it is gone: the header has counted that.
+            found.totals[record.state] += 1
+            found.ended[record.id] = record.state
+            if record.id in entries:
+                entries[record.id].closing = record
+        case Cut():
+            if record.id in entries:
+                entries[record.id].cut = record.bootstrap
+                entries[record.id].outcome = record.outcome
+        case Sealed():
+            found.sealed[record.ids[0]] = record
+        case Spooled():
+            for first in record.firsts:
+                sealed = found.sealed.pop(first, None)
+                for key in sealed.ids if sealed is not None else ():
+                    entries.pop(key, None)
+        case Header():
+            if record.schema != SCHEMA:
+                raise FileFormatError(
+                    f"{where}: ledger of schema {record.schema}, this program reads {SCHEMA}"
+                )
+            found.next_id = max(found.next_id, record.next_id)
+            found.totals = {name: getattr(record, name) for name in found.totals}
+    return 0
+
+
+def _drop_impossible(found: Found, tell: Callable[[str], None]) -> None:
+    """A segment that lost a decision or its reward to damage: what is left of it is not an episode.
+
+    The spool may have it, so the rest of it must not leave in another one.
+    """
+    for first, record in list(found.sealed.items()):
+        entries = [found.entries.get(key) for key in record.ids]
+        if all(entry is not None and entry.closing is not None for entry in entries):
+            for entry in entries:
+                assert entry is not None
+                entry.sealed = True
+            continue
+        tell(f"segment live-{first} lost a decision to damage: its {len(entries)} are left out")
+        del found.sealed[first]
+        for key in record.ids:
+            found.entries.pop(key, None)

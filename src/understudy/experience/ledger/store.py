@@ -1,0 +1,151 @@
+"""The store: the ledger's files kept small and synced, by a thread or when asked.
+
+A file goes when nothing needs it, in order, and only after what replaces it is safe from a power
+cut; what is still needed of a file that stands in the way is carried over to the newest.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from understudy.core import files
+from understudy.experience.ledger.book import Book
+from understudy.experience.ledger.ids import Ids
+from understudy.experience.ledger.log import Log, LogFile
+from understudy.experience.ledger.records import Carried, Header, Record
+from understudy.experience.ledger.recovery import Found, recover
+from understudy.experience.ledger.syncer import Syncer
+from understudy.policy.spec import PolicySpec
+
+_FEW_FILES = 8
+_CARRIED = 512
+"""Decisions that one sync carries over at most: it holds the lock for about a millisecond."""
+_ABOUT_BYTES = 160
+"""Of a decision on disk, beside its features."""
+
+
+class Store:
+    """Logs and ids in one folder. `write`, `ids.take` and `recover` under the ledger's lock."""
+
+    def __init__(
+        self,
+        folder: Path,
+        spec: PolicySpec,
+        book: Book,
+        lock: threading.RLock,
+        *,
+        rotate_bytes: int,
+        unsealed: Callable[[], bool],
+        tell: Callable[[str], None],
+    ) -> None:
+        files.make_folders(folder)
+        files.sweep(folder)
+        self._spec, self._book, self._lock, self._unsealed = spec, book, lock, unsealed
+        self._tell, self._folder = tell, folder
+        self._stopped = False
+        self._rotate_bytes = rotate_bytes
+        self._syncing = threading.Lock()
+        self._syncer: Syncer | None = None
+        self._doomed: list[LogFile] = []
+        self.ids = Ids(folder, tell=tell)
+        self._log = Log(folder, rotate_bytes=rotate_bytes, header=self._header)
+
+    def recover(self) -> Found:
+        """What the files say; ids go on after the highest."""
+        found = recover(self._log.files, self._spec, tell=self._tell)
+        self.ids.at_least(found.next_id)
+        return found
+
+    def write(self, records: Sequence[Record], ids: Sequence[int] = ()) -> None:
+        """All of them in one go; the file is kept for as long as one of `ids` is live."""
+        if self._stopped:  # a spool that hung until now must not write beside the next process
+            raise OSError(errno.EBADF, "the ledger was stopped", str(self._folder))
+        self._log.append(records, ids)
+        if self._syncer is not None:
+            self._syncer.dirty()
+
+    def sync(self) -> None:
+        """Everything so far survives a power cut from here on; files that are done are removed."""
+        with self._syncing:
+            with self._lock:
+                dirty, new_name = self._log.take_dirty()
+                if not self._unsealed():  # else what is left might look like another segment
+                    self._doomed += self._log.take_done(self._book.live)
+            try:
+                for file in dirty:
+                    files.sync(file.path, name=new_name)
+            except OSError:
+                with self._lock:
+                    self._log.put_back(dirty)
+                raise
+            while self._doomed:
+                with contextlib.suppress(FileNotFoundError):
+                    files.remove(self._doomed[0].path, synced=True)  # in order, also on disk
+                del self._doomed[0]
+        self.ids.top_up()
+        with self._lock:
+            self._carry()
+
+    def start(self, every_s: float) -> None:
+        """Sync from now on, this long after something was written."""
+        self._syncer = Syncer(self.sync, every_s, tell=self._tell)
+
+    def stop(self, timeout_s: float) -> None:
+        """Sync a last time, and let the next process go on with the ids."""
+        if self._syncer is not None:
+            self._syncer.stop(timeout_s)
+        try:
+            self.sync()
+            self.ids.give_back()
+        except OSError as error:
+            self._tell(f"the last moment of the ledger could not be synced: {error}")
+        with self._lock:
+            self._stopped = True
+            self._log.end()
+
+    def _header(self) -> Header:
+        counts = self._book.counts
+        return Header(
+            next_id=self.ids.next,
+            opened=counts.opened,
+            settled=counts.settled,
+            expired=counts.expired,
+            superseded=counts.superseded,
+            orphaned=counts.orphaned,
+        )
+
+    def _carry(self) -> None:
+        """Copy what is needed of the oldest file to the newest, where old files pile up.
+
+        One idle territory would otherwise keep every file since. This begins when a third of what
+        lies on disk is needed at most, so it adds at most half to what is written anyhow.
+        """
+        live = self._book.live
+        needed = len(live) * (4 * len(self._spec.features) + _ABOUT_BYTES)
+        if len(self._log.files) <= max(_FEW_FILES, 3 * needed // self._rotate_bytes):
+            return
+        oldest = self._log.files[0]
+        ids = [key for key in oldest.ids if key in live]
+        # What was sealed is about to go, and has to stay before the record that says so.
+        entries = [live[key] for key in ids if not live[key].sealed][:_CARRIED]
+        if not entries:
+            return
+        carried = [entry.opened.id for entry in entries]
+        self.write(
+            [
+                Carried(
+                    opened=entry.opened,
+                    closing=entry.closing,
+                    bootstrap=entry.cut,
+                    outcome=entry.outcome,
+                )
+                for entry in entries
+            ],
+            carried,
+        )
+        oldest.ids = deque(sorted(set(ids) - set(carried)))

@@ -1,0 +1,1 @@
+"""Gates: evidence in, verdict out, pure."""

@@ -1,0 +1,228 @@
+"""From observations to answers: old decisions are settled, new ones made and written down.
+
+An answer is only given for a decision that the ledger has. Where it cannot write, the answer is the
+safe action without an id, and nothing is learned from it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+
+from understudy.core.config.serving import LiveConfig
+from understudy.experience.ledger import Closing, Ledger, Opened, pack_legal
+from understudy.gates.decision import DecisionGate, Verdict
+from understudy.live.protocol import Decision
+from understudy.live.settling import clipped
+from understudy.live.status import Tally
+from understudy.live.territories import Waiting
+from understudy.live.translation import Step, Translator
+from understudy.live.wave import Asked, Proposal, propose
+from understudy.policy.policy import Policy
+
+_SAFE = Verdict(True, 0.0)
+
+
+class Decider:
+    """Decides waves, one after the other."""
+
+    def __init__(
+        self,
+        translator: Translator,
+        *,
+        gate: DecisionGate,
+        ledger: Ledger,
+        config: LiveConfig,
+        rng: np.random.Generator,
+        tally: Tally,
+    ) -> None:
+        self._translator = translator
+        self._gate = gate
+        self._ledger = ledger
+        self._config = config
+        self._rng = rng
+        self._tally = tally
+        self._widest = (config.max_gap + 0.5) * translator.tick_length
+
+    def decide(
+        self, asked: Sequence[Asked], policy: Policy, *, now: float, degraded: bool
+    ) -> list[Decision]:
+        """An answer for each of a wave: observations of different territories."""
+        closings = self._settled(asked, now)
+        remembers = bool(policy.begin(1))
+        cuts = self._cuts(asked, policy.version) if remembers else _breaks(asked)
+        proposals = self._safe(asked) if degraded else self._proposed(asked, policy)
+        try:
+            self.close(closings)
+            for name, bootstrap in cuts:
+                self._ledger.cut(name, bootstrap)
+            ids = self._ledger.take_ids(len(asked))
+            opened = [
+                _opened(key, one, proposal, policy.version, now=now, sampled=not degraded)
+                for key, one, proposal in zip(ids, asked, proposals, strict=True)
+            ]
+            self._ledger.open(opened)
+        except OSError:
+            self._tally.ledger_errors += 1
+            return self._unrecorded(asked, policy.version)
+        for one, proposal, entry in zip(asked, proposals, opened, strict=True):
+            territory = one.territory
+            territory.bootstrap = None
+            if self._translator.rewards_by_observation:
+                territory.waiting = Waiting(entry, one.sight)
+            if remembers and degraded:
+                territory.forget()  # it did not see this observation
+            elif remembers:
+                territory.memory, territory.version = proposal.memory, policy.version
+                territory.remembered += 1
+                territory.severed = False
+        return [
+            self._answered(one, proposal, policy.version, key=entry.id, degraded=degraded)
+            for one, proposal, entry in zip(asked, proposals, opened, strict=True)
+        ]
+
+    def close(self, closings: Sequence[Closing]) -> None:
+        """Decisions end: in the ledger, then in the counts. OSError: they did not."""
+        if not closings:
+            return
+        self._ledger.close(closings)
+        for closing in closings:
+            if closing.state == "settled":
+                self._tally.reward(closing.reward)
+
+    # --- what came before ----------------------------------------------------------------------
+
+    def _settled(self, asked: Sequence[Asked], now: float) -> list[Closing]:
+        """How the decisions ended that these observations follow."""
+        steps: list[Step] = []
+        waiting: list[tuple[Asked, Waiting]] = []
+        closings: list[Closing] = []
+        for one in asked:
+            due = one.due
+            if due is None:
+                continue
+            if now - due.opened.at > self._config.reward_window_s:
+                closings.append(_unsettled(one, due, "expired"))
+            elif one.tick - due.opened.tick > self._widest:
+                closings.append(_unsettled(one, due, "superseded"))
+            else:
+                steps.append(Step(due.sight, due.opened.action, due.opened.sent, one.sight))
+                waiting.append((one, due))
+        if not steps:
+            return closings
+        for (one, due), reward in zip(waiting, self._translator.rewards(steps), strict=True):
+            if reward is None or math.isnan(reward):
+                closings.append(_unsettled(one, due, "superseded"))
+            else:
+                worth = clipped(reward + (due.added or 0.0), self._config.reward_clip)
+                closings.append(Closing(id=due.opened.id, state="settled", reward=worth))
+        return closings
+
+    def _cuts(self, asked: Sequence[Asked], version: int) -> list[tuple[str, bytes]]:
+        """Those of `_breaks`, and whoever begins anew with a policy that remembers.
+
+        A segment is one version's and begins with empty memory, so that training on it from empty
+        memory repeats what was played.
+        """
+        cuts = []
+        for one in asked:
+            territory = one.territory
+            full = territory.remembered >= self._config.segment
+            if territory.remembered and (full or territory.version != version):
+                territory.forget()
+            if territory.bootstrap is not None:
+                cuts.append((territory.name, territory.bootstrap))
+            elif territory.severed:
+                cuts.append((territory.name, one.sight.features.tobytes()))
+        return cuts
+
+    # --- what comes now ------------------------------------------------------------------------
+
+    def _proposed(self, asked: Sequence[Asked], policy: Policy) -> list[Proposal]:
+        share = self._config.explore_share
+        return propose(policy, self._gate, asked, rng=self._rng, explore_share=share)
+
+    def _safe(self, asked: Sequence[Asked]) -> list[Proposal]:
+        actions = self._translator.fallback([one.sight for one in asked]).tolist()
+        return [Proposal(tuple(action), 0.0, 0.0, _SAFE, False, None) for action in actions]
+
+    def _unrecorded(self, asked: Sequence[Asked], version: int) -> list[Decision]:
+        """The safe action for each; what the territories did before ends with what is seen now."""
+        self._tally.unrecorded += len(asked)
+        for one in asked:
+            territory = one.territory
+            territory.forget()
+            if territory.bootstrap is None:
+                territory.bootstrap = one.sight.features.tobytes()
+        return [
+            self._answered(one, proposal, version, key=None, degraded=True)
+            for one, proposal in zip(asked, self._safe(asked), strict=True)
+        ]
+
+    def _answered(
+        self, one: Asked, proposal: Proposal, version: int, *, key: int | None, degraded: bool
+    ) -> Decision:
+        verdict, tally, territory = proposal.verdict, self._tally, one.territory
+        sent = verdict.send or proposal.explored
+        decision = Decision(
+            decision_id=key,
+            territory=territory.name,
+            tick=one.tick,
+            action=self._translator.label(proposal.action),
+            confidence=0.0 if degraded else math.exp(min(proposal.log_prob, 0.0)),
+            version=version,
+            verdict="SEND" if sent else "WAIT",
+            reasons=verdict.reasons,
+            expected_reward=verdict.expected_reward,
+            explored=proposal.explored,
+            degraded=degraded,
+            id=one.request,
+        )
+        territory.tick, territory.last = one.tick, decision
+        territory.decisions += 1
+        tally.decisions += 1
+        tally.sent += sent
+        tally.waited += not sent
+        tally.explored += proposal.explored
+        tally.degraded += degraded
+        return decision
+
+
+def _opened(
+    key: int, one: Asked, proposal: Proposal, version: int, *, now: float, sampled: bool
+) -> Opened:
+    return Opened(
+        id=key,
+        territory=one.territory.name,
+        client=one.territory.client,
+        tick=one.tick,
+        at=now,
+        version=version,
+        action=proposal.action,
+        log_prob=min(proposal.log_prob, 0.0),
+        value=proposal.value,
+        sampled=sampled,
+        sent=proposal.verdict.send or proposal.explored,
+        explored=proposal.explored,
+        expected=proposal.verdict.expected_reward,
+        observation=one.sight.features.tobytes(),
+        legal=pack_legal(one.sight.legal),
+    )
+
+
+def _unsettled(one: Asked, due: Waiting, state: Literal["expired", "superseded"]) -> Closing:
+    """No reward: whatever a policy carries began before the gap, so that it is emptied."""
+    one.territory.forget()
+    return Closing(id=due.opened.id, state=state)
+
+
+def _breaks(asked: Sequence[Asked]) -> list[tuple[str, bytes]]:
+    """Territories that were answered without the ledger, and what they saw then."""
+    return [
+        (one.territory.name, one.territory.bootstrap)
+        for one in asked
+        if one.territory.bootstrap is not None
+    ]

@@ -1,0 +1,272 @@
+"""One inbox, from its first message to its last answer.
+
+Messages take effect in the order in which they came. Observations wait to be decided together until
+something comes that needs to know what was decided: another message for the same territory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import msgspec
+
+from understudy.core.config.serving import LiveConfig
+from understudy.experience.ledger import Closing, Ledger, Opened
+from understudy.live import protocol
+from understudy.live.answers import bad_reward, unavailable, welcome, with_id
+from understudy.live.deciding import Decider
+from understudy.live.features import is_float32
+from understudy.live.limits import Rate
+from understudy.live.message_fields import RequestId
+from understudy.live.protocol import (
+    Answer,
+    End,
+    Ended,
+    Error,
+    Hello,
+    Observation,
+    ObservationData,
+    Ping,
+    Pong,
+    Request,
+    Reward,
+    Rewarded,
+)
+from understudy.live.settling import clipped, endings, rewarded_before
+from understudy.live.status import Tally
+from understudy.live.territories import Territories, Territory
+from understudy.live.translation import Reading, Translator
+from understudy.live.wave import Asked
+from understudy.policy.policy import Policy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """What a session consists of."""
+
+    translator: Translator
+    decider: Decider
+    ledger: Ledger
+    territories: Territories
+    rate: Rate
+    config: LiveConfig
+    tally: Tally
+
+
+class Exchange:
+    """Answers one inbox, under one version of the policy."""
+
+    def __init__(
+        self, parts: Parts, policy: Policy, *, now: float, monotonic: float, degraded: bool
+    ) -> None:
+        self._parts = parts
+        self._policy = policy
+        self._now = now
+        self._monotonic = monotonic
+        self._degraded = degraded
+        self._answers: list[msgspec.Struct] = []
+        self._wave: list[Asked] = []
+        self._in_wave: set[str] = set()
+        self._rewards: dict[int, tuple[int, Closing]] = {}
+        """Settled by their clients and not written yet: the place of the message, by decision"""
+
+    def answer(self, inbox: Sequence[tuple[str, bytes | str]]) -> list[msgspec.Struct]:
+        """One answer for each (client, message)."""
+        requests = [self._decoded(client, data) for client, data in inbox]
+        seen = [one for one in requests if isinstance(one, Observation | ObservationData)]
+        readings = iter(self._parts.translator.read(seen) if seen else ())
+        waits = Pong()  # stands where an answer will be
+        self._answers = [waits] * len(requests)
+        for place, ((client, _), request) in enumerate(zip(inbox, requests, strict=True)):
+            if isinstance(request, Observation | ObservationData):
+                self._observe(place, client, request.id, next(readings))
+            else:
+                self._answers[place] = self._handle(place, client, request)
+        self._flush()
+        errors = self._parts.tally.errors
+        for one in self._answers:
+            if isinstance(one, Error):
+                errors[one.code] += 1
+        return self._answers
+
+    def _decoded(self, client: str, data: bytes | str) -> Request | Error:
+        if not self._parts.rate.allow(client, self._monotonic):
+            rate = self._parts.config.messages_per_s
+            return Error(code="rate", message=f"more than {rate:g} messages a second")
+        return protocol.decode(data, max_bytes=self._parts.config.max_message_bytes)
+
+    def _handle(self, place: int, client: str, request: Request | Error) -> Answer:
+        if isinstance(request, Reward):
+            return self._reward(place, client, request)
+        if isinstance(request, End):
+            return self._end(client, request)
+        if isinstance(request, Hello):
+            return self._hello(client, request)
+        if isinstance(request, Ping):
+            return Pong(id=request.id)
+        assert isinstance(request, Error)
+        return request
+
+    # --- observations --------------------------------------------------------------------------
+
+    def _observe(
+        self, place: int, client: str, request: RequestId | None, reading: Reading | Error
+    ) -> None:
+        if isinstance(reading, Error):
+            self._answers[place] = with_id(reading, request)
+            return
+        territory = self._found(reading.territory, client) or self._parts.territories.add(
+            reading.territory, client, self._now
+        )
+        if isinstance(territory, Error):
+            self._answers[place] = with_id(territory, request)
+            return
+        if territory.name in self._in_wave:
+            self._flush()
+        last, tick = territory.tick, reading.tick
+        if tick is None:
+            tick = 0 if last is None else last + self._parts.translator.tick_length
+        if last is not None and tick <= last:
+            self._answers[place] = self._again(territory, tick, last, request)
+            return
+        self._parts.territories.touch(territory, self._now)
+        self._wave.append(Asked(place, request, territory, tick, reading.sight, territory.waiting))
+        self._in_wave.add(territory.name)
+        territory.waiting = None
+
+    def _again(
+        self, territory: Territory, tick: int, last: int, request: RequestId | None
+    ) -> msgspec.Struct:
+        """The same tick, or an earlier one."""
+        if tick < last or territory.last is None:
+            message = f"tick {tick} comes after tick {last} was answered"
+            return Error(
+                code="out_of_order",
+                message=message,
+                field=self._parts.translator.tick_field,
+                id=request,
+            )
+        self._parts.tally.duplicates += 1
+        same = msgspec.structs.replace(territory.last, duplicate=True, id=request)
+        return self._parts.translator.answer(same)
+
+    def _found(self, name: str, client: str) -> Territory | Error | None:
+        """The territory; an error if it is somebody else's."""
+        territory = self._parts.territories.get(name)
+        if territory is None or territory.client == client:
+            return territory
+        return self._not_yours()
+
+    def _not_yours(self) -> Error:
+        field = self._parts.translator.territory_field
+        return Error(code="not_yours", message="another client has it", field=field)
+
+    def _flush(self) -> None:
+        """Write down what clients settled, then decide the wave."""
+        self._write_rewards()
+        wave, self._wave = self._wave, []
+        self._in_wave.clear()
+        if not wave:
+            return
+        decisions = self._parts.decider.decide(
+            wave, self._policy, now=self._now, degraded=self._degraded
+        )
+        answer = self._parts.translator.answer
+        for asked, decision in zip(wave, decisions, strict=True):
+            self._answers[asked.place] = answer(decision)
+
+    # --- rewards and ends ----------------------------------------------------------------------
+
+    def _reward(self, place: int, client: str, request: Reward) -> Answer:
+        key, parts = request.decision_id, self._parts
+        if not is_float32(request.reward):
+            return bad_reward(request.id)
+        opened = parts.ledger.opened(key)
+        if opened is not None and opened.client != client:
+            message = "it was another client's decision"
+            return Error(code="not_yours", message=message, field="decision_id", id=request.id)
+        if opened is not None and opened.territory in self._in_wave:
+            self._flush()  # an observation before this message may have settled it
+            opened = parts.ledger.opened(key)
+        if key in self._rewards:
+            return Rewarded(decision_id=key, status="duplicate", id=request.id)
+        if opened is None:
+            ended = rewarded_before(parts.ledger.state_of(key))
+            return Rewarded(decision_id=key, status=ended, id=request.id)
+        if self._now - opened.at > parts.config.reward_window_s:
+            self._rewards[key] = (place, Closing(id=key, state="expired"))
+            return Rewarded(decision_id=key, status="expired", id=request.id)
+        if parts.translator.rewards_by_observation:
+            return self._add(opened, request)
+        worth = clipped(request.reward, parts.config.reward_clip)
+        self._rewards[key] = (place, Closing(id=key, state="settled", reward=worth))
+        return Rewarded(decision_id=key, status="settled", id=request.id)
+
+    def _add(self, opened: Opened, request: Reward) -> Answer:
+        """To what the next observation will tell."""
+        territory = self._found(opened.territory, opened.client)
+        if isinstance(territory, Error):
+            return with_id(territory, request.id)
+        waiting = territory.waiting if territory is not None else None
+        if waiting is None or waiting.opened.id != opened.id:
+            # The ledger could not be told how it ended, and no observation will settle it now.
+            return Rewarded(decision_id=opened.id, status="superseded", id=request.id)
+        waiting.added = (waiting.added or 0.0) + request.reward
+        return Rewarded(decision_id=opened.id, status="added", id=request.id)
+
+    def _write_rewards(self) -> None:
+        """What clients settled goes to the ledger; an answer that would not be true is replaced."""
+        written, self._rewards = self._rewards, {}
+        try:
+            self._parts.decider.close([closing for _, closing in written.values()])
+        except OSError:
+            self._parts.tally.ledger_errors += 1
+            for place, _ in written.values():
+                answer = self._answers[place]
+                assert isinstance(answer, Rewarded)
+                self._answers[place] = unavailable(answer.id)
+
+    def _end(self, client: str, request: End) -> Answer:
+        if request.reward is not None and not is_float32(request.reward):
+            return bad_reward(request.id)
+        parts = self._parts
+        territory = self._found(request.territory, client)
+        if territory is None:
+            message = "there is no such territory"
+            return Error(
+                code="unknown_territory", message=message, field="territory", id=request.id
+            )
+        if isinstance(territory, Error):
+            return with_id(territory, request.id)
+        # Only now: nobody can break up the waves of others with messages that are refused.
+        self._flush()
+        opened = parts.ledger.open_of(territory.name)
+        closings = endings(opened, territory.waiting, request, now=self._now, config=parts.config)
+        try:
+            parts.decider.close(closings)
+            if territory.bootstrap is not None:  # what came last is not in the ledger
+                parts.ledger.cut(territory.name, territory.bootstrap)
+            else:
+                outcome = "" if request.outcome == "aborted" else request.outcome
+                parts.ledger.cut(territory.name, outcome=outcome)
+        except OSError:
+            parts.tally.ledger_errors += 1
+            return unavailable(request.id)
+        parts.territories.remove(territory)
+        last: Literal["settled", "orphaned", "closed"] | None = None
+        if closings:
+            last = "settled" if closings[-1].state == "settled" else "orphaned"
+        elif territory.decisions:
+            last = "closed"
+        return Ended(
+            territory=territory.name, decisions=territory.decisions, last=last, id=request.id
+        )
+
+    def _hello(self, client: str, request: Hello) -> Answer:
+        """Once more: nothing changes."""
+        if request.client not in {None, client}:
+            message = "this connection belongs to another client"
+            return Error(code="not_yours", message=message, field="client", id=request.id)
+        return welcome(client, self._parts.translator, self._policy.version, request=request.id)

@@ -1,0 +1,191 @@
+"""The session: messages in, messages out, without I/O; a server is a thin shell around it.
+
+Every message gets exactly one answer, in order, whatever it says. Observations that come together
+are decided together, by one version of the policy; a decision is in the ledger before its answer is
+returned. One caller at a time.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from understudy.core.clock import Clock
+from understudy.core.config.serving import LiveConfig
+from understudy.experience.ledger import Ledger
+from understudy.gates.decision import DecisionGate
+from understudy.live import protocol
+from understudy.live.answers import welcome
+from understudy.live.deciding import Decider
+from understudy.live.exchange import Exchange, Parts
+from understudy.live.limits import Rate
+from understudy.live.message_fields import RequestId
+from understudy.live.protocol import Error
+from understudy.live.resuming import resume
+from understudy.live.settling import overdue
+from understudy.live.status import LiveStatus, Tally
+from understudy.live.territories import Territories
+from understudy.live.translation import Translator
+from understudy.policy.policy import Policy
+
+
+class Incoming(NamedTuple):
+    """A message, and the client that it came from."""
+
+    client: str
+    data: bytes | str
+
+
+class Outgoing(NamedTuple):
+    """A message, and the client that it is for."""
+
+    client: str
+    data: bytes
+
+
+class Session:
+    """All territories of a live game, whoever plays them.
+
+    `policy` is asked once for every inbox: whoever swaps versions changes what it returns.
+    """
+
+    def __init__(
+        self,
+        translator: Translator,
+        *,
+        policy: Callable[[], Policy],
+        gate: DecisionGate,
+        ledger: Ledger,
+        config: LiveConfig,
+        clock: Clock,
+        seed: int | None,
+    ) -> None:
+        self._policy = policy
+        self._gate = gate
+        self._clock = clock
+        self._connections: Counter[str] = Counter()
+        tally = Tally()
+        self._parts = Parts(
+            translator=translator,
+            decider=Decider(
+                translator,
+                gate=gate,
+                ledger=ledger,
+                config=config,
+                rng=np.random.default_rng(seed),
+                tally=tally,
+            ),
+            ledger=ledger,
+            territories=Territories(
+                per_client=config.territories_per_client, in_all=config.max_territories
+            ),
+            rate=Rate(config.messages_per_s),
+            config=config,
+            tally=tally,
+        )
+        self._go_on()
+
+    def receive(self, inbox: Sequence[Incoming], *, degraded: bool = False) -> list[Outgoing]:
+        """One answer for each message, in order; never raises for what a message says.
+
+        `degraded`: there is no time for a policy, everybody gets the safe action at once.
+        """
+        exchange = Exchange(
+            self._parts,
+            self._policy(),
+            now=self._clock.time(),
+            monotonic=self._clock.monotonic(),
+            degraded=degraded,
+        )
+        answers = exchange.answer(inbox)
+        return [
+            Outgoing(incoming.client, protocol.encode(answer))
+            for incoming, answer in zip(inbox, answers, strict=True)
+        ]
+
+    def welcome(
+        self, client: str, *, resume: str | None = None, request: RequestId | None = None
+    ) -> bytes:
+        """The answer to a `hello` that the server has let in; `resume` is the client's key."""
+        version = self._policy().version
+        message = welcome(
+            client, self._parts.translator, version, resume_key=resume, request=request
+        )
+        return protocol.encode(message)
+
+    def joined(self, client: str) -> None:
+        """A connection of this client begins."""
+        self._connections[client] += 1
+
+    def left(self, client: str) -> None:
+        """A connection of this client is over; its territories wait for it a while."""
+        self._connections[client] -= 1
+        if self._connections[client] > 0:
+            return
+        del self._connections[client]
+        now, territories = self._clock.time(), self._parts.territories
+        for territory in territories.of(client):
+            territories.touch(territory, now)
+
+    def tick(self) -> None:
+        """What waited too long ends. To be called every second or so; looks at what is due only."""
+        parts = self._parts
+        due = self._clock.time() - parts.config.reward_window_s
+        opened = parts.ledger.older_than(due)
+        quiet = parts.territories.quiet_since(due)
+        try:
+            parts.decider.close(overdue(opened, self._connections))
+            for territory in quiet:
+                parts.ledger.cut(territory.name)
+        except OSError:
+            parts.tally.ledger_errors += 1
+            return  # everything is still due the next time
+        for one in opened:
+            late = parts.territories.get(one.territory)
+            if late is not None:
+                late.forget()
+                if late.waiting is not None and late.waiting.opened.id == one.id:
+                    late.waiting = None
+        for territory in quiet:
+            parts.territories.remove(territory)
+
+    def _go_on(self) -> None:
+        """After a restart: whoever left something open, or settled and alone, may come back."""
+        parts, now = self._parts, self._clock.time()
+        for name, client in parts.ledger.territories().items():
+            territory = parts.territories.add(name, client, now)
+            if isinstance(territory, Error):  # smaller limits than before: it cannot go on
+                parts.ledger.cut(name)
+                continue
+            opened = parts.ledger.open_of(name)
+            if opened:
+                resume(territory, opened[-1], parts.translator)
+            else:
+                territory.forget()
+
+    def status(self) -> LiveStatus:
+        """Of this moment."""
+        parts, tally = self._parts, self._parts.tally
+        return LiveStatus(
+            game=parts.translator.name,
+            gate=self._gate.name,
+            version=self._policy().version,
+            clients=len(self._connections),
+            territories=len(parts.territories),
+            ledger=parts.ledger.counts,
+            decisions=tally.decisions,
+            sent=tally.sent,
+            waited=tally.waited,
+            explored=tally.explored,
+            degraded=tally.degraded,
+            unrecorded=tally.unrecorded,
+            duplicates=tally.duplicates,
+            errors=dict(tally.errors),
+            ledger_errors=tally.ledger_errors,
+            settled=tally.settled,
+            mean_reward=tally.mean_reward,
+            recent_reward=tally.recent_reward,
+        )

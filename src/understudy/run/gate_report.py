@@ -1,0 +1,106 @@
+"""What became of the gate's verdicts in a run: every settled decision that a gate judged, together.
+
+Reads the spool, buffer and archive alike; changes nothing, and a server may go on writing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from understudy.core.arrays import NDArray
+from understudy.core.clock import SystemClock
+from understudy.core.errors import FileFormatError, RunFolderError
+from understudy.experience.episode import Episode
+from understudy.experience.spool import Spool
+from understudy.games.territory import Territory, tables
+from understudy.gates.calibration import Calibration, calibrate
+from understudy.registry.run_folder import RunFolder
+
+_NOTHING = {Territory.name: tables.NO_SPAWN}
+"""The action of a game that no gate blocks, for the games that have one."""
+
+
+@dataclass(frozen=True)
+class GateReport:
+    """What a run says of its gate."""
+
+    run: str
+    game: str
+    episodes: int
+    """Those that a gate had a part in"""
+    unreadable: int
+    """Files that were passed over: damaged, or pruned while this was read"""
+    idle: int
+    """Proposals to do nothing, which no gate blocks; they are not among the others"""
+    calibration: Calibration
+
+
+def gate_report(run: Path) -> GateReport:
+    """Judge the gate of a run by everything that its spool still holds."""
+    folder = RunFolder.load(run, SystemClock())
+    spool = Spool(folder.root, folder.spec, folder.clock)
+    unreadable = 0
+    found: list[tuple[NDArray, ...]] = []
+    seen: set[str] = set()
+    for episode in _episodes(spool):
+        if episode is None:
+            unreadable += 1
+        elif episode.meta.id not in seen:  # what is archived in this moment can be met twice
+            seen.add(episode.meta.id)
+            found += _judged(episode)
+    if not found:
+        raise RunFolderError(
+            f"--run {run}: no settled decision here was judged by a gate; "
+            "one is asked for with `understudy serve --gate cost`"
+        )
+    actions, sent, explored, expected, rewards = map(np.concatenate, zip(*found, strict=True))
+    nothing = _NOTHING.get(folder.identity.game.partition(" ")[0])
+    idle = np.zeros(len(actions), bool) if nothing is None else (actions == nothing).all(axis=1)
+    kept = ~idle
+    return GateReport(
+        run=run.as_posix(),
+        game=folder.identity.game,
+        episodes=len(found),
+        unreadable=unreadable,
+        idle=int(idle.sum()),
+        calibration=calibrate(
+            sent=sent[kept],
+            explored=explored[kept],
+            expected=expected[kept],
+            rewards=rewards[kept],
+            threshold=folder.config.live.threshold,
+            explore_share=folder.config.live.explore_share,
+        ),
+    )
+
+
+def _episodes(spool: Spool) -> Iterator[Episode | None]:
+    """Every episode, None for those that cannot be read; the buffer first, since they move from
+    there to the archive."""
+    for name in spool.pending():
+        yield _read(name, spool.load, spool.load_archived)  # archived since it was listed, maybe
+    for path in sorted(spool.archived.glob("*.npz")):
+        yield _read(path.name, spool.load_archived)
+
+
+def _read(name: str, *places: Callable[[str], Episode]) -> Episode | None:
+    for load in places:
+        try:
+            return load(name)
+        except FileNotFoundError:
+            continue
+        except FileFormatError:
+            return None
+    return None
+
+
+def _judged(episode: Episode) -> list[tuple[NDArray, ...]]:
+    """actions [T, parts], sent, explored, expected and rewards [T], where a gate judged."""
+    if episode.sent is None or episode.expected is None:
+        return []
+    explored = np.zeros(len(episode), bool) if episode.explored is None else episode.explored
+    return [(episode.actions, episode.sent, explored, episode.expected, episode.rewards)]

@@ -1,0 +1,1 @@
+"""The server: Starlette around `live.session`, which does all the thinking."""

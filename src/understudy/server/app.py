@@ -1,0 +1,173 @@
+"""The application: a session, and around it the door, the connections and the pages.
+
+Everything runs in the thread of one event loop; the session is never called from anywhere else.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Protocol
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import WebSocketRoute
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from understudy.core.config import LiveConfig
+from understudy.live import published
+from understudy.live.message_fields import RequestId
+from understudy.live.status import LiveStatus
+from understudy.server.batching import Batching, Receiver
+from understudy.server.clients import Clients
+from understudy.server.connection import Connections, Room
+from understudy.server.door import Door
+from understudy.server.http import Http, Pages
+from understudy.server.latency import quantile
+from understudy.server.metrics import Metrics, Reading
+from understudy.server.refusal import Code, Refusal
+from understudy.telemetry.status import Status
+
+_TICK_S = 1.0
+_CODES: dict[int, Code] = {404: "not_found", 405: "bad_method"}
+
+
+class Talk(Receiver, Room, Protocol):
+    """A session, as far as the server knows it (`live.session.Session`)."""
+
+    def welcome(
+        self, client: str, *, resume: str | None = None, request: RequestId | None = None
+    ) -> bytes:
+        """What a client is told that was let in."""
+
+    def tick(self) -> None:
+        """Time went by."""
+
+    def status(self) -> LiveStatus:
+        """How it goes."""
+
+
+class Server:
+    """The application (`app`), its counts, and its heartbeat."""
+
+    def __init__(
+        self,
+        session: Talk,
+        *,
+        config: LiveConfig,
+        door: Door,
+        clients: Clients,
+        run: Callable[[], Status],
+        problem: Callable[[str, Exception], None],
+    ) -> None:
+        self.session = session
+        self.refusals: Counter[str] = Counter()
+        """Of the server itself, by code; the session counts its own."""
+        self.batching = Batching(session, queue=config.queue, problem=problem)
+        self._clients = clients
+        self._run = run
+        self._problem = problem
+        self._ticked = 0.0
+        self.connections = Connections(
+            session,
+            self.batching,
+            door=door,
+            clients=clients,
+            greeting=self._welcome,
+            refusals=self.refusals,
+            most=config.max_clients,
+            burst=config.queue,
+        )
+        http = Http(
+            session,
+            self.batching,
+            door=door,
+            clients=clients,
+            greeting=self._welcome,
+            refusals=self.refusals,
+            pages=Pages(
+                status=self.status,
+                ready=self._ready,
+                metrics=Metrics(self.reading).text,
+                schema=lambda: published.text().encode(),
+            ),
+            max_bytes=config.max_message_bytes,
+            most=config.max_clients,
+        )
+
+        async def explain(request: Request, error: Exception) -> Response:
+            status = error.status_code if isinstance(error, HTTPException) else 500
+            words = error.detail if isinstance(error, HTTPException) else "it was noted"
+            return http.refused(Refusal(_CODES.get(status, "internal"), words))
+
+        self.app = Starlette(
+            routes=[WebSocketRoute("/ws", self.connections), *http.routes()],
+            middleware=[Middleware(_Guarded, door=door, refused=http.refused)],
+            exception_handlers={HTTPException: explain, Exception: explain},
+        )
+
+    def beat(self, now: float) -> None:
+        """Call this several times a second, in the thread of the loop."""
+        if now - self._ticked >= _TICK_S:
+            self._ticked = now
+            try:
+                self.session.tick()
+            except Exception as error:  # noqa: BLE001  whatever it is, connections are answered on
+                self._problem("the session's tick failed", error)
+
+    def reading(self) -> Reading:
+        """Everything that is counted, now."""
+        return Reading(
+            live=self.session.status(),
+            latency=self.batching.latency,
+            batches=self.batching.batches,
+            connections=len(self.connections),
+            slow_readers=self.connections.slow_readers,
+            refusals=self.refusals,
+            run=self._run(),
+        )
+
+    def status(self) -> dict[str, object]:
+        """The session's, with what the server adds."""
+        live, counts = self.session.status(), self.batching.latency.counts
+        p50, p99 = quantile(counts, 0.5), quantile(counts, 0.99)
+        return {
+            **msgspec.structs.asdict(live),
+            "ledger": live.ledger._asdict(),
+            "connections": len(self.connections),
+            "refusals": dict(self.refusals),
+            "slow_readers": self.connections.slow_readers,
+            "answer_ms": {"p50": _ms(p50), "p99": _ms(p99)},
+            "learner": self._run().learner,
+        }
+
+    def _welcome(self, client: str, request: RequestId | None) -> bytes:
+        key = self._clients.resume_key(client)
+        return self.session.welcome(client, resume=key, request=request)
+
+    def _ready(self) -> tuple[bool, dict[str, object]]:
+        version = self.session.status().version
+        return True, {"version": version, "learner": self._run().learner}
+
+
+def _ms(seconds: float | None) -> float | None:
+    return None if seconds is None else 1e3 * seconds
+
+
+class _Guarded:
+    """Whatever the door refuses goes no further; WebSockets are refused by `Connections`."""
+
+    def __init__(self, app: ASGIApp, *, door: Door, refused: Callable[[Refusal], Response]) -> None:
+        self._app = app
+        self._door = door
+        self._refused = refused
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        refusal = self._door.refusal(Headers(scope=scope)) if scope["type"] == "http" else None
+        app = self._app if refusal is None else self._refused(refusal)
+        await app(scope, receive, send)

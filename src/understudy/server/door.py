@@ -1,0 +1,140 @@
+"""The door: who may speak to the server, judged from headers and a token before anything else.
+
+Any web page that a person opens can reach a server on loopback. So whatever comes from a page
+(it has an `Origin`) must be listed, and whatever names another machine (`Host`, after a name was
+rebound) is refused. The token is compared in constant time and is never part of an address.
+"""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from understudy.core.errors import ConfigError
+from understudy.server.refusal import Refusal
+
+SUBPROTOCOL = "understudy.1"
+TOKEN_SUBPROTOCOL = "understudy.token."  # noqa: S105  the name of a place, not a secret
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+_TOKEN = re.compile(r"[A-Za-z0-9._~-]{16,512}")
+_BEARER = "bearer "
+
+
+@dataclass(frozen=True, kw_only=True)
+class Door:
+    """Made by `door`."""
+
+    hosts: frozenset[str]
+    origins: frozenset[str] = frozenset()
+    token: str | None = None
+
+    def refusal(self, headers: Mapping[str, str]) -> Refusal | None:
+        """Why a request may not come in by its headers; None: it may."""
+        host = host_name(headers.get("host", ""))
+        if host not in self.hosts:
+            return Refusal("bad_host", "this server does not answer to that Host (--allow-host)")
+        origin = headers.get("origin")
+        if origin is not None and origin.lower() not in self.origins:
+            return Refusal("bad_origin", "pages of that Origin are not allowed (--allow-origin)")
+        return None
+
+    def admits(self, token: str | None) -> bool:
+        """Whether this is the token, or none is needed."""
+        if self.token is None:
+            return True
+        return hmac.compare_digest(
+            self.token.encode(), (token or "").encode("utf-8", "surrogatepass")
+        )
+
+    def admits_bearer(self, headers: Mapping[str, str]) -> bool:
+        """The same for `Authorization: Bearer TOKEN`."""
+        words = headers.get("authorization", "")
+        return self.admits(words[len(_BEARER) :] if words.lower().startswith(_BEARER) else None)
+
+    def subprotocol(self, offered: Sequence[str]) -> tuple[str | None, str | None]:
+        """Which of the offered subprotocols is spoken, and the token among them.
+
+        A browser that offers any gives up unless one is chosen; it should offer `understudy.1`
+        beside the token, so that the token does not come back to it.
+        """
+        tokens = [one for one in offered if one.startswith(TOKEN_SUBPROTOCOL)]
+        token = tokens[0].removeprefix(TOKEN_SUBPROTOCOL) if tokens else None
+        if SUBPROTOCOL in offered:
+            return SUBPROTOCOL, token
+        return (tokens[0] if tokens else None), token
+
+
+def door(
+    *, host: str, allow_hosts: Iterable[str], allow_origins: Iterable[str], token: str | None
+) -> Door:
+    """A door for a server at this address; wrong flags are errors."""
+    hosts = [*_LOOPBACK, host, *allow_hosts]
+    return Door(
+        hosts=frozenset(host_name(one) for one in hosts),
+        origins=frozenset(_origin(one) for one in allow_origins),
+        token=token,
+    )
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach that address."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
+def check_exposure(*, host: str, token: bool, tls: bool, behind_proxy: bool) -> None:
+    """Whoever can be reached from elsewhere asks for a token, over a channel nobody listens to."""
+    if is_loopback(host) and not behind_proxy:
+        return
+    where = "--behind-proxy" if is_loopback(host) else f"--host {host}"
+    if not token:
+        raise ConfigError(
+            f"{where}: others can reach this server, so it needs --token-file: a file with a "
+            "secret of 16 characters or more"
+        )
+    if not (tls or behind_proxy):
+        raise ConfigError(
+            f"{where}: the token would cross the network in the clear; give --tls-cert and "
+            "--tls-key, or --behind-proxy where a proxy in front of it speaks TLS"
+        )
+
+
+def read_token(path: Path) -> str:
+    """The token of a file: 16 to 512 letters, digits and `._~-`."""
+    try:
+        token = path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise ConfigError(f"--token-file {path}: cannot be read ({why})") from error
+    if not _TOKEN.fullmatch(token):
+        raise ConfigError(
+            f"--token-file {path}: expected 16 to 512 letters, digits and ._~- and nothing else"
+        )
+    return token
+
+
+def host_name(value: str) -> str:
+    """The name in a `Host` header, lower case, without its port: `[::1]:8765` is `::1`."""
+    value = value.strip().lower()
+    if value.startswith("["):
+        return value[1:].partition("]")[0]
+    return value if value.count(":") > 1 else value.partition(":")[0]
+
+
+def _origin(value: str) -> str:
+    if value == "null":  # what a page from a file says; only for whoever lists it
+        return value
+    parts = urlsplit(value.lower())
+    if not (parts.scheme and parts.netloc) or parts.path not in {"", "/"} or parts.query:
+        raise ConfigError(
+            f"--allow-origin {value}: expected scheme://host or scheme://host:port, "
+            "such as https://game.example"
+        )
+    return f"{parts.scheme}://{parts.netloc}"

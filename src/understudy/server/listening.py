@@ -1,0 +1,113 @@
+"""Listening: an address, uvicorn on it, and a heartbeat, until somebody says stop.
+
+Stopping accepts nobody new, answers what was read, says goodbye (1001) and ends within seconds,
+whatever the peers do. Signals are the affair of whoever calls.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ipaddress
+import socket
+import ssl
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import uvicorn
+from starlette.applications import Starlette
+
+from understudy.core.errors import ConfigError
+from understudy.server.arrival import arrivals
+from understudy.server.wire import LINGER_S, Wire
+
+_HEARTBEAT_S = 0.25
+_STOP_WITHIN_S = LINGER_S + 2.0
+
+
+class Tls(NamedTuple):
+    """A certificate and its key, as files."""
+
+    certificate: Path
+    key: Path
+
+
+def check_tls(tls: Tls) -> None:
+    """The two files are what they should be and belong together."""
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(tls.certificate, tls.key)
+    except (OSError, ValueError) as error:  # an SSLError is an OSError
+        words = error.reason if isinstance(error, ssl.SSLError) else error
+        raise ConfigError(
+            f"--tls-cert {tls.certificate} --tls-key {tls.key}: expected a certificate and its "
+            f"key, as PEM files without a password ({words})"
+        ) from error
+
+
+def bound(host: str, port: int) -> socket.socket:
+    """A socket at this address; an address that cannot be had is an error that names it."""
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        return socket.create_server((host, port), family=family, backlog=2048)
+    except (OSError, OverflowError) as error:
+        why = error.strerror if isinstance(error, OSError) else "expected 0 to 65535"
+        raise ConfigError(
+            f"--host {host} --port {port}: cannot listen there ({why or error}); "
+            "--port 0 takes a free one"
+        ) from error
+
+
+def address(listening: socket.socket, *, tls: bool) -> str:
+    """`ws://127.0.0.1:8765/ws`: where clients go."""
+    host, port = listening.getsockname()[:2]
+    shown = f"[{host}]" if ipaddress.ip_address(host).version == 6 else host
+    return f"{'wss' if tls else 'ws'}://{shown}:{port}/ws"
+
+
+class Listening(uvicorn.Server):
+    """uvicorn, ended by `should_exit` alone."""
+
+    def __init__(
+        self,
+        app: Starlette,
+        *,
+        max_message_bytes: int,
+        max_clients: int,
+        tls: Tls | None,
+        beat: Callable[[], None],
+    ) -> None:
+        super().__init__(
+            uvicorn.Config(
+                app,
+                ws=Wire,
+                http=arrivals(max_clients),
+                ws_max_size=max_message_bytes,
+                ws_per_message_deflate=False,  # milliseconds of work, and bombs to defuse
+                lifespan="off",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                proxy_headers=False,
+                timeout_graceful_shutdown=_STOP_WITHIN_S,  # type: ignore[arg-type]
+                ssl_certfile=None if tls is None else tls.certificate,
+                ssl_keyfile=None if tls is None else tls.key,
+            )
+        )
+        self._beat = beat
+
+    def listen(self, at: socket.socket) -> None:
+        """Until `should_exit`."""
+        self.run(sockets=[at])
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """None of them."""
+        yield
+
+    async def main_loop(self) -> None:
+        """`beat` several times a second."""
+        while not self.should_exit:
+            await self.on_tick(0)  # the date in headers
+            self._beat()
+            await asyncio.sleep(_HEARTBEAT_S)

@@ -1,0 +1,138 @@
+"""`/metrics` for Prometheus: every figure is read when it is asked for, and none names a player.
+
+Neither a territory nor a client is ever a label: their names come from outside, and there is no
+end of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import accumulate
+from typing import NamedTuple
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
+from prometheus_client.registry import Collector
+
+from understudy.live.status import LiveStatus
+from understudy.server.latency import BOUNDS_S, Latency
+from understudy.telemetry.status import Status
+
+LEARNER_STATES = (
+    "not started", "starting", "training", "idle", "waiting for experience", "stopped", "dead",
+)  # fmt: skip
+
+
+class Reading(NamedTuple):
+    """Everything at one moment."""
+
+    live: LiveStatus
+    latency: Latency
+    batches: int
+    connections: int
+    slow_readers: int
+    refusals: dict[str, int]
+    """By code, of the server itself"""
+    run: Status
+    """What the journals say of the run and its learner; a second or two old"""
+
+
+class Metrics(Collector):
+    """Call `text` for a page of it."""
+
+    def __init__(self, read: Callable[[], Reading]) -> None:
+        self._read = read
+        self._registry = CollectorRegistry()
+        self._registry.register(self)
+
+    def text(self) -> bytes:
+        """In the format that Prometheus reads."""
+        return generate_latest(self._registry)
+
+    def describe(self) -> list[Metric]:
+        """Nothing beforehand: registering must not read anything."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        """All of it."""
+        now = self._read()
+        yield from _serving(now)
+        yield from _decisions(now.live)
+        yield from _learning(now.run)
+
+
+def _serving(now: Reading) -> Iterator[Metric]:
+    yield _gauge("connections", "WebSockets that are open.", now.connections)
+    yield _gauge("clients", "Clients that are connected.", now.live.clients)
+    yield _gauge("territories", "Territories that are known.", now.live.territories)
+    yield _counter("batches", "Calls of the session; messages that wait share one.", now.batches)
+    yield _counter("slow_readers", "Connections ended for unread answers.", now.slow_readers)
+    latency = HistogramMetricFamily(
+        "understudy_answer_seconds", "From reading a message to writing its answer."
+    )
+    sums = [*accumulate(now.latency.counts)]
+    bounds = [*map(str, BOUNDS_S), "+Inf"]
+    latency.add_metric([], [*zip(bounds, sums, strict=True)], sum_value=now.latency.total_s)
+    yield latency
+    errors = CounterMetricFamily(
+        "understudy_errors", "Messages and connections refused.", labels=["code"]
+    )
+    for code in sorted({**now.live.errors, **now.refusals}):
+        errors.add_metric([code], now.live.errors.get(code, 0) + now.refusals.get(code, 0))
+    yield errors
+
+
+def _decisions(live: LiveStatus) -> Iterator[Metric]:
+    yield _counter("decisions", "Answers to new observations.", live.decisions)
+    verdicts = CounterMetricFamily(
+        "understudy_verdicts", "What the decision gate said, or was overruled.", labels=["verdict"]
+    )
+    verdicts.add_metric(["send"], live.sent - live.explored)
+    verdicts.add_metric(["wait"], live.waited)
+    verdicts.add_metric(["explored"], live.explored)
+    yield verdicts
+    yield _counter("degraded", "Answers with the safe action, for want of time.", live.degraded)
+    yield _counter("duplicates", "Observations answered as before.", live.duplicates)
+    yield _counter("unrecorded", "Answers that the ledger has not.", live.unrecorded)
+    yield _counter("ledger_errors", "Times that the ledger could not write.", live.ledger_errors)
+    states = GaugeMetricFamily(
+        "understudy_ledger", "Decisions of the run by what became of them.", labels=["state"]
+    )
+    for state, count in live.ledger._asdict().items():
+        states.add_metric([state], count)
+    yield states
+    yield _gauge("version", "The version that decides now.", live.version)
+    yield _gauge("reward_mean", "Mean reward of decisions settled here.", live.mean_reward)
+    yield _gauge("reward_recent", "The same of the last thousand or so.", live.recent_reward)
+
+
+def _learning(run: Status) -> Iterator[Metric]:
+    state = GaugeMetricFamily("understudy_learner", "What the learner does.", labels=["state"])
+    for name in LEARNER_STATES:
+        state.add_metric([name], float(run.learner == name))
+    yield state
+    yield _counter("learner_deaths", "Times that it was started again.", run.learner_deaths)
+    yield _counter("training_steps", "Batches learned from.", run.batches_trained)
+    yield _counter("versions", "Versions published.", run.versions)
+    yield _gauge("buffer_episodes", "Segments that wait to be learned from.", run.buffer_file_count)
+    yield _counter("rollbacks", "Times that learning was given up.", run.rollbacks)
+    told = run.continuous
+    if told is not None:
+        yield _gauge("learner_utilisation", "Share of its time in batches.", told.utilisation)
+        yield _gauge("replay_items", "Items that it samples from.", told.buffer)
+        yield _gauge("samples_per_insert", "Samples for each item.", told.samples_per_insert)
+        if told.agreement is not None:
+            yield _gauge("gate_agreement", "Share that the gate judges as before.", told.agreement)
+
+
+def _gauge(name: str, words: str, value: float) -> GaugeMetricFamily:
+    return GaugeMetricFamily(f"understudy_{name}", words, value=value)
+
+
+def _counter(name: str, words: str, value: float) -> CounterMetricFamily:
+    return CounterMetricFamily(f"understudy_{name}", words, value=value)

@@ -1,0 +1,89 @@
+"""What the server says when it turns somebody away; the same shape as the session's errors.
+
+A refusal names what was expected of the client and nothing of this machine: no path, no address,
+no word of another client.
+"""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Literal, NamedTuple, TypeAlias
+
+import msgspec
+
+from understudy.live import protocol
+
+POLICY = 1008
+"""The WebSocket's code for somebody who broke a rule."""
+
+Code: TypeAlias = (
+    protocol.Code
+    | Literal[
+        "bad_host", "bad_method", "bad_origin", "bad_protocol", "full", "internal", "name_taken",
+        "not_found", "not_json", "slow_reader", "too_slow", "unauthorised",
+    ]
+)  # fmt: skip
+"""Those of the session, and those of the server around it."""
+
+_STATUS: dict[str, HTTPStatus] = {
+    "bad_host": HTTPStatus.MISDIRECTED_REQUEST,
+    "bad_method": HTTPStatus.METHOD_NOT_ALLOWED,
+    "bad_origin": HTTPStatus.FORBIDDEN,
+    "full": HTTPStatus.SERVICE_UNAVAILABLE,
+    "internal": HTTPStatus.INTERNAL_SERVER_ERROR,
+    "name_taken": HTTPStatus.CONFLICT,
+    "not_found": HTTPStatus.NOT_FOUND,
+    "not_json": HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+    "not_yours": HTTPStatus.FORBIDDEN,
+    "rate": HTTPStatus.TOO_MANY_REQUESTS,
+    "too_large": HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    "too_many_territories": HTTPStatus.TOO_MANY_REQUESTS,
+    "too_slow": HTTPStatus.REQUEST_TIMEOUT,
+    "unauthorised": HTTPStatus.UNAUTHORIZED,
+    "unavailable": HTTPStatus.SERVICE_UNAVAILABLE,
+    "unknown_territory": HTTPStatus.NOT_FOUND,
+}
+
+
+class Refusal(NamedTuple):
+    """Why somebody is turned away."""
+
+    code: Code
+    message: str
+    field: str | None = None
+    id: str | int | None = None
+
+    @property
+    def status(self) -> int:
+        """As HTTP says it."""
+        return status_of(self.code)
+
+    def encoded(self) -> bytes:
+        """As a message of the protocol."""
+        return protocol.encode(_Error(self.code, self.message, self.field, self.id))
+
+
+class _Error(msgspec.Struct, frozen=True, tag="error"):
+    code: str
+    message: str
+    field: str | None
+    id: str | int | None
+
+
+class _Code(msgspec.Struct):
+    type: str
+    code: str = ""
+
+
+_CODE = msgspec.json.Decoder(_Code)
+_ERROR = b'{"type":"error"'
+
+
+def code_of(answer: bytes) -> str | None:
+    """The code of an answer that is an error; None for every other answer."""
+    return _CODE.decode(answer).code if answer.startswith(_ERROR) else None
+
+
+def status_of(code: str | None) -> int:
+    """What HTTP calls an answer: 200 for None, 400 for what a client could have known."""
+    return 200 if code is None else int(_STATUS.get(code, HTTPStatus.BAD_REQUEST))

@@ -1,0 +1,138 @@
+"""A WebSocket of uvicorn's, with the few things that ASGI has no word for.
+
+Answers are written at once, many in one write; nobody ever waits to send. A connection can be ended
+even if its peer reads nothing: the close frame is offered, and soon after the socket is gone. A
+message that is too long is answered before the connection ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.frames import CloseCode, Frame, Opcode
+from websockets.http11 import Request
+from websockets.protocol import OPEN
+
+from understudy.server.refusal import Refusal
+
+EXTENSION = "understudy.wire"
+"""Where the scope of a connection has its wire: `scope["extensions"][EXTENSION]["wire"]`."""
+
+LINGER_S = 2.0
+"""How long a peer has to read why it is disconnected."""
+
+_LAST_ANSWERS_S = 0.05
+"""Far more than the turn of the loop or two that it takes to answer what was read."""
+
+
+SLOW_AFTER_S = 5.0
+"""How long answers may lie unread while more than a buffer full of them waits."""
+
+
+class Wire(WebSocketsSansIOProtocol):
+    """What uvicorn makes for every WebSocket (`ws=Wire`)."""
+
+    slow: Callable[[], None] | None = None
+    """Called if the peer does not read for too long."""
+    _slow_timer: asyncio.TimerHandle | None = None
+
+    def tell(self, messages: Iterable[bytes]) -> None:
+        """Send text messages now; those to a peer that is gone go nowhere."""
+        if self.conn.state is not OPEN or self.transport.is_closing():
+            return
+        for message in messages:
+            self.conn.send_text(message)
+        self._write()
+
+    @property
+    def clogged(self) -> bool:
+        """Whether more waits for the peer to read than its socket and our buffer should hold."""
+        return not self.writable.is_set()
+
+    def end(self, code: int, reason: str) -> None:
+        """Close; whoever does not answer that in time is cut off."""
+        if self.close_sent or self.disconnected:
+            return
+        if self.conn.state is OPEN:
+            self.conn.send_close(code, reason)
+            self._write()
+        self._linger()
+        self.queue.put_nowait({"type": "websocket.disconnect", "code": code, "reason": reason})
+
+    # --- what uvicorn does otherwise -------------------------------------------------------------
+
+    def handle_connect(self, event: Request) -> None:
+        """The scope gets this wire."""
+        super().handle_connect(event)
+        if hasattr(self, "scope"):
+            self.scope["extensions"][EXTENSION] = {"wire": self}
+
+    def send_receive_event_to_app(self) -> None:
+        """Text stays bytes: JSON is decoded once, by the session, which also judges its UTF-8."""
+        self.curr_msg_data_type = "bytes"
+        super().send_receive_event_to_app()
+
+    def handle_parser_exception(self) -> None:
+        """Say what was wrong before the close frame, and let the peer read it."""
+        if self.close_sent:
+            return  # the rest of a message that was refused: it is thrown away as it comes
+        sent = self.conn.close_sent
+        code = CloseCode.PROTOCOL_ERROR if sent is None else sent.code
+        if code == CloseCode.MESSAGE_TOO_BIG:
+            longest = self.config.ws_max_size
+            words = Refusal("too_large", f"a message may have {longest} bytes at most").encoded()
+            self.transport.write(Frame(Opcode.TEXT, words).serialize(mask=False))
+        self._write()
+        self._linger()
+        self.queue.put_nowait({"type": "websocket.disconnect", "code": int(code), "reason": ""})
+
+    def keepalive_timeout(self) -> None:
+        """A peer that is silent for long is cut off, even if it left things unread."""
+        super().keepalive_timeout()
+        self._linger()
+
+    def pause_writing(self) -> None:
+        """The buffer is full: from now on the peer has some seconds to read."""
+        super().pause_writing()
+        if self.slow is not None:
+            self._slow_timer = self.loop.call_later(SLOW_AFTER_S, self.slow)
+
+    def resume_writing(self) -> None:
+        """It did."""
+        super().resume_writing()
+        self._not_slow()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Nothing is left to wait for."""
+        self._not_slow()
+        super().connection_lost(exc)
+
+    def shutdown(self) -> None:
+        """The server goes away (1001): what was read is answered, and no more is read."""
+        if not self.handshake_complete:
+            super().shutdown()
+            return
+        self.stop_keepalive()
+        self.read_paused = False  # so that nobody resumes it once the queue is empty
+        self.transport.pause_reading()
+        reason = "the server is stopping"
+        self.loop.call_later(_LAST_ANSWERS_S, self.end, CloseCode.GOING_AWAY, reason)
+
+    def _not_slow(self) -> None:
+        if self._slow_timer is not None:
+            self._slow_timer.cancel()
+            self._slow_timer = None
+
+    def _write(self) -> None:
+        self.transport.write(b"".join(self.conn.data_to_send()))
+
+    def _linger(self) -> None:
+        """Read on, so that no reset overtakes our last words, but not for long."""
+        self.close_sent = True
+        self.read_paused = False
+        self.transport.resume_reading()
+        if self.close_timer is not None:
+            self.close_timer.cancel()
+        self.close_timer = self.loop.call_later(LINGER_S, self.transport.abort)

@@ -1,0 +1,65 @@
+"""What the learner behind a server tells: batches of items, and what was taken back.
+
+They are events like all others: import them from `telemetry.events`.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class _Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag=True):
+    pass
+
+
+class ContinuousTrained(_Event, frozen=True, kw_only=True):
+    """Some batches of items were learned from, since the last of these events."""
+
+    batches: int
+    episodes: int
+    """That came in."""
+    items: int
+    """In the batches, together."""
+    steps: int
+    """Decisions that taught something."""
+    skipped: int
+    """Decisions that did not, since the gate judges otherwise today or blocked them."""
+    seconds: float
+    """Spent on the batches."""
+    utilisation: float
+    """Share of the time that was spent on batches."""
+    buffer: int
+    """Items held."""
+    samples_per_insert: float
+    """Over the whole run."""
+    agreement: float | None
+    """How often the gate judges as it did when it was asked first; falls where things drift. None:
+    no gate looked again."""
+    entropy_share: float
+    """Entropy over the largest possible, of the last batch."""
+    loss: float
+    policy_loss: float
+    value_loss: float
+    entropy: float
+    kl: float
+    explained_variance: float
+    first_ratio: float
+    """Mean policy ratio of the first minibatch: 1 where nothing lags behind."""
+    clip_share: float
+    gradient_norm: float
+    learning_rate: float
+    gradient_steps: float = 0.0
+    """A batch."""
+
+
+class RolledBack(_Event, frozen=True, kw_only=True):
+    """The learner gave up what it had learned, and goes on from an earlier version."""
+
+    reason: str
+    """`not finite` or `collapse`"""
+    version: int
+    """Whose learning was given up; 0: before the first"""
+    to: int
+    """The version that is learned on from; 0: a fresh start"""
+    published: int = 0
+    """Where versions had been published since: the number under which that one plays again"""

@@ -1,0 +1,145 @@
+"""The clients that people copy, in Python and in JavaScript, against a real server on loopback."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("websockets")
+
+from websockets.sync.client import connect
+
+from understudy.live import client
+from understudy.server.app import Server
+from understudy.server.clients import Clients
+from understudy.server.door import door
+from understudy.server.listening import Listening, bound
+from understudy.telemetry.status import Status
+
+from .sessions import BY_GOLD, Table, Wait, game
+
+JAVASCRIPT = Path(__file__).parents[2] / "docs" / "examples" / "client.js"
+
+
+@contextmanager
+def served(table: Table, folder: Path) -> Iterator[str]:
+    """A real server around a real session; its address."""
+    server = Server(
+        table.session,
+        config=table.config,
+        door=door(host="127.0.0.1", allow_hosts=(), allow_origins=(), token=None),
+        clients=Clients(folder / "server"),
+        run=Status,
+        problem=lambda words, error: pytest.fail(f"{words}: {error}"),
+    )
+    listening = Listening(
+        server.app,
+        max_message_bytes=table.config.max_message_bytes,
+        max_clients=table.config.max_clients,
+        tls=None,
+        beat=lambda: server.beat(time.monotonic()),
+    )
+    at = bound("127.0.0.1", 0)
+    thread = threading.Thread(target=listening.listen, args=(at,), daemon=True)
+    thread.start()
+    try:
+        yield f"ws://127.0.0.1:{at.getsockname()[1]}/ws"
+    finally:
+        listening.should_exit = True
+        thread.join(10.0)
+
+
+def test_every_decision_of_it_is_settled_and_every_territory_ended(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = Table(tmp_path, translator=game())
+    with served(table, tmp_path) as url:
+        mean = client.play(url, territories=3, ticks=20)
+    counts = table.ledger.counts
+    assert (counts.opened, counts.settled, counts.open) == (60, 60, 0)
+    assert len(table.session.status().ledger) and table.session.status().territories == 0
+    learned = [reward for episode in table.episodes for reward in episode.rewards]
+    assert mean == pytest.approx(sum(learned) / 60)
+    assert 0.0 < mean < 1.0, "an untrained policy is right now and then"
+    assert "skirmish: 3 features, 3 actions" in capsys.readouterr().out
+
+
+def test_what_the_gate_holds_back_is_not_done(tmp_path: Path) -> None:
+    table = Table(tmp_path, translator=game(), gate=Wait(), explore_share=0.0)
+    with served(table, tmp_path) as url:
+        assert client.play(url, territories=1, ticks=10) == 0.0
+    assert table.session.status().waited == 10
+
+
+def test_it_also_plays_where_observations_tell_the_reward(tmp_path: Path) -> None:
+    table = Table(tmp_path, translator=game(rewards=BY_GOLD))
+    with served(table, tmp_path) as url:
+        client.play(url, territories=2, ticks=5)
+    counts = table.ledger.counts
+    assert (counts.opened, counts.open) == (10, 0)
+    assert counts.settled >= 8
+
+
+def test_from_the_command_line(tmp_path: Path) -> None:
+    table = Table(tmp_path, translator=game())
+    with served(table, tmp_path) as url:
+        done = subprocess.run(
+            [sys.executable, "-m", "understudy.live.client", "--url", url, "--territories", "2",
+             "--ticks", "10"],
+            capture_output=True, text=True, check=False, timeout=60,
+        )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert len(lines) == 11 and "version" in lines[-1] and "mean" in lines[-1]
+    assert table.ledger.counts.settled == 20
+
+
+def test_an_error_is_told_with_its_field(tmp_path: Path) -> None:
+    table = Table(tmp_path, translator=game())
+    with served(table, tmp_path) as url, connect(url, compression=None) as socket:
+        client.ask(socket, type="hello", protocol=1)
+        with pytest.raises(SystemExit, match=r"wrong_features: .*\(field: features\)"):
+            client.ask(socket, type="observation", territory="north", features=[1.0])
+
+
+def node() -> list[str]:
+    """A Node that has the WebSocket of browsers, and what makes it show it."""
+    found = shutil.which("node")
+    if found is None:
+        pytest.skip("there is no Node")
+    for command in ([found], [found, "--experimental-websocket"]):
+        line = [*command, "-e", "process.exit(typeof WebSocket === 'undefined' ? 1 : 0)"]
+        if subprocess.run(line, capture_output=True, check=False, timeout=60).returncode == 0:
+            return command
+    pytest.skip("this Node has no WebSocket")
+
+
+def test_the_one_in_javascript(tmp_path: Path) -> None:
+    command = node()
+    table = Table(tmp_path, translator=game())
+    with served(table, tmp_path) as url:
+        done = subprocess.run(
+            [*command, str(JAVASCRIPT), url, "3", "10"],
+            capture_output=True, text=True, check=False, timeout=60,
+        )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "skirmish: 3 features, 3 actions" in done.stdout
+    assert done.stdout.count("mean") == 10
+    counts = table.ledger.counts
+    assert (counts.opened, counts.settled, counts.open) == (30, 30, 0)
+
+
+def test_the_one_in_javascript_says_that_nobody_answers() -> None:
+    done = subprocess.run(
+        [*node(), str(JAVASCRIPT), "ws://127.0.0.1:1/ws"],
+        capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 1 and "no server answers there" in done.stderr

@@ -1,0 +1,233 @@
+"""A server with its real session: it is killed, its learner is killed, and nothing is lost."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from live.minds import publish
+from server.standing import ask, hear, until
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import ClientConnection, connect
+
+from understudy.core.clock import SystemClock
+from understudy.core.config import Config
+from understudy.core.errors import RunFolderError
+from understudy.experience.ledger import Ledger
+from understudy.experience.spool import Spool
+from understudy.live import schema
+from understudy.live.session import Incoming
+from understudy.policy.mlp import Mlp
+from understudy.registry.run_folder import RunFolder
+from understudy.run import desk as desks
+from understudy.run.desk import Desk, Service
+from understudy.telemetry import events
+from understudy.telemetry.journal import Reader
+
+GAME = """
+[game]
+name = "skirmish"
+features = ["health", "enemies"]
+actions = ["attack", "retreat"]
+fallback = "retreat"
+"""
+
+
+def service(run: Path, **options: object) -> Service:
+    chosen: dict[str, object] = {"learner": "off", "config": Config(), "gate": "open", **options}
+    return Service(
+        translator=schema.from_table(
+            {
+                "game": {
+                    "name": "skirmish",
+                    "features": ["health", "enemies"],
+                    "actions": ["attack", "retreat"],
+                    "fallback": "retreat",
+                }
+            }
+        ),
+        game="skirmish",
+        run=run,
+        network=Mlp(),
+        **chosen,  # type: ignore[arg-type]
+    )
+
+
+@contextlib.contextmanager
+def desk(one: Service) -> Iterator[Desk]:
+    with contextlib.ExitStack() as stack:
+        yield Desk(one, one.door(), stack)
+
+
+def decide(at: Desk, tick: int) -> bytes:
+    message = b'{"type":"observation","territory":"t","features":[1.0,2.0],"tick":%d}' % tick
+    return at.session.receive([Incoming("c", message)])[0].data
+
+
+def journal(run: Path) -> list[events.Event]:
+    return [entry.e for entry in Reader(run / "journal").new()]
+
+
+# --- killed -------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def process(folder: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """`understudy serve` as a person starts it, and its address."""
+    (folder / "game.toml").write_text(GAME, encoding="utf-8")
+    line = "serve --schema game.toml --run run --port 0 --learner off --quiet"
+    line += " --set live.messages_per_s=1e6"
+    with subprocess.Popen(
+        [sys.executable, "-m", "understudy", *line.split()],
+        cwd=folder,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as child:
+        assert child.stderr is not None
+        try:
+            first = child.stderr.readline()
+            assert "ws://" in first, first + child.stderr.read()
+            yield child, "ws://" + first.split("ws://")[1].split(",")[0]
+        finally:
+            child.kill()
+
+
+def talk_until_killed(
+    socket: ClientConnection, child: subprocess.Popen[str], after_s: float, tick: int
+) -> tuple[list[int], int]:
+    """Observations in several territories, many in flight; ids that were acknowledged."""
+    acknowledged: list[int] = []
+    deadline = time.monotonic() + after_s
+    with contextlib.suppress(ConnectionClosed):
+        while True:
+            for territory in range(8):
+                socket.send(
+                    f'{{"type":"observation","territory":"t{territory}","features":[1,2],'
+                    f'"tick":{tick}}}'
+                )
+            tick += 1
+            if time.monotonic() > deadline:
+                child.kill()
+            for _ in range(8):
+                acknowledged.append(hear(socket)["decision_id"])
+    return acknowledged, tick
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+def test_every_acknowledged_decision_survives_sigkill(tmp_path: Path) -> None:
+    hello: dict[str, object] = {"type": "hello", "protocol": 1, "client": "north"}
+    acknowledged: list[int] = []
+    tick, chance = 0, random.Random(5)
+    for _ in range(2):
+        with process(tmp_path) as (child, url), connect(url, compression=None) as socket:
+            hello["resume"] = ask(socket, hello)["resume"]  # the same client, each time
+            ids, tick = talk_until_killed(socket, child, chance.uniform(0.02, 0.2), tick)
+            acknowledged += ids
+    assert len(acknowledged) > 16 and len(set(acknowledged)) == len(acknowledged)
+    with process(tmp_path) as (child, url), connect(url, compression=None) as socket:
+        assert ask(socket, hello)["client"] == "north"
+        for key in acknowledged:
+            reward = {"type": "reward", "decision_id": key, "reward": 0.5}
+            assert ask(socket, reward)["status"] == "settled"
+        child.send_signal(signal.SIGINT)
+        assert child.wait(30) == 130
+        assert child.stderr is not None
+        assert f"{len(acknowledged)} settled" in child.stderr.read()
+
+
+def test_what_was_settled_is_in_the_spool_when_it_closes(tmp_path: Path) -> None:
+    with desk(service(tmp_path)) as at:
+        for tick in range(40):
+            decide(at, tick)
+        for key in range(1, 41):
+            reward = b'{"type":"reward","decision_id":%d,"reward":1}' % key
+            at.session.receive([Incoming("c", reward)])
+        at.session.receive([Incoming("c", b'{"type":"end","territory":"t"}')])
+        at.close()
+    folder = RunFolder.load(tmp_path, SystemClock())
+    spool = Spool(tmp_path, folder.spec, SystemClock())
+    episodes = [spool.load(name) for name in spool.pending()]
+    assert sum(len(one.rewards) for one in episodes) == 40
+    assert any(isinstance(one, events.BotStopped) for one in journal(tmp_path))
+
+
+# --- the learner --------------------------------------------------------------------------------
+
+
+def test_a_learner_that_is_killed_is_started_again_and_no_answer_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sleeper = [sys.executable, "-c", "import sys; sys.stdin.read()"]
+    monkeypatch.setattr(desks, "learner_command", lambda service: sleeper)
+    with desk(service(tmp_path, learner="process")) as at:
+        learner = at._learner
+        assert learner is not None
+        first = learner.pid
+        psutil.Process(first).kill()
+        tick = 0
+
+        def restarted() -> bool:
+            nonlocal tick
+            tick += 1
+            assert b'"type":"decision"' in decide(at, tick)
+            return learner.pid != first and learner.alive
+
+        until(restarted)
+        at.close()
+        assert not learner.alive
+    died = [one for one in journal(tmp_path) if isinstance(one, events.LearnerDied)]
+    assert len(died) == 1 and died[0].restart_in_s is not None
+
+
+def test_the_learner_is_told_the_gate_by_the_command_line(tmp_path: Path) -> None:
+    line = desks.learner_command(service(tmp_path / "r", gate="my_gates:Careful"))
+    assert line[line.index("--gate") + 1] == "my_gates:Careful"
+    assert line[line.index("--threshold") + 1] == "0.0"
+    assert {"learner", "--continuous", "--supervised"} <= set(line)
+
+
+def test_a_new_version_decides_from_the_next_batch_on(tmp_path: Path) -> None:
+    with desk(service(tmp_path)) as at:
+        assert b'"version":0' in decide(at, 0)
+        folder = RunFolder.load(tmp_path, SystemClock())
+        publish(folder, 1)
+        at._watcher.look()
+        assert b'"version":1' in decide(at, 1)
+        adopted = [one for one in journal(tmp_path) if isinstance(one, events.VersionAdopted)]
+        assert [(one.version, one.previous) for one in adopted] == [(1, 0)]
+
+
+# --- one at a time ------------------------------------------------------------------------------
+
+
+def test_two_servers_in_one_run_folder_are_one_too_many(tmp_path: Path) -> None:
+    with (
+        desk(service(tmp_path)),
+        pytest.raises(RunFolderError, match="another server"),
+        desk(service(tmp_path)),
+    ):
+        pass
+    with desk(service(tmp_path)) as at:  # it is free again
+        assert b'"type":"decision"' in decide(at, 0)
+
+
+def test_a_start_that_fails_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*args: object, **options: object) -> Ledger:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(desks, "Ledger", broken)
+        with pytest.raises(OSError, match="No space"), desk(service(tmp_path)):
+            pass
+    with desk(service(tmp_path)) as at:
+        assert b'"type":"decision"' in decide(at, 0)

@@ -1,0 +1,137 @@
+"""Who may come in: loopback names, listed pages, the right token; and what an address needs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from understudy.core.errors import ConfigError
+from understudy.server.door import (
+    SUBPROTOCOL,
+    Door,
+    check_exposure,
+    door,
+    host_name,
+    is_loopback,
+    read_token,
+)
+
+TOKEN = "correct-horse-battery"
+
+
+def at_home(**options: object) -> Door:
+    chosen: dict[str, object] = {"allow_hosts": (), "allow_origins": (), "token": None, **options}
+    return door(host="127.0.0.1", **chosen)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("host", "origin", "code"),
+    [
+        ("127.0.0.1:8765", None, None),
+        ("localhost", None, None),
+        ("LOCALHOST:1", None, None),
+        ("[::1]:8765", None, None),
+        ("evil.example:8765", None, "bad_host"),  # a name that was rebound to loopback
+        ("127.0.0.1.evil.example", None, "bad_host"),
+        ("", None, "bad_host"),
+        ("localhost", "https://game.example", None),
+        ("localhost", "HTTPS://GAME.example", None),
+        ("localhost", "http://game.example", "bad_origin"),
+        ("localhost", "https://game.example.evil", "bad_origin"),
+        ("localhost", "http://localhost:8765", "bad_origin"),  # another page of this machine
+        ("localhost", "null", "bad_origin"),
+        ("localhost", "", "bad_origin"),
+    ],
+)
+def test_hosts_and_origins(host: str, origin: str | None, code: str | None) -> None:
+    headers = {"host": host} | ({} if origin is None else {"origin": origin})
+    refusal = at_home(allow_origins=["https://game.example/"]).refusal(headers)
+    assert (refusal.code if refusal else None) == code
+
+
+def test_another_name_of_this_server_can_be_allowed() -> None:
+    one = at_home(allow_hosts=["Play.Example"])
+    assert one.refusal({"host": "play.example:443"}) is None
+
+
+def test_only_the_token_is_the_token() -> None:
+    one = at_home(token=TOKEN)
+    assert one.admits(TOKEN)
+    for wrong in (None, "", TOKEN[:-1], TOKEN + "x", TOKEN.upper(), "\ud800", "ключ"):
+        assert not one.admits(wrong)
+    assert at_home().admits(None) and at_home().admits("anything")
+
+
+def test_a_bearer_header_is_a_token() -> None:
+    one = at_home(token=TOKEN)
+    assert one.admits_bearer({"authorization": f"Bearer {TOKEN}"})
+    assert one.admits_bearer({"authorization": f"bearer {TOKEN}"})
+    for wrong in ("", TOKEN, f"Basic {TOKEN}", "Bearer wrong-wrong-wrong"):
+        assert not one.admits_bearer({"authorization": wrong})
+    assert not one.admits_bearer({})
+
+
+def test_a_token_as_subprotocol_does_not_come_back_where_another_was_offered() -> None:
+    one, name = at_home(token=TOKEN), f"understudy.token.{TOKEN}"
+    assert one.subprotocol([SUBPROTOCOL, name]) == (SUBPROTOCOL, TOKEN)
+    assert one.subprotocol([name]) == (name, TOKEN)  # a browser gives up if none is chosen
+    assert one.subprotocol(["soap"]) == (None, None)
+    assert one.subprotocol([]) == (None, None)
+
+
+@pytest.mark.parametrize(
+    "origin", ["*", "game.example", "https://game.example/page", "https://a.b?c", ""]
+)
+def test_an_origin_that_no_page_could_have_is_an_error(origin: str) -> None:
+    with pytest.raises(ConfigError, match="--allow-origin"):
+        at_home(allow_origins=[origin])
+
+
+@pytest.mark.parametrize(
+    ("host", "token", "tls", "proxy", "missing"),
+    [
+        ("127.0.0.1", False, False, False, None),
+        ("localhost", False, False, False, None),
+        ("::1", False, False, False, None),
+        ("0.0.0.0", False, False, False, "--token-file"),
+        ("192.168.1.5", False, True, False, "--token-file"),
+        ("game.example", True, False, False, "--tls-cert"),
+        ("0.0.0.0", True, True, False, None),
+        ("0.0.0.0", True, False, True, None),
+        ("127.0.0.1", False, False, True, "--token-file"),  # the proxy brings others here
+        ("127.0.0.1", True, False, True, None),
+    ],
+)
+def test_who_can_be_reached_from_elsewhere_asks_for_a_token_in_secret(
+    host: str, token: bool, tls: bool, proxy: bool, missing: str | None
+) -> None:
+    if missing is None:
+        check_exposure(host=host, token=token, tls=tls, behind_proxy=proxy)
+        return
+    with pytest.raises(ConfigError, match=missing):
+        check_exposure(host=host, token=token, tls=tls, behind_proxy=proxy)
+
+
+def test_a_token_file(tmp_path: Path) -> None:
+    path = tmp_path / "token"
+    path.write_text(f"{TOKEN}\n", encoding="utf-8")
+    assert read_token(path) == TOKEN
+    for wrong in ("", "short", "sixteen chars and spaces", "x" * 513, "sixteen,commas,in,it"):
+        path.write_text(wrong, encoding="utf-8")
+        with pytest.raises(ConfigError, match="--token-file") as error:
+            read_token(path)
+        assert not wrong or wrong not in str(error.value)  # a mistyped secret is a secret too
+    path.write_bytes(b"\xff" * 20)
+    with pytest.raises(ConfigError, match="not text"):
+        read_token(path)
+    with pytest.raises(ConfigError, match="cannot be read"):
+        read_token(tmp_path / "nowhere")
+
+
+@given(st.text(max_size=40))
+def test_any_host_header_is_read(value: str) -> None:
+    assert host_name(value) == host_name(value).lower()
+    assert not is_loopback("0.0.0.0")

@@ -1,0 +1,152 @@
+"""The same over plain HTTP, and the pages that people and machines look at."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from .standing import Standing, ask, standing
+
+TOKEN = "correct-horse-battery"
+JSON = {"Content_Type": "application/json"}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standing]:
+    folder = tmp_path_factory.mktemp("http")
+    with standing(folder, allow_origins=["https://game.example"]) as one:
+        yield one
+
+
+@pytest.fixture(scope="module")
+def locked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standing]:
+    with standing(tmp_path_factory.mktemp("locked"), token=TOKEN) as one:
+        yield one
+
+
+def test_one_message_in_one_out(server: Standing) -> None:
+    status, said, headers = server.post({"type": "ping"})
+    assert (status, said["heard"]) == (200, '{"type": "ping"}')
+    assert headers["understudy-client"] == said["client"]
+    assert server.session.gone[-1] == said["client"]
+
+
+def test_the_next_request_can_be_of_the_same_client(server: Standing) -> None:
+    _, said, headers = server.post({"type": "ping"}, Understudy_Client="curl")
+    key = headers["understudy-resume"]
+    assert said["client"] == "curl"
+    status, said, _ = server.post({"type": "x"}, Understudy_Client="curl")
+    assert (status, said["code"]) == (409, "name_taken")
+    status, said, _ = server.post({"type": "x"}, Understudy_Client="curl", Understudy_Resume=key)
+    assert (status, said["client"]) == (200, "curl")
+    with server.connect() as one:  # and over a WebSocket, too
+        hello = {"type": "hello", "protocol": 1, "client": "curl", "resume": key}
+        assert ask(one, hello)["client"] == "curl"
+
+
+def test_hello_is_welcome(server: Standing) -> None:
+    _, said, headers = server.post({"type": "hello", "protocol": 1, "client": "poster"})
+    assert (said["type"], said["client"]) == ("welcome", "poster")
+    assert said["resume"] == headers["understudy-resume"]
+    status, said, _ = server.post({"type": "hello"})
+    assert (status, said["code"], said["field"]) == (400, "bad_message", "protocol")
+
+
+@pytest.mark.parametrize(
+    ("kind", "status"),
+    [
+        ("application/json", 200),
+        ("application/json; charset=utf-8", 200),
+        ("Application/JSON", 200),
+        ("text/plain", 415),  # what any page can post to anybody
+        ("application/x-www-form-urlencoded", 415),
+        ("multipart/form-data", 415),
+        ("", 415),
+    ],
+)
+def test_only_json_is_taken(server: Standing, kind: str, status: int) -> None:
+    before = len(server.session.batches)
+    answered, said, _ = server.post({"type": "x"}, Content_Type=kind)
+    assert answered == status
+    if status != 200:
+        assert said["code"] == "not_json"
+        assert len(server.session.batches) == before
+
+
+def test_refusals_have_a_status_and_the_shape_of_all_errors(server: Standing) -> None:
+    long = json.dumps({"type": "x" * 70_000}).encode()
+    for (answered, said, _), status, code in (
+        (server.request("POST", "/decide", long, **JSON), 413, "too_large"),
+        (server.request("POST", "/decide", b"{}", Host="evil.example", **JSON), 421, "bad_host"),
+        (server.post({}, Origin="https://evil.example"), 403, "bad_origin"),
+        (server.request("GET", "/status", Origin="https://evil.example"), 403, "bad_origin"),
+        (server.post({}, Understudy_Client="no spaces"), 400, "bad_message"),
+        (server.request("GET", "/nowhere"), 404, "not_found"),
+        (server.request("GET", "/../../etc/passwd"), 404, "not_found"),
+        (server.request("GET", "/decide"), 405, "bad_method"),
+        (server.post("poison"), 500, "internal"),
+    ):
+        assert said.keys() == {"type", "code", "message", "field", "id"}
+        assert (answered, said["type"], said["code"]) == (status, "error", code)
+        assert not re.search(r"[/\\](home|tmp|work|usr)", json.dumps(said))
+
+
+def test_a_listed_page_may_post(server: Standing) -> None:
+    assert server.post({"type": "x"}, Origin="https://game.example")[0] == 200
+
+
+def test_with_a_token_nothing_is_told_without_it(locked: Standing) -> None:
+    bearer = {"Authorization": f"Bearer {TOKEN}"}
+    for method, path, body in (
+        ("POST", "/decide", b"{}"),
+        ("GET", "/status", None),
+        ("GET", "/metrics", None),
+    ):
+        for wrong in ({}, {"Authorization": "Bearer wrong-wrong-wrong"}):
+            status, said, headers = locked.request(method, path, body, **wrong, **JSON)
+            assert (status, said["code"]) == (401, "unauthorised")
+            assert headers["www-authenticate"] == "Bearer"
+        assert locked.request(method, path, body, **bearer, **JSON)[0] == 200
+    assert locked.request("GET", f"/status?token={TOKEN}")[0] == 401
+    assert locked.request("GET", "/healthz")[0] == 200
+
+
+def test_pages(server: Standing) -> None:
+    assert server.request("GET", "/healthz")[:2] == (200, {"status": "ok"})
+    ready = {"ready": True, "version": 3, "learner": "not started"}
+    assert server.request("GET", "/readyz")[:2] == (200, ready)
+    _, status, _ = server.request("GET", "/status")
+    assert status["ledger"]["settled"] == 4 and status["answer_ms"].keys() == {"p50", "p99"}
+    _, schema, _ = server.request("GET", "/schema")
+    assert {"Observation", "Reward", "Decision", "Error"} <= schema["$defs"].keys()
+
+
+def test_metrics_count_and_name_nobody(tmp_path: Path) -> None:
+    with standing(tmp_path) as server, server.connect() as one:
+        ask(one, {"type": "hello", "protocol": 1, "client": "secretive"})
+        for _ in range(3):
+            ask(one, "x")
+        server.request("GET", "/metrics", Host="evil.example")
+        page = server.request("GET", "/metrics")[1].decode()
+    figures = dict(line.rsplit(" ", 1) for line in page.splitlines() if line[0] != "#")
+    for name, value in {
+        "understudy_decisions_total": 5,
+        'understudy_verdicts_total{verdict="send"}': 2,
+        'understudy_verdicts_total{verdict="explored"}': 1,
+        'understudy_ledger{state="open"}': 1,
+        'understudy_errors_total{code="bad_json"}': 2,
+        'understudy_errors_total{code="bad_host"}': 1,
+        'understudy_learner{state="not started"}': 1,
+        "understudy_version": 3,
+        "understudy_connections": 1,
+        "understudy_answer_seconds_count": 3,
+        'understudy_answer_seconds_bucket{le="+Inf"}': 3,
+    }.items():
+        assert float(figures[name]) == value, name
+    labels = set(re.findall(r"(\w+)=", " ".join(figures)))
+    assert labels == {"verdict", "state", "code", "le"}
+    assert "secretive" not in page
