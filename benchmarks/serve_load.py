@@ -3,9 +3,10 @@
     python benchmarks/serve_load.py [--rate 5000] [--seconds 10] [--json]
 
 The load is open-loop (`open_loop.py`): sends have their times beforehand and latency counts from
-those. The server runs as a person starts it, with an MLP policy and the ledger, but no learner:
-once for territory, with the cost gate, in the messages of its client (about 2 KB each), and once
-for a declared game with as many features (0.5 KB), which the echo gets as well. The observations
+those. The server runs as a person starts it, with a policy, a gate and the ledger, but no learner:
+for a declared game with 28 features, an MLP and a gate of its own (0.5 KB a message, which the echo
+gets as well), and for territory with its pointer network and cost gate in the messages of its
+client (2 KB each, 256 chunks to be counted), at half the rate and without a goal. The observations
 are those of played matches. Server and generator share the machine; servers take turns in one run.
 """
 
@@ -26,6 +27,7 @@ import territory_messages
 
 CONNECTIONS = 100
 GOAL_P99_MS = 20.0
+GATE = "load_gate:Density"
 WARM_UP_S = 2.0
 
 
@@ -73,21 +75,22 @@ def measure(rate: float, seconds: float, rounds: int) -> dict[str, object]:
     """Every server in turn, several times, so that a slow minute of the machine hits them all."""
     count = int(rate * (WARM_UP_S + seconds))
     order = open_loop.spread(count, CONNECTIONS)
-    generic, queen = territory_messages.generic(order), territory_messages.queen(order)
+    fewer = open_loop.spread(count // 2, CONNECTIONS)
+    generic, queen = territory_messages.generic(order), territory_messages.queen(fewer)
     taken: dict[str, list[dict[str, float]]] = {"queen": [], "generic": [], "echo": []}
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         schema = root / "load.toml"
         schema.write_text(territory_messages.SCHEMA, encoding="utf-8")
         loads = (
-            ("queen", ("territory",), queen),
-            ("generic", ("--schema", str(schema)), generic),
+            ("queen", ("territory",), queen, fewer, rate / 2),
+            ("generic", ("--schema", str(schema), "--gate", GATE), generic, order, rate),
         )
         for turn in range(rounds):
-            for name, game, messages in loads:
+            for name, game, messages, who, pace in loads:
                 server = served.understudy(root / f"{name}-{turn}", *game, "--learner", "off")
                 taken[name].append(
-                    loaded(server, messages, rate=rate, order=order, hello=territory_messages.HELLO)
+                    loaded(server, messages, rate=pace, order=who, hello=territory_messages.HELLO)
                 )
             echo = served.echo(root / "echo.log")
             taken["echo"].append(loaded(echo, generic, rate=rate, order=order, hello=b""))
@@ -104,13 +107,11 @@ def measure(rate: float, seconds: float, rounds: int) -> dict[str, object]:
 
 def missed(servers: dict[str, dict[str, float]]) -> list[str]:
     """The goals that were not met."""
-    lost = []
-    for name in ("generic", "queen"):
-        one = servers[name]
-        if not one["held"] or one["errors"] or one["degraded"]:
-            lost.append(f"{name}: the load was not held")
-        if not one["p99_ms"] < GOAL_P99_MS:
-            lost.append(f"{name}: p99 {one['p99_ms']:.1f} ms, goal under {GOAL_P99_MS:.0f}")
+    lost, one = [], servers["generic"]
+    if not one["held"] or one["errors"] or one["degraded"]:
+        lost.append("the load was not held")
+    if not one["p99_ms"] < GOAL_P99_MS:
+        lost.append(f"p99 {one['p99_ms']:.1f} ms, goal under {GOAL_P99_MS:.0f}")
     return lost
 
 
@@ -122,8 +123,8 @@ def words(rate: float, servers: dict[str, dict[str, float]]) -> list[str]:
         f"{'CPU each':>11}{'errors':>8}{'degraded':>10}",
     ]
     names = {
-        "queen": "serve territory",
         "generic": "serve --schema",
+        "queen": "serve territory, half rate",
         "echo": "bare Starlette echo",
     }
     for name, title in names.items():

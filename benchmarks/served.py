@@ -90,7 +90,12 @@ def echo(log: Path) -> Iterator[Served]:
 def _serving(command: Sequence[str], *, log: Path, ready: str) -> Iterator[Served]:
     port = free_port()
     line = [sys.executable, *command, "--port", str(port)]
-    with log.open("wb") as said, subprocess.Popen(line, stdout=said, stderr=said) as child:
+    places = (str(Path(__file__).parent), os.environ.get("PYTHONPATH", ""))
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, places))}  # for gates from here
+    with (
+        log.open("wb") as said,
+        subprocess.Popen(line, stdout=said, stderr=said, env=env) as child,
+    ):
         served = Served(port=port, process=psutil.Process(child.pid))
         try:
             _await(served, child, ready, log)

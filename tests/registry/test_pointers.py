@@ -158,3 +158,25 @@ def test_a_pin_that_is_being_written_is_not_overridden(
     monkeypatch.setattr(files, "create_exclusive", late)
     assert not pointers.move("champion", 2, by="latest")
     assert version(pointers) == 7
+
+
+def test_a_pin_that_is_written_slowly_is_not_lost_among_old_records(
+    pointers: Pointers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A person looks, many versions are published, and what they pin would be an old number."""
+    from understudy.core import files
+
+    pointers.move("champion", 1, by="latest")
+    create = files.create_exclusive
+
+    def late(path: Path, data: bytes) -> None:
+        monkeypatch.setattr(files, "create_exclusive", create)
+        for number in range(2, 50):
+            pointers.move("champion", number, by="latest")
+        assert not path.exists()  # cleared away long ago
+        create(path, data)
+
+    monkeypatch.setattr(files, "create_exclusive", late)
+    pointers.pin("champion", 7, by="rollback")
+    assert version(pointers) == 7
+    assert not pointers.move("champion", 60, by="latest")

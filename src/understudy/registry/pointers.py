@@ -89,6 +89,10 @@ class Pointers:
                 files.create_exclusive(_path(folder, sequence), sealed)
             except FileExistsError:
                 continue
+            if forced and max(_sequences(folder)) >= sequence + _KEEP:
+                # So many moves came while we wrote that our number had been used and cleared away.
+                files.remove(_path(folder, sequence))
+                continue
             for old in taken[:-_KEEP]:
                 with contextlib.suppress(FileNotFoundError):  # another mover was faster
                     files.remove(_path(folder, old))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import math
 import os
 import sys
 from collections.abc import Iterator
@@ -105,6 +106,7 @@ class Desk:
             playing=self._policy.version,
         )
         self._watcher.look()
+        remembers = bool(self._policy.begin())
         self._ledger = stack.enter_context(
             Ledger(
                 folder.root / "ledger",
@@ -113,6 +115,9 @@ class Desk:
                 clock=clock,
                 put=self._put,
                 sync_ms=config.live.sync_ms,
+                # Where there is memory, the session says when a segment ends: it begins with none.
+                segment_s=math.inf if remembers else config.live.segment_s,
+                stagger=not remembers,
                 tell=self._troubles.note,
             )
         )

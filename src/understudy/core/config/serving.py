@@ -11,8 +11,10 @@ from understudy.core.errors import ConfigError
 class LiveConfig(Section, frozen=True, kw_only=True):
     """How a live game is answered (`[live]`)."""
 
-    segment: int = 32
-    """Settled decisions of a territory that leave together, as one episode of the spool."""
+    segment: int = 128
+    """Settled decisions of a territory that leave together at most, as one episode of the spool."""
+    segment_s: float = 10.0
+    """They leave before, once they span this: the learner should not wait for a slow game."""
     max_gap: int = 1
     """Ticks from one observation to the next; over a wider gap no reward can be dated."""
     reward_window_s: float = 60.0
@@ -41,7 +43,16 @@ class LiveConfig(Section, frozen=True, kw_only=True):
     """Messages of one connection that may wait; beyond that it is answered `degraded`."""
 
     def __post_init__(self) -> None:
-        positive(self, "live", "segment", "max_gap", "reward_window_s", "reward_clip", "sync_ms")
+        positive(
+            self,
+            "live",
+            "segment",
+            "segment_s",
+            "max_gap",
+            "reward_window_s",
+            "reward_clip",
+            "sync_ms",
+        )
         positive(self, "live", "max_message_bytes", "messages_per_s", "gate_budget_ms", "queue")
         positive(self, "live", "territories_per_client", "max_territories", "max_clients")
         finite(self, "live", "threshold", "reward_window_s", "reward_clip")

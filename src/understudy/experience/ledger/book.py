@@ -6,9 +6,11 @@ every settled decision leaves in exactly one segment, beside its neighbours of t
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
+from zlib import crc32
 
 from understudy.core.errors import InputError
 from understudy.experience.episode import Outcome
@@ -62,9 +64,11 @@ class Segment(NamedTuple):
 class _Track:
     """One territory: settled decisions that wait for company, then all later ones in order."""
 
-    __slots__ = ("pending", "run")
+    __slots__ = ("enough", "pending", "run")
 
-    def __init__(self) -> None:
+    def __init__(self, enough: int) -> None:
+        self.enough = enough
+        """Decisions that its next segment may have"""
         self.run: list[Entry] = []
         self.pending: deque[Entry] = deque()
 
@@ -76,8 +80,19 @@ class _Track:
 class Book:
     """All territories. Check first, write down, then change: nothing here can fail halfway."""
 
-    def __init__(self, *, segment: int, remembered: int = REMEMBERED) -> None:
+    def __init__(
+        self,
+        *,
+        segment: int,
+        segment_s: float = math.inf,
+        stagger: bool = False,
+        remembered: int = REMEMBERED,
+    ) -> None:
+        """`segment_s`: no segment spans more; `stagger`: territories that began together do not
+        all end their segments together, since the first one of each is shorter."""
         self._segment = segment
+        self._segment_s = segment_s
+        self._stagger = stagger
         self._remembered = remembered
         self.live: dict[int, Entry] = {}
         """Everything that the ledger's files still have to keep."""
@@ -217,8 +232,12 @@ class Book:
             self._by_second.setdefault(int(opened.at), set()).add(opened.id)
         track = self._tracks.get(opened.territory)
         if track is None:
-            track = self._tracks[opened.territory] = _Track()
+            track = self._tracks[opened.territory] = _Track(self._first(opened.territory))
         track.pending.append(entry)
+
+    def _first(self, territory: str) -> int:
+        """How long the first segment of a territory may be."""
+        return 1 + crc32(territory.encode()) % self._segment if self._stagger else self._segment
 
     def _forget_second(self, opened: Opened) -> None:
         second = int(opened.at)
@@ -238,9 +257,9 @@ class Book:
         segments: list[Segment] = []
         while True:
             head = track.pending[0] if track.pending else None
-            if track.run and (segment := self._ended_run(track.run, head)) is not None:
+            if track.run and (segment := self._ended_run(track, head)) is not None:
                 segments.append(segment)
-                track.run = []
+                track.run, track.enough = [], self._segment
             elif head is not None and head.closing is not None:
                 track.pending.popleft()
                 if head.closing.state == "settled":
@@ -256,9 +275,9 @@ class Book:
             del self._tracks[territory]
         return segments
 
-    def _ended_run(self, run: list[Entry], following: Entry | None) -> Segment | None:
+    def _ended_run(self, track: _Track, following: Entry | None) -> Segment | None:
         """The segment, if its last decision is known to be the last."""
-        last = run[-1]
+        run, last = track.run, track.run[-1]
         assert last.closing is not None
         if last.closing.terminal:
             return _sealed(run, b"", Outcome(last.closing.outcome or Outcome.TIE))
@@ -268,7 +287,9 @@ class Book:
             return _sealed(run, last.cut)
         if following is None:
             return None
-        if len(run) >= self._segment or following.opened.client != last.opened.client:
+        full = len(run) >= track.enough
+        old = following.opened.at - run[0].opened.at >= self._segment_s
+        if full or old or following.opened.client != last.opened.client:
             return _sealed(run, following.opened.observation)
         return None
 

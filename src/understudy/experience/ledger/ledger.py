@@ -7,6 +7,7 @@ wrote survives SIGKILL when they return, and a power cut `sync_ms` later.
 from __future__ import annotations
 
 import errno
+import math
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -33,6 +34,7 @@ _PATIENCE_S = 10.0
 class Ledger:
     """All decisions of one run, for any number of threads. The constructor recovers.
 
+    A segment ends when it has `segment` decisions, or spans `segment_s` seconds (`Book`).
     `background=False` is for tests and replays: nothing is synced but by `sync`, and segments are
     put to the spool before the call that ended them returns.
     """
@@ -46,6 +48,8 @@ class Ledger:
         clock: Clock,
         put: Callable[[Episode], object],
         sync_ms: float,
+        segment_s: float = math.inf,
+        stagger: bool = False,
         tell: Callable[[str], None] | None = None,
         rotate_bytes: int = ROTATE_BYTES,
         background: bool = True,
@@ -55,7 +59,7 @@ class Ledger:
         self._spec, self._clock, self._put, self._tell = spec, clock, put, tell
         self._background = background
         self._lock = threading.RLock()
-        self._book = Book(segment=segment)
+        self._book = Book(segment=segment, segment_s=segment_s, stagger=stagger)
         self._store = Store(
             folder,
             spec,
