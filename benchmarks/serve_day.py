@@ -1,6 +1,6 @@
 """A day of play, simulated at speed: does memory stay flat, and does the ledger balance?
 
-    python benchmarks/serve_day.py [--hours 24] [--territories 20] [--json]
+    python benchmarks/serve_day.py [--hours 24] [--territories 100] [--json]
 
 The session, the ledger and the spool are the real ones, on a disk; only the clock is a fake, so
 that windows and expiries happen as they would over a day. Players are as they are: they skip ticks,
@@ -39,9 +39,9 @@ from understudy.run.territory_matches import SECONDS_PER_TICK, TerritoryMatches,
 TICKS_PER_HOUR = 3600 // SECONDS_PER_TICK
 MID_MATCH = 120
 """Ticks before the full hour, at which matches end: they are looked at in the middle."""
-WARM_UP = 1 / 3
-"""The share of the day in which memory may grow: the ledger remembers the last 100,000 that ended,
-which 20 territories fill in seven hours."""
+WARM_UP = 1 / 4
+"""The share of the day in which memory may grow: the ledger remembers between 100,000 and 200,000
+decisions that ended, which 100 territories make in three hours."""
 FLAT = 0.05
 SKIP, TWICE, BROKEN, LATE_REWARD, VANISH, FALL_SILENT = 0.01, 0.005, 0.001, 0.01, 0.0005, 0.0003
 """What happens to a territory in a tick, by chance."""
@@ -209,7 +209,7 @@ def swing(rows: Sequence[dict[str, float]]) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--hours", type=int, default=24)
-    parser.add_argument("--territories", type=int, default=20)
+    parser.add_argument("--territories", type=int, default=100)
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     result = measure(arguments.hours, arguments.territories)

@@ -6,6 +6,7 @@
 // It needs no package: it uses the WebSocket of browsers, which Node has since version 22
 // (Node 20: `node --experimental-websocket client.js`). In a page, use the class `Queen` as it is;
 // the page's origin must be one that the server was started with (`--allow-origin`).
+// The game below plays every schema; the game `territory` speaks in messages of its own.
 
 "use strict";
 
@@ -69,24 +70,37 @@ class Queen {
   }
 }
 
+/** What there is to choose from: the names of each part; a single choice is one part. */
+function options(actions) {
+  if (actions.type === "spawn") throw new Error("territory has messages of its own (protocol.md)");
+  return actions.parts ?? { action: actions.names };
+}
+
+/** The made-up game: the share of parts in which 0 <= pointer < 1 points at the choice. */
+function worth(pointer, action, parts) {
+  const chosen = typeof action === "string" ? { action } : action;
+  const right = Object.entries(parts).map(
+    ([part, names]) => chosen[part] === names[Math.floor(pointer * names.length)],
+  );
+  return right.filter(Boolean).length / right.length;
+}
+
 /** One tick of one territory: look, ask, act, and tell what it was worth. */
 async function tick(queen, territory, number) {
-  const { features } = queen.welcome;
-  const actions = queen.welcome.actions.names;
-  const seen = features.map(() => Math.random());
+  const seen = queen.welcome.features.map(() => Math.random());
   const decision = await queen.ask({ type: "observation", territory, tick: number, features: seen });
-  // The made-up game rewards the action that its first feature points at.
-  const right = actions[Math.min(Math.floor(seen[0] * actions.length), actions.length - 1)];
   const sent = decision.verdict === "SEND"; // WAIT: the gate advises against it, so do nothing
-  const reward = sent && decision.action === right ? 1 : 0;
-  await queen.ask({ type: "reward", decision_id: decision.decision_id, reward });
+  const reward = sent ? worth(seen[0], decision.action, options(queen.welcome.actions)) : 0;
+  const { decision_id } = decision; // null: the server could not write it down
+  if (decision_id !== null) await queen.ask({ type: "reward", decision_id, reward });
   return { reward, version: decision.version };
 }
 
 async function main(url = "ws://127.0.0.1:8765/ws", territories = 3, ticks = 100) {
   const queen = await Queen.open(url);
   const { game, features, actions } = queen.welcome;
-  console.log(`${game}: ${features.length} features, ${actions.names.length} actions`);
+  const sizes = Object.values(options(actions)).map((names) => names.length);
+  console.log(`${game}: ${features.length} features, ${sizes.join(" ")} actions`);
   const names = Array.from({ length: territories }, (_, number) => `demo-${number}`);
   const shownEvery = Math.max(Math.floor(ticks / 10), 1);
   let lately = 0;

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -13,6 +15,7 @@ from understudy.core.config import Config, LiveConfig
 from understudy.core.spaces import Discrete
 from understudy.experience.episode import Episode, Meta, Outcome
 from understudy.experience.spool import Spool
+from understudy.gates.decision import OpenGate
 from understudy.policy.mlp import Mlp
 from understudy.policy.spec import PolicySpec
 from understudy.registry.run_folder import RunFolder
@@ -138,6 +141,37 @@ def test_what_is_archived_meanwhile_counts_once(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(Spool, "pending", archived_after_listing)
     assert understudy("gate", "--json").json["episodes"] == 6
+
+
+def test_what_no_gate_judged_is_not_in_its_report() -> None:
+    """Safe answers of an overloaded server, and verdicts that time ran out for."""
+    a_run("busy", segments=40)
+    sure = understudy("gate", "--run", "runs/busy", "--json").json
+    spool = a_run("busier", segments=40)
+    for index in range(40, 60):
+        made = segment(index, right=1.0, share=0.2)
+        said: dict[str, Any] = {"sent": np.ones(LENGTH, bool), "explored": np.zeros(LENGTH, bool)}
+        safe: dict[str, Any] = {
+            "sampled": np.zeros(LENGTH, bool),
+            "expected": np.zeros(LENGTH, np.float32),
+        }
+        spool.put(replace(made, **said, **safe))
+        late = {"sent": np.zeros(LENGTH, bool), "expected": np.full(LENGTH, np.nan, np.float32)}
+        meta = msgspec.structs.replace(made.meta, id=f"late-{index}")
+        spool.put(replace(made, **said | late, meta=meta))
+    busy = understudy("gate", "--run", "runs/busier", "--json").json
+    assert busy["calibration"] == sure["calibration"]
+    assert (sure["unspoken"], busy["unspoken"]) == (0, 20 * LENGTH)
+
+
+def test_an_open_gate_is_no_gate() -> None:
+    spool = a_run("open", segments=0)
+    verdict = OpenGate().evaluate(np.zeros(2, np.float32), np.ones(1, np.int32))
+    nothing: dict[str, Any] = {"expected": np.full(LENGTH, verdict.expected_reward, np.float32)}
+    everything: dict[str, Any] = {"sent": np.ones(LENGTH, bool), "explored": np.zeros(LENGTH, bool)}
+    spool.put(replace(segment(1, right=1.0, share=0.0), **nothing, **everything))
+    called = understudy("gate", "--run", "runs/open")
+    assert called.code == 2 and "judged by a gate" in called.err
 
 
 def test_a_run_without_a_gate_is_told_so() -> None:

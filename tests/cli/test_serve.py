@@ -12,9 +12,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from server.standing import ask, hear, until
+import typer
+from server.standing import Parrot, ask, hear, until
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
+
+from understudy.cli.serve import _summary
+from understudy.core.clock import SystemClock
+from understudy.core.config import Config
+from understudy.live import schema
+from understudy.policy.spec import PolicySpec
+from understudy.policy.transformer import Transformer
+from understudy.registry.run_folder import RunFolder
+from understudy.run import serving
+from understudy.run.desk import Service
+from understudy.run.serving import Served
+from understudy.telemetry.status import Status
 
 from .calling import understudy
 
@@ -177,6 +190,63 @@ def test_sigterm_ends_it_as_well_and_json_is_one_object(tmp_path: Path) -> None:
         ("opened", "settled", "expired", "superseded", "orphaned", "open"), 0
     )
     assert out.count("\n") == 1
+
+
+@pytest.fixture
+def services(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Service]:
+    """What would be served, by a server that never starts."""
+    asked: list[Service] = []
+
+    def serve(service: Service, **_: object) -> None:
+        asked.append(service)
+        raise typer.Exit(0)
+
+    monkeypatch.setattr(serving, "serve", serve)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "game.toml").write_text(GAME, encoding="utf-8")
+    (tmp_path / "mine.toml").write_text("[learner]\npublish_interval_s = 5.0\n", encoding="utf-8")
+    return asked
+
+
+@pytest.mark.parametrize(
+    ("flags", "interval_s"),
+    [
+        ("", 0.5),
+        ("--network mlp-large", 0.5),
+        ("--network decision-transformer", 30.0),
+        ("--network decision-transformer --config live", 30.0),
+        ("--network decision-transformer --set learner.publish_interval_s=0.5", 0.5),
+        ("--network decision-transformer --config mine.toml", 5.0),
+    ],
+)
+def test_where_there_is_memory_a_new_run_publishes_less_often(
+    services: list[Service], flags: str, interval_s: float
+) -> None:
+    assert understudy("serve", "--schema", "game.toml", *flags.split()).code == 0
+    (one,) = services
+    assert one.config.learner.publish_interval_s == interval_s
+    assert one.config.learner.max_version_lag == (100 if "mine" in flags else 1_000)
+
+
+def test_a_run_that_exists_keeps_its_settings(services: list[Service], tmp_path: Path) -> None:
+    declared = schema.load(tmp_path / "game.toml")
+    spec = PolicySpec(declared.features, declared.actions, Transformer())
+    RunFolder.open(
+        tmp_path / "run", spec=spec, config=Config(), clock=SystemClock(), game=declared.name
+    )
+    assert understudy("serve", "--schema", "game.toml", "--run", "run").code == 0
+    assert services[0].network == Transformer()
+    assert services[0].config == Config()
+
+
+@pytest.mark.parametrize(
+    ("waiting", "words"), [(0, "0 segments for"), (1, "1 segment for"), (2, "2 segments for")]
+)
+def test_the_summary_counts_segments(waiting: int, words: str) -> None:
+    live = Parrot().status()
+    status = Status(buffer_file_count=waiting)
+    text = _summary(Served("ws://x", 1.0, live, (None, None), status, 130))
+    assert f"Waiting         {words} the next learner" in text
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,19 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from understudy.core.clock import SystemClock
+from understudy.core.spaces import Discrete
+from understudy.experience.ledger import Closing, Ledger, Opened
+from understudy.experience.spool import Spool
+from understudy.policy.mlp import Mlp
+from understudy.policy.spec import PolicySpec
+from understudy.registry.run_folder import RunFolder
 from understudy.run import folders
+from understudy.telemetry.events import BotStarted
+from understudy.telemetry.journal import Journal
 
 from .calling import understudy
 
@@ -60,3 +70,34 @@ def test_json_is_ascii_whatever_the_folder_is_called(played: Path, tmp_path: Pat
         called = understudy(*command, "--run", run, "--json")
         assert called.out.isascii() and called.out.count("\n") == 1
         assert "ligue-é" in str(called.json)
+
+
+def test_a_run_of_a_server_is_told_by_its_decisions(tmp_path: Path) -> None:
+    clock = SystemClock()
+    spec = PolicySpec(("health",), Discrete(("attack", "retreat")), Mlp((2,)))
+    folder = RunFolder.open(tmp_path / "run", spec=spec, config=None, clock=clock)
+    journal = Journal(folder.journal, "server", clock)
+    journal.write(BotStarted(pid=1, mode="serve", learner="off", version=0))
+    put = Spool(folder.root, spec, clock).put
+    with Ledger(
+        folder.root / "ledger", spec, segment=1, clock=clock, put=put, sync_ms=50.0
+    ) as ledger:
+        keys = ledger.take_ids(3)
+        ledger.open([opened(key) for key in keys])
+        ledger.close([Closing(id=key, state="settled", reward=1.0) for key in keys[:2]])
+        ledger.flush()
+        called = understudy("status", "--run", folder.root)
+        told = understudy("status", "--run", folder.root, "--json").json
+    assert "Decisions   3 = 2 settled" in called.out and "+ 1 open" in called.out
+    assert "2 segments wait to be learned from" in called.out
+    assert " --continuous " in called.out and "Matches" not in called.out
+    assert (told["ledger"]["opened"], told["ledger"]["open"]) == (3, 1)
+    assert (told["continuous"], told["waiting"], told["rollbacks"]) == (None, False, 0)
+
+
+def opened(key: int) -> Opened:
+    return Opened(
+        id=key, territory="north", client="c1", tick=key, at=0.0, version=0, action=(0,),
+        log_prob=-0.7, value=0.0, sampled=True, sent=True, explored=False, expected=0.0,
+        observation=np.zeros(1, "<f4").tobytes(),
+    )  # fmt: skip

@@ -169,7 +169,7 @@ BAD_FILES = {
     "bootstrap of another width": change("bootstrap", np.zeros(7, np.float32)),
     "sent of another length": change("sent", np.ones(2, np.bool_)),
     "sent as numbers": change("sent", np.ones(3, np.float32)),
-    "expected not finite": change("expected", NAN),
+    "expected not finite": change("expected", np.full(3, np.inf, np.float32)),
     "explored and nobody knows what was sent": change("explored", np.zeros(3, np.bool_)),
     "explored and not sent": to_npz(
         from_npz(change("sent", np.zeros(3, np.bool_)), what="it")
@@ -201,6 +201,12 @@ def test_a_file_from_before_there_were_gates_is_read_as_it_was() -> None:
     assert from_npz(data, what="it").keys() == old
     back = episodes.decode(data, SPEC, what="it")
     assert back.sent is back.explored is back.expected is None
+
+
+def test_a_gate_that_had_nothing_to_say_expected_nan() -> None:
+    data = change("expected", np.array([0.5, np.nan, -1.0], np.float32))
+    back = episodes.decode(data, SPEC, what="it")
+    np.testing.assert_array_equal(back.expected, np.array([0.5, np.nan, -1.0], np.float32))
 
 
 def test_an_episode_of_another_run_is_refused() -> None:

@@ -268,3 +268,15 @@ def test_priorities_that_cannot_be_are_refused(wrong: float) -> None:
         replay.insert(2, now=0.0, priorities=np.ones(1))
     with pytest.raises(ConfigError, match="priority: expected uniform or prioritised, got 'best'"):
         Replay(capacity=1, priority="best")  # type: ignore[arg-type]
+
+
+def test_what_left_leaves_no_allowance_to_those_that_stay() -> None:
+    replay = Replay(capacity=4)
+    replay.insert(10, now=0.0)  # six are never held
+    replay.insert(2, now=0.0, samples=3)
+    assert replay.allowance(2.0) == 2 * 12 - 6
+    assert replay.allowance_of_held(2.0) == 2 * 4 - 6
+    replay.discard(replay.slots()[-2:])  # those that were sampled
+    assert replay.allowance_of_held(2.0) == 2 * 2
+    replay.sample(np.random.default_rng(0), 2, now=0.0, times=9)
+    assert replay.allowance_of_held(2.0) == 0

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from understudy.core.arrays import NDArray
 from understudy.core.ops import NUMPY, Array
@@ -269,3 +271,37 @@ def test_nobody_at_all_can_be_imagined() -> None:
     after = GAME.step(NUMPY, state, np.zeros((1, 1, 1), np.int32))
     assert np.isfinite(GAME.observe(NUMPY, after)).all()
     assert abs(GAME.reward(NUMPY, state, after)[0, 0]) < 0.05, "only the player's energy moves"
+
+
+def test_a_chunk_beyond_the_map_is_its_last() -> None:
+    looks = np.zeros((28, 2), np.float32)
+    looks[: 5 * SLOTS : 5] = -1 / 255
+    looks[0], looks[1] = (256 / 255, 4.0), 2 / 6
+    state = imagine(NUMPY, looks, SEEDS[:2])
+    workers = GAME.seen(NUMPY, state).workers
+    assert (workers[tables.CHUNKS - 1] == 2).all() and (workers.sum(axis=0) == 2).all()
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_anything_can_be_imagined(seed: int) -> None:
+    """Live clients send what they like; what comes of it is a match like any other."""
+    rng = np.random.default_rng(seed)
+    looks = rng.standard_cauchy((28, 8)).astype(np.float32)
+    looks[rng.random(looks.shape) < 0.1] = np.inf
+    looks[rng.random(looks.shape) < 0.1] = -np.inf
+    state = imagine(NUMPY, looks, SEEDS[:8])
+    for most, field in (
+        (tables.GRID, state.worker),
+        (tables.GRID, state.protector),
+        (tables.GRID, state.parasite),
+        (tables.GRID, state.vein),
+        (tables.VEINS, state.errand),
+        (tables.WORKERS_MOST + 1, state.workers),
+        (tables.PROTECTORS_MOST + 1, state.protectors),
+    ):
+        assert (field >= 0).all() and (field < most).all()
+    for amount in (state.queen_energy, state.player_energy):
+        assert (amount >= 0).all() and (amount <= 100).all()
+    after = GAME.step(NUMPY, state, np.zeros((1, 1, 8), np.int32))
+    assert np.isfinite(GAME.observe(NUMPY, after)).all()
+    assert np.isfinite(GAME.reward(NUMPY, state, after)).all()

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from understudy.core.ops import NUMPY, Array
+from understudy.core.ops import NUMPY, Array, Ops
 from understudy.games.territory import BOTS, State, Territory, tables
 from understudy.games.territory.state import at_work, chunk_of, on_guard, place_of
+from understudy.learner.jax_ops import JAX
 from understudy.testing import check_game
 
 GAME = Territory()
@@ -37,7 +38,7 @@ def busiest(state: State) -> Array:
 
 
 def spawn_at(chunk: Array, kind: int) -> Array:
-    return (1 + chunk * 2 + kind).astype(np.int32)
+    return tables.action_of(chunk, kind).astype(np.int32)
 
 
 def without_protectors(state: State) -> State:
@@ -62,11 +63,22 @@ def test_an_action_is_a_chunk_and_a_kind() -> None:
     assert len(names) == len(set(names)) == tables.OPTIONS == 513
     for chunk, kind in ((0, 0), (0, 1), (37, 0), (255, 1)):
         assert names[tables.action_of(chunk, kind)] == f"{tables.KINDS[kind]}@{chunk}"
+        assert tables.spawn_of(tables.action_of(chunk, kind)) == (chunk, kind)
     state = begin()
     state = state._replace(queen_energy=np.full_like(state.queen_energy, 100.0))
     after = tick(state, tables.action_of(37, tables.COMBAT))
     assert (after.parasite[:, 0] == [[37 % 16], [37 // 16]]).all()
     assert (after.kind[0] == tables.COMBAT).all()
+
+
+@pytest.mark.parametrize("ops", [NUMPY, JAX], ids=lambda ops: ops.name)
+def test_chunk_and_kind_of_all_actions_at_once(ops: Ops) -> None:
+    actions = ops.xp.arange(tables.OPTIONS, dtype=ops.xp.int32)
+    chunk, kind = tables.spawn_of(actions)
+    assert chunk.dtype == kind.dtype == np.int32
+    np.testing.assert_array_equal(tables.action_of(chunk, kind)[1:], actions[1:])
+    assert (chunk[0], kind[0]) == (chunk[1], kind[1]), "no spawn reads as some place of the map"
+    assert chunk.min() == 0 and chunk.max() == tables.CHUNKS - 1 and set(kind.tolist()) == {0, 1}
 
 
 def test_a_parasite_costs_what_the_table_says_and_energy_grows_up_to_a_maximum() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import msgspec
@@ -38,5 +39,6 @@ def test_a_gate_that_knows_no_batches_is_asked_one_by_one() -> None:
 
 
 def test_the_open_gate_sends_everything() -> None:
-    assert judge(OpenGate(), SEEN, ACTIONS) == [(True, 0.0, ())] * 2
-    assert OpenGate().evaluate(SEEN[0], ACTIONS[0]).send
+    verdicts = [*judge(OpenGate(), SEEN, ACTIONS), OpenGate().evaluate(SEEN[0], ACTIONS[0])]
+    assert len(verdicts) == 3 and all(verdict.send for verdict in verdicts)
+    assert all(math.isnan(verdict.expected_reward) for verdict in verdicts), "nothing to say"

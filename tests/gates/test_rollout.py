@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -165,7 +166,10 @@ def test_past_its_budget_it_waits_and_says_so() -> None:
     verdicts = slow.evaluate_all(observations, np.full((2 * AT_ONCE, 1), GROW, np.int32))
     judged, late = verdicts[:AT_ONCE], verdicts[AT_ONCE:]
     assert all(verdict.send for verdict in judged)
-    assert set(late) == {(False, 0.0, ("past the time budget of 5 ms",))}
+    assert {(verdict.send, verdict.reasons) for verdict in late} == {
+        (False, ("past the time budget of 5 ms",))
+    }
+    assert all(math.isnan(verdict.expected_reward) for verdict in late), "it did not look"
     assert farm.steps == 3  # nothing was begun in vain
 
 
@@ -173,5 +177,5 @@ def test_time_is_looked_at_between_ticks() -> None:
     farm = Farm()
     slow = gate(farm, budget_ms=2.5, ticks=50, clock=LogicalClock(tick_s=0.001))
     verdict = slow.evaluate(seen(0.8), act(GROW))
-    assert verdict == (False, 0.0, ("past the time budget of 2.5 ms",))
+    assert (verdict.send, verdict.reasons) == (False, ("past the time budget of 2.5 ms",))
     assert farm.steps < 3

@@ -40,7 +40,8 @@ def test_the_real_game_agrees(tried: Spawns) -> None:
 def test_a_server_whose_time_is_up_waits(tried: Spawns) -> None:
     rollout = gate("rollout", game="territory", threshold=0.0, budget_ms=1e-6)
     for verdict in judge(rollout, tried.observations[:3], tried.actions[:3]):
-        assert verdict == (False, 0.0, ("past the time budget of 1e-06 ms",))
+        assert (verdict.send, verdict.reasons) == (False, ("past the time budget of 1e-06 ms",))
+        assert np.isnan(verdict.expected_reward)
 
 
 def test_the_page_tells_how_far_it_looks() -> None:

@@ -33,6 +33,7 @@ def test_an_episode_fills_its_column_and_nothing_else() -> None:
     first, second = played(5), played(9, seed=1)
     batch = batch_of(first, second)
     assert batch.obs.shape == (64, 4, 3)
+    assert batch.weights is None, "in the ring all decisions count alike"
     np.testing.assert_array_equal(batch.obs[:5, 0], first.observations)
     np.testing.assert_array_equal(batch.actions[:9, 1], second.actions)
     np.testing.assert_array_equal(batch.rewards[:5, 0], first.rewards)

@@ -23,9 +23,14 @@ def test_the_largest_entropy_is_what_the_masks_left_open() -> None:
     assert largest_entropy(Continuous(("x",), (None,), (None,)), legal[..., :2], valid) == 0.0
 
 
-def test_where_there_was_no_choice_nothing_is_missing() -> None:
-    assert entropy_share(0.0, 0.0) == 1.0
+def test_where_there_was_no_choice_nothing_is_said_of_the_policy() -> None:
+    assert entropy_share(0.0, 0.0) is None
     assert entropy_share(0.5, 2.0) == 0.25
+    watch = Collapse(0.1)
+    shares = [0.05, None, 0.05, None, None, 0.05, 0.05, None]
+    assert not any(watch.add(share) for share in shares)
+    assert watch.add(0.05), "the fifth in a row: those between were no evidence of variety"
+    assert not watch.healthy(None)
 
 
 def test_several_batches_in_a_row_are_a_collapse() -> None:

@@ -295,6 +295,26 @@ def test_without_a_gate_or_when_told_not_to_nobody_looks_again(tmp_path: Path, g
     assert told(folder, events.ContinuousTrained)[0].agreement is None
 
 
+def test_only_what_a_gate_judged_is_judged_again(tmp_path: Path) -> None:
+    """Not the safe answer of an overloaded server, nor what was sent without an expectation; what
+    was blocked for want of time was blocked."""
+    folder, clock = run(tmp_path, continuous__length=4, continuous__actual_weight=0.5)
+    toy = ToyItems()
+    arrive(
+        folder,
+        *range(4),
+        sampled=np.array([False, True, True, True]),
+        sent=np.array([True, True, False, True]),
+        explored=np.zeros(4, bool),
+        expected=np.array([0.0, np.nan, np.nan, 3.0], np.float32),
+    )
+    turns(continuous(folder, toy, Moody(2.5)), clock, 1)
+    batch = toy.batches[0]
+    np.testing.assert_array_equal(batch.valid[:4, 0], [1, 1, 1, 1])
+    np.testing.assert_allclose(batch.rewards[:4, 0], [1.0, 1.0, 0.5, 0.5 + 0.3])
+    assert told(folder, events.ContinuousTrained)[0].agreement == 1.0
+
+
 # --- when something goes wrong -------------------------------------------------------------------
 
 
@@ -362,6 +382,92 @@ def test_what_turns_bad_after_it_was_archived_is_not_sampled_again(tmp_path: Pat
     trusted = len(told(folder, events.RolledBack))
     turns(continuous(folder, toy), clock, 10)
     assert len(told(folder, events.RolledBack)) == trusted
+
+
+def test_after_nonsense_the_normaliser_counts_what_it_had_counted_again(tmp_path: Path) -> None:
+    folder, clock = run(tmp_path, learner__publish_interval_s=1e9)
+    failing = False
+
+    def meet(ids: Sequence[str]) -> None:
+        if failing:
+            raise NotFinite("the loss is nan")
+
+    toy = ToyItems(meet)
+    mind = continuous(folder, toy)
+    arrive(folder, 0, 1)
+    turns(mind, clock, 1)  # a version, since there was none
+    arrive(folder, 2, 3)
+    turns(mind, clock, 1)  # counted, in no version yet
+    assert folder.versions.numbers() == [1]
+    arrive(folder, 4)
+    failing = True
+    mind.work()
+    assert set(toy.tally.ingested) == {"0", "1"}, "those of the version"
+    failing = False
+    turns(mind, clock, 3)
+    assert toy.tally.ingested == dict.fromkeys("01234", 1)
+
+
+def test_poison_is_not_counted_by_the_normaliser_again(tmp_path: Path) -> None:
+    folder, clock = run(tmp_path, continuous__samples_per_insert=30.0)
+    toy = poisoned_by("3")
+    arrive(folder, *range(6))
+    turns(continuous(folder, toy), clock, 60)
+    assert toy.tally.ingested == dict.fromkeys("01245", 1)
+
+
+def test_a_gate_that_fails_on_an_episode_makes_it_poison(tmp_path: Path) -> None:
+    """An exception of the gate ends the learner; whoever starts next has to get past it."""
+    folder, clock = run(tmp_path, continuous__samples_per_insert=100.0)
+
+    class Fragile:
+        name = "fragile"
+
+        def evaluate(self, observation: NDArray, action: NDArray) -> Verdict:
+            if observation[1] == 3:
+                raise ZeroDivisionError
+            return Verdict.of(1.0, threshold=0.0)
+
+    gated(folder, *range(6))
+    deaths = 0
+    for _ in range(60):
+        try:
+            toy = ToyItems()
+            turns(continuous(folder, toy, Fragile()), clock, 20)
+            break
+        except ZeroDivisionError:
+            deaths += 1
+    assert 0 < deaths < 60
+    assert [meta.id for meta in metas(tmp_path / "quarantine")] == ["3"]
+    assert set(head_tally(folder).sampled) == {"0", "1", "2", "4", "5"}
+
+
+def test_after_a_persons_rollback_good_is_what_was_good_then(tmp_path: Path) -> None:
+    folder, clock = run(tmp_path, continuous__entropy_floor=0.1)
+    toy = ToyItems()
+    mind = continuous(folder, toy)
+    arrive(folder, *range(30))
+    turns(mind, clock, 4)
+    folder.pointers.pin("champion", 2, by="rollback")
+    toy.entropy = 0.0
+    turns(mind, clock, 5)
+    (back,) = told(folder, events.RolledBack)
+    assert (back.reason, back.to) == ("collapse", 2), "not 4, which the person went back from"
+
+
+def test_batches_without_a_choice_make_no_version_good(tmp_path: Path) -> None:
+    folder, clock = run(tmp_path, continuous__entropy_floor=0.1, continuous__max_age_s=50.0)
+    toy = ToyItems()
+    mind = continuous(folder, toy)
+    arrive(folder, *range(4))
+    turns(mind, clock, 2)
+    clock.advance(60.0)
+    toy.entropy = 0.0
+    arrive(folder, *range(10, 14), legal=np.tile([True, False], (4, 1)))
+    turns(mind, clock, 3)
+    assert [manifest.counters["good"] for manifest in manifests(folder)] == [1, 2, 2, 2, 2]
+    assert "entropy_share" not in manifests(folder)[-1].metrics
+    assert told(folder, events.ContinuousTrained)[-1].entropy_share == pytest.approx(1.0)
 
 
 def test_a_collapse_brings_the_last_good_version_back(tmp_path: Path) -> None:

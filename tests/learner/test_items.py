@@ -72,10 +72,14 @@ def test_a_batch_of_items_is_the_rings_batch_of_the_same_decisions(how: dict[str
     episode = played(7, sampled=np.array([1, 1, 0, 1, 1, 0, 1], bool), **how)
     got = laid(cut(episode, SPEC, length=9))
     ring = assemble([episode], SPEC, columns=2, version=0, max_lag=10)
+    assert got.weights is not None and (got.weights[:9, 0] == 1.0).all()
+    assert ring.weights is None
     for name, array in got._asdict().items():
+        if name == "weights":
+            continue
         wanted = getattr(ring, name)[:10]
         assert array.dtype == wanted.dtype
-        rows = slice(0, 7) if name in ("legal", "weights") else slice(0, 10)
+        rows = slice(0, 7) if name == "legal" else slice(0, 10)
         np.testing.assert_array_equal(array[rows, 0], wanted[rows, 0], err_msg=name)
     assert got.legal[7:].all() and got.legal[:, 1].all()
     assert not got.valid[:, 1].any()
@@ -148,4 +152,16 @@ def test_old_versions_teach_the_value_alone_and_weights_count_for_whole_items() 
     batch = laid(items, version=13, max_lag=11, weights=np.array([0.25, 1.0], np.float32))
     np.testing.assert_array_equal(batch.on_policy[:2].T, [[0, 1], [1, 1]])
     assert batch.valid.sum() == 4
+    assert batch.weights is not None
     np.testing.assert_array_equal(batch.weights[:2].T, [[0.25, 0.25], [1.0, 1.0]])
+
+
+def test_the_safe_answers_of_an_overloaded_server_teach_the_value_and_are_never_imitated() -> None:
+    sampled = np.array([True, False, True, False])
+    said: dict[str, Any] = {"sent": np.ones(4, bool), "expected": np.zeros(4, np.float32)}
+    degraded = laid(cut(played(4, sampled=sampled, **said), SPEC, length=4))
+    np.testing.assert_array_equal(degraded.valid[:4, 0], [1, 1, 1, 1])
+    np.testing.assert_array_equal(degraded.on_policy[:4, 0], sampled)
+    assert not degraded.imitated.any()
+    ruled = laid(cut(played(4, sampled=sampled), SPEC, length=4))
+    np.testing.assert_array_equal(ruled.imitated[:4, 0], ~sampled)

@@ -38,7 +38,7 @@ def slowly(
     elif config.waits == "skip":
         reward, learned = actual, False
     elif config.waits == "counterfactual":
-        reward, learned = expected, True
+        reward, learned = min(expected, actual), True
     else:
         reward, learned = min(actual, config.wait_multiplier * actual), True
     if doubted and config.on_disagreement == "skip":
@@ -120,3 +120,14 @@ def test_the_gate_is_asked_only_about_what_was_judged() -> None:
     np.testing.assert_array_equal(said.expected, [[3.0, -3.0], [0.0, 5.0]])
     nobody = verdicts(OpenGate(), observations, actions, np.zeros((2, 2), bool))
     assert not nobody.send.any()
+
+
+def test_what_is_blocked_is_never_worth_more_than_doing_nothing() -> None:
+    """A gate that expects much of what it blocks (by a high threshold) must not pay for it."""
+    rewards = np.array([-0.2, 0.4, 0.0], np.float32)
+    expected = np.array([0.9, 0.1, np.nan], np.float32)
+    blocked = Recorded(rewards, np.zeros(3, bool), np.zeros(3, bool), expected, np.ones(3, bool))
+    for now in (None, Verdicts(np.zeros(3, bool), expected)):
+        got = revalidate(ContinuousConfig(waits="counterfactual"), blocked, now, clip=CLIP)
+        np.testing.assert_allclose(got.rewards, [-0.2, 0.1, 0.0])
+        assert got.learned.all()

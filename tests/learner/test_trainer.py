@@ -13,6 +13,7 @@ from understudy.core.config import LearnerConfig
 from understudy.core.errors import FileFormatError, NotFinite
 from understudy.core.spaces import Discrete
 from understudy.experience.episode import Episode, Meta, Outcome
+from understudy.learner.batch import assemble
 from understudy.learner.trainer import Trainer
 from understudy.policy.mlp import Mlp
 from understudy.policy.policy import Policy
@@ -74,6 +75,30 @@ def test_what_is_rewarded_is_done_more_often() -> None:
     start = np.mean([e.actions == 0 for e in matches(Trainer(SPEC, CONFIG), 99)])
     now = np.mean([e.actions == 0 for e in matches(trainer, 99)])
     assert now > start + 0.1
+
+
+def test_a_segments_value_scale_knows_what_comes_after_its_end() -> None:
+    """Live segments are short: with gamma near 1 nearly all of a return lies beyond them."""
+    length, gamma, reward = 8, 0.99, 0.1
+    worth = reward / (1.0 - gamma)
+    config = structs.replace(CONFIG, gamma=gamma)
+    player = player_of(Trainer(SPEC, config), 0)
+    one = play(player, np.random.default_rng(0), length, reward=lambda obs, action: reward)
+    one = replace(one, values=np.full(length, worth, np.float32))
+    segment = replace(one, bootstrap=one.observations[0])
+    batch = assemble([one], SPEC, columns=4, version=0, max_lag=10)
+
+    def scale(*new: Episode, ring: bool = False) -> float:
+        trainer = Trainer(SPEC, config)
+        if ring:
+            trainer.train(new, [], version=0)
+        else:
+            trainer.train_items(batch, new=new, learning_rate=1e-3, entropy_weight=0.0)
+        return float(trainer.weights().value_scale)
+
+    assert scale(segment) == pytest.approx(worth, rel=1e-4)
+    assert scale(one) < worth / 10.0, "that match was over"
+    assert scale(segment, ring=True) == pytest.approx(scale(one, ring=True)), "as ever"
 
 
 def test_going_on_from_a_snapshot_is_going_on() -> None:
@@ -169,7 +194,7 @@ def test_a_new_return_scale_leaves_what_the_value_says() -> None:
     expected = before.act(observations, before.begin(len(observations))).values
     # The same observations again, so the normaliser stays; rewards a hundred times as large.
     again = [replace(e, rewards=100.0 * e.rewards) for e in matches(Trainer(SPEC, CONFIG), 0)]
-    trainer._absorb(again)
+    trainer._absorb(again, whole=True)
     after = player_of(trainer, 1)
     np.testing.assert_allclose(after.weights.obs_mean, before.weights.obs_mean, rtol=1e-5)
     assert after.weights.value_scale > 10.0 * before.weights.value_scale

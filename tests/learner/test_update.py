@@ -16,8 +16,10 @@ from understudy.core.arrays import NDArray
 from understudy.core.config import LearnerConfig
 from understudy.core.ops import NUMPY, Array
 from understudy.experience.episode import Episode
+from understudy.learner import descent
 from understudy.learner.batch import Batch, assemble
 from understudy.learner.descent import Frozen, State, _deal, optimiser
+from understudy.learner.losses import Losses, Terms, losses
 from understudy.learner.update import _targets, _Towards, _whole, update
 from understudy.policy import distributions
 from understudy.policy.layers import Params
@@ -97,11 +99,39 @@ def test_more_padding_changes_nothing() -> None:
     episodes = episodes_of(player, 20, 33, 7, 12)
     state, frozen = ready(player)
     tight = batch_of(player, episodes)
-    loose = Batch(*(np.pad(a, [(0, 64), (0, 2), *[(0, 0)] * (a.ndim - 2)]) for a in tight))
+    loose = Batch(
+        *(
+            None if a is None else np.pad(a, [(0, 64), (0, 2), *[(0, 0)] * (a.ndim - 2)])
+            for a in tight
+        )
+    )
     loose = loose._replace(legal=loose.legal | (loose.valid == 0)[..., None])
     expected, _ = update(player.spec, CONFIG, state, frozen, tight)
     got, _ = update(player.spec, CONFIG, state, frozen, loose)
     assert distance(expected.params, got.params) < 1e-5
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_the_ring_is_to_the_last_bit_what_it_is_without_weights(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The loss as it was before weights were known, against the batch as the ring makes it."""
+    player = lively_policy(SPECS[name])
+    batch = batch_of(player, episodes_of(player, 20, 33, 7))
+    config = structs.replace(CONFIG, minibatches=2)
+    state, frozen = ready(player, config)
+    got, _ = update(player.spec, config, state, frozen, batch)
+
+    def unweighted(config: LearnerConfig, terms: Terms, **others: Any) -> Losses:
+        return losses(config, terms._replace(weights=None), **others)
+
+    monkeypatch.setattr(descent, "losses", unweighted)
+    plain = jax.jit(update.__wrapped__, static_argnames=("spec", "config"))  # type: ignore[attr-defined]
+    wanted, _ = plain(player.spec, config, state, frozen, batch)
+    assert distance(wanted.params, state.params) > 1e-3
+    for key, array in wanted.params.items():
+        np.testing.assert_array_equal(got.params[key], array, err_msg=key)
+    assert batch.weights is None
 
 
 @pytest.mark.parametrize("network", [MLP, TRANSFORMER], ids=["mlp", "transformer"])

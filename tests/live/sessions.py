@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +85,7 @@ class Table:
         gate: DecisionGate | None = None,
         clock: FakeClock | None = None,
         seed: int = 0,
+        problem: Callable[[str, Exception], None] | None = None,
         **config: Any,
     ) -> None:
         self.translator = translator or game(rewards=BY_GOLD)
@@ -110,6 +111,7 @@ class Table:
             config=self.config,
             clock=self.clock,
             seed=seed,
+            **({} if problem is None else {"problem": problem}),
         )
 
     def say(self, *messages: Any, client: str = "alice", **options: Any) -> list[dict[str, Any]]:

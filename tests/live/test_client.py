@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import shutil
 import subprocess
 import sys
@@ -10,6 +12,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,7 +20,10 @@ pytest.importorskip("websockets")
 
 from websockets.sync.client import connect
 
+from understudy.core import files
+from understudy.core.files import Disk
 from understudy.live import client
+from understudy.live.queen import QueenGame
 from understudy.server.app import Server
 from understudy.server.clients import Clients
 from understudy.server.door import door
@@ -88,6 +94,60 @@ def test_it_also_plays_where_observations_tell_the_reward(tmp_path: Path) -> Non
     assert counts.settled >= 8
 
 
+PARTS: dict[str, Any] = {
+    "actions": {"move": ["left", "stay", "right"], "spell": ["none", "fire"]},
+    "fallback": {"move": "stay", "spell": "none"},
+}
+
+
+def test_it_plays_actions_in_parts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = Table(tmp_path, translator=game(**PARTS))
+    with served(table, tmp_path) as url:
+        mean = client.play(url, territories=3, ticks=20)
+    assert table.ledger.counts.settled == 60
+    assert 0.0 < mean < 1.0, "a part of it is right now and then"
+    assert "skirmish: 3 features, 3 2 actions" in capsys.readouterr().out
+
+
+def test_each_part_has_its_share() -> None:
+    parts = {"move": ["left", "stay", "right"], "spell": ["none", "fire"]}
+    assert client.worth(0.99, {"move": "right", "spell": "fire"}, parts) == 1.0
+    assert client.worth(0.0, {"move": "left", "spell": "fire"}, parts) == 0.5
+    assert client.worth(0.5, "b", {"": ["a", "b"]}) == 1.0
+
+
+class FullNowAndThen(Disk):
+    """Refuses every third batch of decisions, as a full disk would."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def append(self, path: Path, data: bytes) -> None:
+        if b"open" in data:
+            self.asked += 1
+            if self.asked % 3 == 0:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+        super().append(path, data)
+
+
+def test_a_decision_that_was_not_written_down_gets_no_reward(tmp_path: Path) -> None:
+    table = Table(tmp_path, translator=game())
+    with served(table, tmp_path) as url, files.using(FullNowAndThen()):
+        client.play(url, territories=1, ticks=9)
+    counts = table.ledger.counts
+    assert (counts.opened, counts.settled, counts.open) == (6, 6, 0)
+    assert table.session.status().unrecorded == 3
+
+
+def test_the_territory_game_is_not_for_it(tmp_path: Path) -> None:
+    table = Table(tmp_path, translator=QueenGame())
+    with (
+        served(table, tmp_path) as url,
+        pytest.raises(SystemExit, match="understudy play territory --url"),
+    ):
+        client.play(url, territories=1, ticks=1)
+
+
 def test_from_the_command_line(tmp_path: Path) -> None:
     table = Table(tmp_path, translator=game())
     with served(table, tmp_path) as url:
@@ -135,6 +195,20 @@ def test_the_one_in_javascript(tmp_path: Path) -> None:
     assert done.stdout.count("mean") == 10
     counts = table.ledger.counts
     assert (counts.opened, counts.settled, counts.open) == (30, 30, 0)
+
+
+def test_the_one_in_javascript_plays_parts_and_stands_a_full_disk(tmp_path: Path) -> None:
+    command = node()
+    table = Table(tmp_path, translator=game(**PARTS))
+    with served(table, tmp_path) as url, files.using(FullNowAndThen()):
+        done = subprocess.run(
+            [*command, str(JAVASCRIPT), url, "1", "9"],
+            capture_output=True, text=True, check=False, timeout=60,
+        )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "3 2 actions" in done.stdout
+    counts = table.ledger.counts
+    assert (counts.opened, counts.settled, counts.open) == (6, 6, 0)
 
 
 def test_the_one_in_javascript_says_that_nobody_answers() -> None:

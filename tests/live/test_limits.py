@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from understudy.live.limits import Quota, Rate
+from understudy.live.limits import Quota, Rate, Rates
 
 
 def test_a_burst_of_one_seconds_worth_and_no_more() -> None:
@@ -53,6 +53,13 @@ def test_whoever_went_quiet_is_forgotten() -> None:
     for number in range(10_000):
         rate.allow(f"client-{number}", float(number))
     assert len(rate) < 10
+
+
+def test_rates_name_the_limit_that_is_reached() -> None:
+    rates = Rates(each=2.0, total=3.0)
+    assert [rates.take("a", 0.0) for _ in range(4)] == [None, None, "each", "each"]
+    assert [rates.take(sender, 0.0) for sender in "bcd"] == [None, "total", "total"]
+    assert rates.take("c", 0.5) is None
 
 
 def test_a_quota_names_the_limit_that_is_reached() -> None:

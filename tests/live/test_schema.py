@@ -94,9 +94,9 @@ def test_features_come_in_order_or_by_name() -> None:
             "missing 2: health, enemies",
         ),
         (
-            {"features": {"gold": 1.0, "health": 1.0, "enemies": 1.0, "golt": 1.0}},
+            {"features": {"gold": 1.0, "health": 1.0, "enemies": 1.0, "Gold": 1.0}},
             "wrong_features",
-            "features.golt",
+            "features.Gold",
             "Did you mean 'gold'?",
         ),
         ({"features": [0.0, 1e39, 0.0]}, "bad_number", "features[1]", "32-bit"),

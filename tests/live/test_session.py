@@ -14,13 +14,14 @@ from hypothesis import strategies as st
 from policy.makers import STRATEGIST, TRANSFORMER
 
 from understudy.core.arrays import NDArray
+from understudy.core.errors import InputError
 from understudy.experience.episode import Outcome
 from understudy.experience.ledger import Closing, Opened
 from understudy.gates.decision import Verdict
 from understudy.live.session import Incoming
 from understudy.policy.spec import AnyNetwork
 
-from .sessions import ACTIONS, BY_GOLD, Table, Wait, game, observation, recomputed
+from .sessions import ACTIONS, BY_GOLD, FakeClock, Table, Wait, game, observation, recomputed
 
 
 @pytest.fixture
@@ -33,6 +34,15 @@ def table(tmp_path: Path) -> Table:
 def told(tmp_path: Path) -> Table:
     """Clients tell the reward."""
     return Table(tmp_path, translator=game(), explore_share=0.0)
+
+
+class SetClock(FakeClock):
+    """A wall clock that somebody may set."""
+
+    off_by = 0.0
+
+    def time(self) -> float:
+        return self.now + self.off_by
 
 
 def balanced(table: Table) -> bool:
@@ -180,6 +190,16 @@ def test_a_reward_settles_its_own_decision_whatever_was_seen_meanwhile(told: Tab
     assert told.states(first, second) == ["settled", "open"]
     (again,) = told.say({"type": "reward", "decision_id": first, "reward": 0.1})
     assert again["status"] == "duplicate"
+
+
+def test_nothing_is_learned_across_a_gap_though_both_sides_are_settled(told: Table) -> None:
+    keys = [told.ask(tick=tick, gold=float(tick))["decision_id"] for tick in (0, 1, 9, 10)]
+    for key in keys:
+        told.say({"type": "reward", "decision_id": key, "reward": 0.5})
+    told.say({"type": "end", "territory": "north"})
+    assert [len(one) for one in told.episodes] == [2, 2]
+    assert told.episodes[0].bootstrap is not None
+    assert told.episodes[0].bootstrap[2] == 9.0
 
 
 def test_a_late_reward_within_the_window_still_counts(told: Table) -> None:
@@ -354,10 +374,11 @@ def test_what_a_vanished_client_left_open_is_orphaned(table: Table) -> None:
     key = table.ask(tick=0)["decision_id"]
     table.later(30.0)
     table.session.left("alice")
-    table.later(59.0)
-    assert table.states(key) == ["orphaned"]
+    table.later(29.0)
+    assert table.states(key) == ["open"]
     assert table.session.status().territories == 1  # it may still come back under its tick
     table.later(2.0)
+    assert table.states(key) == ["orphaned"]
     assert table.session.status().territories == 0
     assert balanced(table)
 
@@ -370,6 +391,32 @@ def test_a_client_with_two_connections_is_there_until_both_are_gone(table: Table
     key = table.ask(tick=0)["decision_id"]
     table.later(61.0)
     assert table.states(key) == ["expired"]
+
+
+def test_whoever_comes_and_goes_keeps_no_territory_that_it_abandoned(table: Table) -> None:
+    """As over plain HTTP, where every request is a connection of its own."""
+    table.ask("abandoned", tick=0)
+    for tick in range(7):
+        table.session.joined("alice")
+        table.ask("north", tick=tick)
+        table.session.left("alice")
+        table.later(10.0)
+    assert table.session.status().territories == 1
+    assert table.ask("north", tick=6)["duplicate"]
+
+
+@pytest.mark.parametrize("jump", [-3600.0, 3600.0])
+def test_a_wall_clock_that_is_set_neither_keeps_nor_forgets_a_territory(
+    tmp_path: Path, jump: float
+) -> None:
+    clock = SetClock()
+    table = Table(tmp_path, clock=clock)
+    table.ask()
+    clock.off_by = jump
+    table.later(30.0)
+    assert table.session.status().territories == 1
+    table.later(31.0)
+    assert table.session.status().territories == 0
 
 
 def test_settled_decisions_of_a_vanished_client_leave_all_the_same(told: Table) -> None:
@@ -397,6 +444,35 @@ def test_after_a_restart_everything_goes_on(tmp_path: Path, rewards: Any) -> Non
     after.say({"type": "end", "territory": "north"})
     assert after.episodes[0].rewards.tolist() == pytest.approx([0.35 if rewards else 0.25])
     assert balanced(after)
+
+
+def test_what_was_added_is_still_there_after_a_restart(tmp_path: Path) -> None:
+    before = Table(tmp_path)
+    key = before.ask(tick=0)["decision_id"]
+    for reward in (0.25, 0.125):
+        before.say({"type": "reward", "decision_id": key, "reward": reward})
+    # No stop(): the process is killed here.
+    after = Table(tmp_path, clock=before.clock)
+    after.say({"type": "reward", "decision_id": key, "reward": 0.125})
+    after.ask(tick=1, gold=0.25)
+    after.say({"type": "end", "territory": "north"})
+    assert after.episodes[0].rewards.tolist() == [0.75]
+
+
+@pytest.mark.parametrize("rewarded", [[0, 1], [1]], ids=["all settled", "the newest settled"])
+def test_after_a_restart_the_newest_decision_counts_though_it_is_settled(
+    tmp_path: Path, rewarded: list[int]
+) -> None:
+    before = Table(tmp_path, translator=game())
+    answers = [before.ask(tick=tick) for tick in range(2)]
+    for index in rewarded:
+        key = answers[index]["decision_id"]
+        before.say({"type": "reward", "decision_id": key, "reward": 0.5})
+    after = Table(tmp_path, translator=game(), clock=before.clock)
+    assert after.ask(tick=1) == {**answers[1], "duplicate": True}
+    assert after.ask(tick=0)["code"] == "out_of_order"
+    assert after.ask()["tick"] == 2
+    assert after.ledger.counts.opened == 3
 
 
 def test_whoever_never_comes_back_after_a_restart_leaves_nothing_open(tmp_path: Path) -> None:
@@ -448,6 +524,72 @@ def test_a_known_share_of_what_is_blocked_is_sent_anyway(tmp_path: Path) -> None
     assert opened.explored
 
 
+class Wary:
+    """A gate of one's own that fails on some observations: on those with health below zero."""
+
+    name = "wary"
+
+    def evaluate(self, observation: NDArray, action: NDArray) -> Verdict:
+        if observation[0] < 0:
+            raise ZeroDivisionError("health")
+        return Verdict(True, 0.0)
+
+
+BAD = [-1.0, 40.0, 0.0]
+
+
+def test_a_gate_that_fails_on_one_observation_costs_its_neighbours_nothing(tmp_path: Path) -> None:
+    troubles: list[str] = []
+    table = Table(
+        tmp_path,
+        gate=Wary(),
+        explore_share=0.0,
+        problem=lambda words, error: troubles.append(f"{words}: {error}"),
+    )
+    first = [one["decision_id"] for one in table.say(*(observation(name) for name in "abc"))]
+    answers = table.say(
+        {"type": "reward", "decision_id": first[0], "reward": 0.25},
+        {"type": "reward", "decision_id": first[1], "reward": 0.25},
+        observation("a", gold=0.5),
+        observation("b", features=BAD, id=7),
+        {"type": "end", "territory": "c", "reward": 0.125},
+    )
+    assert [one["type"] for one in answers] == [
+        "rewarded", "rewarded", "decision", "error", "ended",
+    ]  # fmt: skip
+    assert (answers[2]["tick"], answers[4]["last"]) == (1, "settled")
+    assert (answers[3]["code"], answers[3]["id"]) == ("internal", 7)
+    assert troubles == ["an observation could not be decided: health"]
+    assert table.states(*first) == ["settled", "open", "settled"]
+    assert table.ask("b", gold=0.5)["tick"] == 1  # as if the other one had never come
+    for name in "ab":
+        table.say({"type": "end", "territory": name})
+    rewards = {one.meta.tags["territory"]: one.rewards.tolist() for one in table.episodes}
+    assert rewards == {"a": [0.75], "b": [0.75], "c": [0.125]}
+    assert balanced(table)
+
+
+def test_numbers_that_the_ledger_refuses_cost_nobody_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found only when it is written: what the wave closed before that stays closed, once."""
+    table = Table(tmp_path, explore_share=0.0, problem=lambda words, error: None)
+    first = [one["decision_id"] for one in table.say(observation("a"), observation("b"))]
+    write = table.ledger.open
+
+    def picky(entries: list[Opened]) -> None:
+        if any(np.frombuffer(one.observation, "<f4")[0] < 0 for one in entries):
+            raise InputError("value: holds a number that is not finite")
+        write(entries)
+
+    monkeypatch.setattr(table.ledger, "open", picky)
+    answers = table.say(observation("a", gold=0.5), observation("b", features=BAD))
+    assert [one["type"] for one in answers] == ["decision", "error"]
+    assert table.states(*first) == ["settled", "settled"]
+    assert table.session.status().settled == 2
+    assert balanced(table)
+
+
 class Odd:
     """A gate of one's own that has not been thought through."""
 
@@ -481,7 +623,7 @@ class FullDisk:
 
     def __init__(self, table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
         self.full = False
-        for name in ("open", "close"):
+        for name in ("open", "close", "add"):
             monkeypatch.setattr(table.ledger, name, self._guarded(getattr(table.ledger, name)))
 
     def _guarded(self, write: Any) -> Any:
@@ -539,6 +681,22 @@ def test_nothing_bridges_what_the_ledger_does_not_have(
     assert after.rewards.tolist() == [0.25]
 
 
+def test_a_reward_that_could_not_be_added_is_not_confirmed(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = FullDisk(table, monkeypatch)
+    key = table.ask(tick=0)["decision_id"]
+    told = {"type": "reward", "decision_id": key, "reward": 0.5, "id": 3}
+    disk.full = True
+    (answer,) = table.say(told)
+    assert (answer["code"], answer["id"]) == ("unavailable", 3)
+    disk.full = False
+    assert table.say(told)[0]["status"] == "added"
+    table.ask(tick=1, gold=0.25)
+    table.say({"type": "end", "territory": "north"})
+    assert table.episodes[0].rewards.tolist() == [0.75]
+
+
 def test_a_reward_that_could_not_be_written_is_not_confirmed(
     told: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -576,6 +734,20 @@ def test_messages_are_limited_in_length_and_rate(tmp_path: Path) -> None:
     assert [one.get("code") for one in answers] == ["too_large", None, "rate"]
     assert table.say({"type": "ping"}, client="bob")[0]["type"] == "pong"
     assert table.session.status().errors == {"too_large": 1, "rate": 1}
+
+
+def test_messages_are_limited_in_all_however_many_clients_send_them(tmp_path: Path) -> None:
+    table = Table(tmp_path, messages_per_s=2.0, messages_per_s_in_all=4.0)
+    inbox = [("greedy", {"type": "ping"})] * 9 + [(f"c{n}", {"type": "ping"}) for n in range(3)]
+    answers = table.inbox(inbox)
+    # What was refused to one alone took nothing from the others.
+    assert [one.get("code") for one in answers] == [None] * 2 + ["rate"] * 7 + [None] * 2 + ["rate"]
+    assert "from all clients" in answers[-1]["message"]
+    refused = table.session.refused("another")
+    assert refused is not None
+    assert refused.code == "rate"
+    table.clock.now += 1.0
+    assert table.session.refused("another") is None
 
 
 # --- versions ------------------------------------------------------------------------------------

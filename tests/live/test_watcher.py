@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import threading
 from pathlib import Path
 
@@ -106,6 +107,47 @@ def test_trouble_with_the_folder_does_not_end_the_watch(
     assert len(stage.problems) == 1 and "Permission denied" in stage.problems[0]
     stage.watcher.look()
     assert stage.adopted == [1]
+
+
+def test_a_tick_that_fails_does_not_end_the_watch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage, fails = Stage(tmp_path), iter(range(3))
+    recovered = threading.Event()
+
+    def tick() -> None:
+        stage.ticks.release()
+        if next(fails, None) is not None:
+            raise OSError(errno.EMFILE, "Too many open files")
+        if stage.adopted:
+            recovered.set()
+
+    monkeypatch.setattr(stage.watcher, "_tick", tick)
+    stage.watcher.start()
+    assert stage.ticks.acquire(timeout=20) and stage.ticks.acquire(timeout=20)
+    publish(stage.folder, 1)
+    assert recovered.wait(20)
+    stage.watcher.stop()
+    assert len(stage.problems) == 1 and "Too many open files" in stage.problems[0]
+
+
+def test_the_same_trouble_is_said_again_once_it_was_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage, ticks, done = Stage(tmp_path), iter("!!.!"), threading.Event()
+
+    def tick() -> None:
+        now = next(ticks, None)
+        if now == "!":
+            raise RuntimeError("no")
+        if now is None:
+            done.set()
+
+    monkeypatch.setattr(stage.watcher, "_tick", tick)
+    stage.watcher.start()
+    assert done.wait(20)
+    stage.watcher.stop()
+    assert len(stage.problems) == 2
 
 
 def test_its_thread_looks_and_ticks(tmp_path: Path) -> None:

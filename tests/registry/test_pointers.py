@@ -138,7 +138,8 @@ def test_a_pin_in_the_middle_of_it_all_stays(tmp_path: Path) -> None:
 
         together(lambda move=move: move(100), lambda move=move: move(200), pin)  # type: ignore[misc]
         record = pointers.read("champion")
-        assert record is not None and record.pinned and record.version == 7
+        said = {path.name: path.read_bytes() for path in pointers.folders[1].iterdir()}
+        assert record is not None and record.pinned and record.version == 7, said
 
 
 def test_a_pin_that_is_being_written_is_not_overridden(

@@ -77,6 +77,12 @@ def test_it_steps_back_for_the_game(monkeypatch: pytest.MonkeyPatch) -> None:
     assert stepped == [10]
 
 
+def served(root: Path) -> Path:
+    """The run of a server: what tells it apart is its ledger."""
+    (root / "ledger").mkdir()
+    return root
+
+
 def played_behind_a_server(root: Path, count: int) -> None:
     folder = RunFolder.load(root, SystemClock())
     policy, rng = untrained(folder.spec, 0), np.random.default_rng(0)
@@ -121,7 +127,7 @@ def test_behind_a_server_it_learns_by_the_gate_that_it_is_told(
     (run / "careful_gate.py").write_text(GATE, encoding="utf-8")
     monkeypatch.chdir(run)
     monkeypatch.syspath_prepend(str(run))
-    played_behind_a_server(run, 12)
+    played_behind_a_server(served(run), 12)
     wake, stop = threading.Event(), threading.Event()
 
     def enough(entry: Entry) -> None:
@@ -141,5 +147,15 @@ def test_behind_a_server_it_learns_by_the_gate_that_it_is_told(
 def test_a_gate_that_does_not_exist_is_named_before_anything_is_loaded(run: Path) -> None:
     with pytest.raises(ConfigError, match="--gate: expected open, cost, rollout"):
         learner.work_until_stopped(
-            run, wake=threading.Event(), stop=stopped(), behind=learner.Behind(gate="csot")
+            served(run), wake=threading.Event(), stop=stopped(), behind=learner.Behind(gate="csot")
         )
+
+
+def test_each_kind_of_run_has_its_own_learner(run: Path) -> None:
+    wake, stop = threading.Event(), stopped()
+    with pytest.raises(ConfigError, match=r"--continuous: .* is not the run of a server"):
+        learner.work_until_stopped(run, wake=wake, stop=stop, behind=learner.Behind())
+    with pytest.raises(ConfigError, match=r"is the run of a server: learn there with --continuous"):
+        learner.work_until_stopped(served(run), wake=wake, stop=stop)
+    assert Reader(run / "journal").new() == [], "nothing was begun"
+    assert not (run / "learner.lock").exists()

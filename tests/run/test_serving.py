@@ -19,7 +19,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
 
 from understudy.core.clock import SystemClock
-from understudy.core.config import Config
+from understudy.core.config import Config, LiveConfig
 from understudy.core.errors import RunFolderError
 from understudy.experience.ledger import Ledger
 from understudy.experience.spool import Spool
@@ -28,7 +28,9 @@ from understudy.live.session import Incoming
 from understudy.policy.mlp import Mlp
 from understudy.registry.run_folder import RunFolder
 from understudy.run import desk as desks
+from understudy.run import serving
 from understudy.run.desk import Desk, Service
+from understudy.server import open_files
 from understudy.telemetry import events
 from understudy.telemetry.journal import Reader
 
@@ -219,6 +221,26 @@ def test_two_servers_in_one_run_folder_are_one_too_many(tmp_path: Path) -> None:
         assert b'"type":"decision"' in decide(at, 0)
 
 
+def test_a_server_that_is_refused_leaves_the_settings_of_the_other_alone(tmp_path: Path) -> None:
+    other = Config(live=LiveConfig(queue=7))
+    with desk(service(tmp_path)):
+        with (
+            pytest.raises(RunFolderError, match="another server"),
+            desk(service(tmp_path, config=other)),
+        ):
+            pass
+        assert RunFolder.load(tmp_path, SystemClock()).config == Config()
+
+
+def test_a_run_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    with (
+        pytest.raises(RunFolderError, match="cannot be used as a run folder"),
+        desk(service(tmp_path / "file" / "run")),
+    ):
+        pass
+
+
 def test_a_start_that_fails_leaves_nothing_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -231,3 +253,47 @@ def test_a_start_that_fails_leaves_nothing_behind(
             pass
     with desk(service(tmp_path)) as at:
         assert b'"type":"decision"' in decide(at, 0)
+
+
+# --- the screen ---------------------------------------------------------------------------------
+
+
+def test_a_screen_that_cannot_be_written_to_ends_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(serving, "_SHOW_EVERY_S", 0.0)
+    troubles: list[Exception] = [
+        OSError(28, "No space left on device"),
+        OSError(5, "Input/output error"),
+        ValueError("I/O operation on closed file"),
+    ]
+
+    def started(address: str) -> None:
+        raise OSError(5, "Input/output error")
+
+    def show(pulse: serving.Pulse) -> None:
+        if troubles:
+            raise troubles.pop()
+        signal.raise_signal(signal.SIGINT)
+
+    served = serving.serve(service(tmp_path, port=0), started=started, show=show)
+    assert served.code == serving.INTERRUPTED and not troubles
+
+
+def test_too_few_files_for_so_many_clients_are_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[int] = []
+
+    def allow(wanted: int) -> int:
+        asked.append(wanted)
+        return 512
+
+    def show(pulse: serving.Pulse) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(serving, "_SHOW_EVERY_S", 0.0)
+    monkeypatch.setattr(open_files, "allow", allow)
+    serving.serve(service(tmp_path, port=0), started=lambda address: None, show=show)
+    assert asked == [Config().live.max_clients + 256]
+    assert "only 512 files" in capsys.readouterr().err

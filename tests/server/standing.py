@@ -17,6 +17,7 @@ from websockets.sync.client import ClientConnection, connect
 
 from understudy.core.config import LiveConfig
 from understudy.experience.ledger import Counts
+from understudy.live.protocol import Error
 from understudy.live.session import Incoming, Outgoing
 from understudy.live.status import LiveStatus
 from understudy.server.app import Server
@@ -47,7 +48,7 @@ class Parrot:
                 msgspec.json.encode(
                     {
                         "type": "parrot",
-                        "heard": bytes(one.data).decode(),  # type: ignore[arg-type]
+                        "heard": bytes(one.data).decode(errors="replace"),  # type: ignore[arg-type]
                         "client": one.client,
                         "degraded": degraded,
                         "padding": "x" * self.size,
@@ -69,6 +70,9 @@ class Parrot:
         return msgspec.json.encode(
             {"type": "welcome", "client": client, "resume": resume, "id": request}
         )
+
+    def refused(self, client: str) -> Error | None:
+        return Error(code="rate", message="too many") if client == "hasty" else None
 
     def tick(self) -> None:
         self.ticks += 1

@@ -67,6 +67,24 @@ def test_a_full_disk_gives_no_name_that_could_be_given_twice(
     assert clients.enter("north", None) == "north"
 
 
+def test_a_name_that_was_cut_short_by_a_full_disk_leaves_the_next_one_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clients, whole = Clients(tmp_path / "server"), files.append
+
+    def full(path: Path, data: bytes) -> None:
+        whole(path, data[:4])
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "append", full)
+        assert refused(clients.enter("north", None)) == "unavailable"
+    assert clients.enter("south", None) == "south"
+    after = Clients(tmp_path / "server")
+    assert refused(after.enter("south", None)) == "name_taken"
+    assert after.enter("north", None) == "north"
+
+
 @pytest.mark.skipif(os.name == "nt", reason="modes of POSIX")
 def test_the_secret_is_the_owners(tmp_path: Path) -> None:
     Clients(tmp_path / "server")

@@ -127,6 +127,15 @@ def test_a_hello_that_is_wrong_is_answered_and_ended(
         assert closed(one)[0] == 1008
 
 
+def test_a_refusal_that_is_too_long_for_a_goodbye_is_cut_short(open_server: Standing) -> None:
+    with open_server.connect() as one:
+        said = ask(one, {**HELLO, "ö" * 200: 1})
+        assert (said["code"], len(said["message"].encode()) > 123) == ("bad_message", True)
+        code, reason = closed(one)
+    assert code == 1008
+    assert 120 < len(reason.encode()) <= 123 and said["message"].startswith(reason)
+
+
 # --- who may come in ----------------------------------------------------------------------------
 
 
@@ -203,6 +212,15 @@ def test_bytes_that_are_no_text_still_reach_the_session(
     with open_server.connect() as one:
         one.send(b"binary", text=False)
         assert hear(one)["heard"] == "binary"
+
+
+@pytest.mark.parametrize("first", [b'{"type":"\xff"}', b'{"\xff":1}', b"\xff"])
+def test_a_first_message_that_is_not_utf8_is_answered(
+    open_server: Standing, neighbour: ClientConnection, first: bytes
+) -> None:
+    with open_server.connect() as one:
+        assert ask(one, first)["heard"] == first.decode(errors="replace")
+        assert ask(one, "x")["heard"] == "x"
 
 
 def test_a_message_of_ten_megabytes_is_answered_and_ended(
@@ -294,6 +312,36 @@ def test_a_socket_that_says_nothing_is_dropped(
             assert silent.recv(100) == b""
 
 
+def test_a_second_request_that_never_ends_is_dropped_like_a_first_one(
+    open_server: Standing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("understudy.server.arrival.REQUEST_WITHIN_S", 0.2)
+    asked = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
+    with socket.create_connection(("127.0.0.1", open_server.port), timeout=5) as slow:
+        for _ in range(2):
+            slow.sendall(asked + b"\r\n")
+            assert b" 200 " in slow.recv(1000)
+        slow.sendall(asked)  # which ends uvicorn's own wait
+        with contextlib.suppress(ConnectionResetError):
+            assert slow.recv(100) == b""
+
+
+def test_a_connection_that_was_used_for_requests_can_become_a_websocket(
+    open_server: Standing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("understudy.server.arrival.REQUEST_WITHIN_S", 0.2)
+    with socket.create_connection(("127.0.0.1", open_server.port), timeout=5) as one:
+        one.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert b" 200 " in one.recv(1000)
+        upgrade(one)
+        one.settimeout(0.5)
+        with pytest.raises(TimeoutError):  # nothing comes, and it is not dropped
+            one.recv(100)
+        one.settimeout(5)
+        one.sendall(frame(b"x"))
+        assert b'"heard":"x"' in one.recv(1000)
+
+
 def test_going_away_answers_what_was_read_and_says_goodbye(tmp_path: Path) -> None:
     with contextlib.ExitStack() as stack:
         with standing(tmp_path) as server:
@@ -315,15 +363,20 @@ def test_going_away_answers_what_was_read_and_says_goodbye(tmp_path: Path) -> No
 def raw(server: Standing) -> Iterator[socket.socket]:
     """A WebSocket by hand, for what a library would not do."""
     with socket.create_connection(("127.0.0.1", server.port), timeout=5) as one:
-        one.sendall(
-            b"GET /ws HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-            b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n"
-        )
-        said = b""
-        while not said.endswith(b"\r\n\r\n"):
-            said += one.recv(1)
-        assert b" 101 " in said
+        upgrade(one)
         yield one
+
+
+def upgrade(one: socket.socket) -> None:
+    """The handshake."""
+    one.sendall(
+        b"GET /ws HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n"
+    )
+    said = b""
+    while not said.endswith(b"\r\n\r\n"):
+        said += one.recv(1)
+    assert b" 101 " in said
 
 
 def frame(text: bytes) -> bytes:

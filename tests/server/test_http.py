@@ -32,7 +32,6 @@ def test_one_message_in_one_out(server: Standing) -> None:
     status, said, headers = server.post({"type": "ping"})
     assert (status, said["heard"]) == (200, '{"type": "ping"}')
     assert headers["understudy-client"] == said["client"]
-    assert server.session.gone[-1] == said["client"]
 
 
 def test_the_next_request_can_be_of_the_same_client(server: Standing) -> None:
@@ -48,12 +47,41 @@ def test_the_next_request_can_be_of_the_same_client(server: Standing) -> None:
         assert ask(one, hello)["client"] == "curl"
 
 
+def test_a_request_is_no_connection(tmp_path: Path) -> None:
+    # Else each would keep all territories of its client from being forgotten.
+    with standing(tmp_path) as server:
+        key = server.post({"type": "x"}, Understudy_Client="curl")[2]["understudy-resume"]
+        server.post({"type": "x"}, Understudy_Client="curl", Understudy_Resume=key)
+        assert len(server.session.batches) == 2
+        assert not server.session.there and not server.session.gone
+
+
+def test_what_is_no_text_reaches_the_session_which_refuses_it(server: Standing) -> None:
+    data = b'{"type":"\xff"}'
+    status, said, _ = server.request("POST", "/decide", data, **JSON)
+    assert (status, said["heard"]) == (200, data.decode(errors="replace"))
+
+
+def test_hellos_count_towards_the_rate(server: Standing) -> None:
+    status, said, _ = server.post({"type": "hello", "protocol": 1, "client": "hasty", "id": 3})
+    assert (status, said["code"], said["id"]) == (429, "rate", 3)
+
+
 def test_hello_is_welcome(server: Standing) -> None:
     _, said, headers = server.post({"type": "hello", "protocol": 1, "client": "poster"})
     assert (said["type"], said["client"]) == ("welcome", "poster")
     assert said["resume"] == headers["understudy-resume"]
     status, said, _ = server.post({"type": "hello"})
     assert (status, said["code"], said["field"]) == (400, "bad_message", "protocol")
+
+
+def test_another_protocol_is_refused_as_over_a_websocket(server: Standing) -> None:
+    hello = {"type": "hello", "protocol": 2, "client": "tomorrow", "id": 7}
+    status, said, headers = server.post(hello)
+    assert (status, said["code"], said["field"]) == (400, "bad_protocol", "protocol")
+    assert "understudy-resume" not in headers, "nobody came in under that name"
+    with server.connect() as one:
+        assert ask(one, hello) == said
 
 
 @pytest.mark.parametrize(

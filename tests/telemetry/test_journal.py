@@ -65,3 +65,24 @@ def test_a_reader_opens_only_what_has_grown(
     other.write(problem("c"))
     assert [entry.e for entry in reader.new()] == [problem("c")]
     assert opened == ["other"]
+
+
+def test_what_could_not_be_read_is_read_the_next_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Too many open files, for a moment: the journal that was read already must not be lost."""
+    for name in ("a", "b"):
+        Journal(tmp_path, name, FixedClock()).write(problem(name))
+    reader, opened = Reader(tmp_path), Path.open
+    last = max(tmp_path.glob("*.jsonl"))
+
+    def scarce(path: Path, *args: Any) -> Any:
+        if path == last:
+            raise OSError(errno.EMFILE, "Too many open files")
+        return opened(path, *args)
+
+    monkeypatch.setattr(Path, "open", scarce)
+    with pytest.raises(OSError, match="Too many"):
+        reader.new()
+    monkeypatch.setattr(Path, "open", opened)
+    assert [entry.e for entry in reader.new()] == [problem("a"), problem("b")]

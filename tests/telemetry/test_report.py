@@ -4,13 +4,14 @@ import re
 from datetime import datetime
 
 import pytest
+from msgspec.structs import replace
 
 from understudy.telemetry import events as ev
 from understudy.telemetry.fold import StatusFold
 from understudy.telemetry.report import describe, statistics, status_report
-from understudy.telemetry.status import Folder, Folders, Record, Status
+from understudy.telemetry.status import Folder, Folders, LedgerCounts, Record, Status
 
-from .entries import at, batch, match, published, started
+from .entries import at, batch, continuous, match, published, started
 
 NOON = datetime(2026, 1, 25, 12, 0, 0).timestamp()
 
@@ -95,7 +96,7 @@ def test_describe_tells_whom_training_met() -> None:
 @pytest.mark.parametrize("show", [status_report, statistics, describe])
 def test_texts_are_ascii_without_controls_even_of_an_empty_run(show: object) -> None:
     assert callable(show)
-    for status in (Status(), example()):
+    for status in (Status(), example(), served(started(), continuous())):
         text = show(status)
         assert text.isascii() and not re.search(r"[\x00-\x09\x0b-\x1f\x7f]", text)
         assert all(line == line.rstrip() for line in text.splitlines())
@@ -145,6 +146,61 @@ def test_describe_tells_how_the_league_stands() -> None:
         "Note        league: no snapshot yet",
     ):
         assert line in lines
+
+
+def served(*told: ev.Event, waiting: int = 0) -> Status:
+    """The status of a run that a server decides in."""
+    fold = StatusFold("runs/queen")
+    for event in (ev.BotStarted(pid=1, mode="serve", learner="off", version=0), *told):
+        fold.add(at(NOON, event))
+    status = fold.status(Folders(buffer=Folder(waiting, 100 * waiting)), NOON + 2)
+    counts = LedgerCounts(opened=1_040, settled=1_000, expired=9, superseded=8, orphaned=7, open=16)
+    return replace(status, ledger=counts)
+
+
+def test_describe_tells_how_a_server_does() -> None:
+    back = ev.RolledBack(reason="collapse", version=2, to=1)
+    adopted = ev.VersionAdopted(version=3, previous=2)
+    status = served(started(), continuous(6), back, continuous(), published(3, 40), adopted)
+    lines = describe(status).splitlines()
+    for line in (
+        "Decisions   1,040 = 1,000 settled + 9 expired + 8 superseded + 7 orphaned + 16 open",
+        "Versions    3 is the newest of 1 published; the server decides by 3",
+        "Replay      900 items held, 7.5 samples per insert",
+        "Gate        judges 90% of what is sampled as it did at first",
+        "Rollbacks   once a learner gave up what it had learned",
+        "Segments    40 learned from, 0 archived, 0 quarantined",
+        "What the gate is worth: understudy gate --run runs/queen",
+    ):
+        assert line in lines
+    (training,) = (line for line in lines if line.startswith("Training"))
+    assert "8 batches, 1,000 samples" in training
+    (lately,) = (line for line in lines if line.startswith("Lately"))
+    assert "busy 1% of the time, entropy 1.300 (80% of the largest)" in lately
+    text = "\n".join(lines)
+    for word in ("Matches", "Win rate", "written", "the bot plays", "background_training.log"):
+        assert word not in text, "there is none of that behind a server"
+
+
+def test_describe_says_when_the_learner_of_a_server_waits() -> None:
+    waits = ev.WaitingForExperience(samples_per_insert=8.0)
+    text = describe(served(started(), continuous(agreement=None), waits))
+    assert "7.5 samples per insert; waiting for experience" in text
+    assert "Gate" not in text and "gate --run" not in text, "no gate looks again"
+
+
+@pytest.mark.parametrize(("count", "words"), [(1, "1 segment waits"), (2, "2 segments wait")])
+def test_describe_names_the_learner_of_a_server(count: int, words: str) -> None:
+    last = describe(served(waiting=count)).splitlines()[-1]
+    assert last == (
+        f"{words} to be learned from, by the server's gate: "
+        "understudy learner --run runs/queen --continuous --gate GATE"
+    )
+    assert "understudy learner" not in describe(served(started(), waiting=2)), "one is at work"
+
+
+def test_matches_that_a_bot_played_before_a_server_came_are_still_told() -> None:
+    assert "Matches     1 (1 won" in describe(served(match()))
 
 
 def test_a_run_without_a_league_says_nothing_of_one() -> None:

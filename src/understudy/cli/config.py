@@ -15,7 +15,7 @@ from understudy.core.config.section import Section
 from understudy.core.config.words import settings
 from understudy.telemetry.text import say, say_json
 
-app = typer.Typer(no_args_is_help=True, help="Settings by name: what `train --config` takes.")
+app = typer.Typer(no_args_is_help=True, help="Settings by name, for `--config` of train and serve.")
 
 _WIDTH = 96
 _Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
@@ -49,7 +49,7 @@ def show(
     ] = False,
     json: _Json = False,
 ) -> None:
-    """Print every setting of a config, resolved, with what it does: a file for `train --config`.
+    """Print every setting of a config, resolved, with what it does: a file for `--config`.
 
     Example: understudy config show curriculum --changed
     """

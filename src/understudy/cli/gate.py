@@ -45,6 +45,8 @@ def page(report: GateReport) -> list[str]:
     ]
     if report.idle:
         lines.append(f"Proposals to do nothing, which no gate blocks, left out: {report.idle:,}")
+    if report.unspoken:
+        lines.append(f"Proposals that the gate had nothing to say of: {report.unspoken:,}")
     if report.unreadable:
         lines.append(f"Files that could not be read, and are left out: {report.unreadable:,}")
     return [*lines, "", *_groups(found), "", *_foresight(found), "", *_worth(found)]

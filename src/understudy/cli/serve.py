@@ -13,7 +13,9 @@ from understudy.core.errors import ConfigError, MissingDependency, nearest
 from understudy.telemetry.text import duration, say_json
 
 if TYPE_CHECKING:
+    from understudy.core.config import Config
     from understudy.live.translation import Translator
+    from understudy.policy.spec import AnyNetwork
     from understudy.run.serving import Pulse, Served
     from understudy.server.listening import Tls
 
@@ -23,6 +25,10 @@ NEEDS = (
 )  # fmt: skip
 INSTALL_LINE = 'pip install "understudy[serve]"'
 _TERRITORY = "territory"
+_CONFIG = "live"
+_REMEMBER_S = 30.0
+"""Seconds between versions where the network has memory: each empties what territories remember,
+and at the usual two a second nothing would be remembered."""
 
 
 def serve(
@@ -95,13 +101,13 @@ def serve(
     from understudy.server.door import read_token
 
     before = kept(run)
-    own: dict[str, object] = {} if seed is None else {"learner.seed": seed}
+    base = before.config if before and not config else config_named(config or _CONFIG)
+    new = network_named(network or ("mlp" if schema else "pointer"))
+    own = {} if before else _defaults(new, base)
+    if seed is not None:
+        own["learner.seed"] = seed
     if threshold is not None:
         own["live.threshold"] = threshold
-    base = before.config if before else None
-    if config or (base is None and schema is None):
-        base = config_named(config or _TERRITORY)
-    new = network_named(network or ("mlp" if schema else "pointer"))
     service = Service(
         translator=translator,
         game=label,
@@ -156,6 +162,17 @@ def _game(name: str | None, schema: Path | None) -> tuple[Translator, str]:
     return QueenGame(), f"{_TERRITORY} {catalog.make(_TERRITORY).version}"
 
 
+def _defaults(network: AnyNetwork, base: Config) -> dict[str, object]:
+    """Settings of a new run that go by its network, where nobody chose otherwise."""
+    from understudy.core.config import LearnerConfig
+    from understudy.core.ops import NUMPY
+
+    usual = base.learner.publish_interval_s == LearnerConfig().publish_interval_s
+    if not usual or not network.memory(NUMPY, 1):
+        return {}
+    return {"learner.publish_interval_s": _REMEMBER_S}
+
+
 def _check(learner: str, port: int) -> None:
     if learner not in LEARNERS:
         raise ConfigError(
@@ -199,7 +216,7 @@ def _line(pulse: Pulse) -> str:
 
 def _summary(served: Served) -> str:
     live, status = served.live, served.status
-    counts = live.ledger
+    counts, waiting = live.ledger, status.buffer_file_count
     p50, p99 = served.answer_ms
     took = "-" if p50 is None or p99 is None else f"p50 {p50:.2f} ms, p99 {p99:.2f} ms"
     return "\n".join(
@@ -214,7 +231,8 @@ def _summary(served: Served) -> str:
             f"{counts.expired} expired + {counts.superseded} superseded + "
             f"{counts.orphaned} orphaned + {counts.open} open",
             f"Versions        {status.versions}; version {live.version} decided last",
-            f"Waiting         {status.buffer_file_count} segments for the next learner",
+            f"Waiting         {waiting} {'segment' if waiting == 1 else 'segments'} "
+            "for the next learner",
             f"Run folder      {status.run}",
             "",
             f"More: understudy status --run {status.run}",

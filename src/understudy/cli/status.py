@@ -12,20 +12,27 @@ def status(
     run: Annotated[Path | None, typer.Option(help="The run folder (default: the latest).")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Say how a run goes: matches, win rate, versions, the learner, the spool, problems.
+    """Say how a run goes: matches or decisions, versions, the learner, the spool, problems.
 
     Example: understudy status --run runs/swarm-1 --json
     """
+    import msgspec
+
     from understudy.core.clock import SystemClock
+    from understudy.experience.ledger.reading import LEDGER, counts_in
     from understudy.registry.run_folder import RunFolder
     from understudy.run.folders import latest
     from understudy.telemetry.fold import StatusReader
     from understudy.telemetry.report import describe
+    from understudy.telemetry.status import LedgerCounts
     from understudy.telemetry.text import say, say_json
 
     clock = SystemClock()
     folder = RunFolder.load(run or latest(), clock)
     now = StatusReader(folder.root, clock).read()
+    counts = counts_in(folder.root / LEDGER)
+    if counts is not None:
+        now = msgspec.structs.replace(now, ledger=LedgerCounts(**counts._asdict()))
     if json:
         say_json(now)
     else:

@@ -74,11 +74,16 @@ class Episode:
     explored: NDArray | None = None
     """bool [T]: the gate said WAIT and it was sent anyway"""
     expected: NDArray | None = None
-    """float32 [T]: what the gate expected, in units of reward"""
+    """float32 [T]: what the gate expected, in units of reward; nan: it had nothing to say"""
 
     def __len__(self) -> int:
         """How many decisions."""
         return len(self.rewards)
+
+    @property
+    def truncated(self) -> bool:
+        """Whether the match went on unseen after the last decision."""
+        return self.meta.outcome is Outcome.ABORTED or self.bootstrap is not None
 
 
 _OPTIONAL = ("legal", "bootstrap", "sent", "explored", "expected")
@@ -161,7 +166,7 @@ def check(episode: Episode, spec: PolicySpec, *, what: str) -> None:
             continue
         if array.shape != shape:
             raise FileFormatError(f"{what}: {name} has shape {array.shape}, expected {shape}")
-        if array.dtype.kind == "f" and not np.isfinite(array).all():
+        if array.dtype.kind == "f" and not _numbers(name, array).all():
             raise FileFormatError(f"{what}: {name} holds numbers that are not finite")
     if (episode.actions < 0).any() or (episode.actions >= np.array(parts)).any():
         raise FileFormatError(f"{what}: an action is outside the {parts} options of this run")
@@ -178,10 +183,15 @@ def check(episode: Episode, spec: PolicySpec, *, what: str) -> None:
             raise FileFormatError(f"{what}: an executed action is illegal under its own mask")
 
 
-def returns_of(rewards: Sequence[float] | NDArray, gamma: float) -> NDArray:
-    """Discounted returns [T] of one episode, without bootstrap."""
+def _numbers(name: str, array: NDArray) -> NDArray:
+    """bool: where an array holds what it may. A gate may have had nothing to expect: nan."""
+    finite = np.isfinite(array)
+    return finite | np.isnan(array) if name == "expected" else finite
+
+
+def returns_of(rewards: Sequence[float] | NDArray, gamma: float, *, later: float = 0.0) -> NDArray:
+    """Discounted returns [T] of one episode; `later` is what it was worth after its end."""
     returns = np.empty(len(rewards))
-    later = 0.0
     for index in range(len(rewards) - 1, -1, -1):
         later = float(rewards[index]) + gamma * later
         returns[index] = later

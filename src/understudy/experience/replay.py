@@ -94,6 +94,11 @@ class Replay:
         """How many samples may be drawn now so that sampled <= per_insert * inserted."""
         return max(0, int(per_insert * self.inserted - self.sampled))
 
+    def allowance_of_held(self, per_insert: float) -> int:
+        """The same over what is held: what left unsampled leaves nothing to those that stay."""
+        held = self._slots.held()
+        return max(0, int(per_insert * len(held) - self._samples[held].sum(dtype=np.int64)))
+
     def slots(self) -> Indices:
         """All slots that are held, oldest first: [len]. Sorts, so it is not for every batch."""
         return self._slots.by_age()

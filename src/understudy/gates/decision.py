@@ -66,18 +66,21 @@ class BatchGate(Protocol):
         """observations [B, F] and actions [B, parts] to a verdict each."""
 
 
+_LET_THROUGH = Verdict(True, math.nan)
+
+
 class OpenGate:
-    """Lets everything through and expects nothing: what serves where no gate was asked for."""
+    """Lets everything through and has nothing to say: what serves where no gate was asked for."""
 
     name = "open"
 
     def evaluate(self, observation: NDArray, action: NDArray) -> Verdict:
         """SEND."""
-        return Verdict(True, 0.0)
+        return _LET_THROUGH
 
     def evaluate_all(self, observations: NDArray, actions: NDArray) -> list[Verdict]:
         """SEND, each."""
-        return [Verdict(True, 0.0)] * len(observations)
+        return [_LET_THROUGH] * len(observations)
 
 
 def judge(gate: DecisionGate, observations: NDArray, actions: NDArray) -> list[Verdict]:

@@ -46,7 +46,7 @@ class Factors(NamedTuple):
 
 def factors(observations: NDArray, actions: NDArray) -> Factors:
     """Of spawns int [B] that were proposed on observations float32 [B, 28]."""
-    kind, chunk = _kind(actions), _chunk(actions)
+    chunk, kind = tables.spawn_of(actions)
     width = observation.SLOTS * observation.SLOT_WIDTH
     slots = observations[:, :width].reshape(-1, observation.SLOTS, observation.SLOT_WIDTH)
     slots = slots.clip(-_MOST, _MOST).astype(np.float64)
@@ -103,11 +103,3 @@ def _workers(slots: NDArray, away: NDArray) -> NDArray:
     counts = np.where(away == 0, 1.0, np.where(away <= tables.KILL_RANGE, NEAR, 0.0))
     free: NDArray = (counts * np.maximum(heads - held, 0.0)).sum(axis=1)
     return free
-
-
-def _chunk(actions: NDArray) -> NDArray:
-    return (np.maximum(actions, 1) - 1) // len(tables.KINDS)
-
-
-def _kind(actions: NDArray) -> NDArray:
-    return (np.maximum(actions, 1) - 1) % len(tables.KINDS)

@@ -3,11 +3,13 @@
 What the policy saw does not say everything, so a few worlds that fit it are imagined and the means
 are taken. An action is sent if it gains more than the threshold over doing nothing; what is
 *expected* is the reward of the decision itself, the one that the game will tell, so that the two
-can be compared. The same inputs give the same verdict, unless time runs out: then it is WAIT.
+can be compared. The same inputs give the same verdict, unless time runs out: then it is WAIT, and
+nothing is expected.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TypeAlias
 
@@ -71,7 +73,7 @@ class RolloutGate:
         actions = np.asarray(actions)
         idle = (actions == self._nothing).all(axis=1)
         verdicts = [NOTHING_TO_BLOCK] * len(idle)
-        late = Verdict(False, 0.0, (f"past the time budget of {self._budget_ms:g} ms",))
+        late = Verdict(False, math.nan, (f"past the time budget of {self._budget_ms:g} ms",))
         asked = np.flatnonzero(~idle)
         for start in range(0, len(asked), AT_ONCE):
             some = asked[start : start + AT_ONCE]

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from understudy.core.ops import Array
-from understudy.experience.episode import Episode, Outcome
+from understudy.experience.episode import Episode
 from understudy.policy.spec import PolicySpec
 
 _SHORTEST = 64
@@ -37,9 +37,10 @@ class Batch(NamedTuple):
     on_policy: Array
     """float32 [T, B]: 1 on those that it sampled not too many versions ago"""
     imitated: Array
-    """float32 [T, B]: 1 on valid decisions that no policy sampled"""
-    weights: Array
-    """float32 [T, B]: how much a decision counts; 1, or less where sampling was not even"""
+    """float32 [T, B]: 1 on valid decisions to be imitated, which no policy sampled"""
+    weights: Array | None
+    """float32 [T, B]: how much a decision counts, 1 at most; None: all alike, and nothing is
+    multiplied, which could change the last bit"""
 
 
 def padded_length(longest: int) -> int:
@@ -67,7 +68,7 @@ def assemble(
         sampled=np.zeros(shape, np.float32),
         on_policy=np.zeros(shape, np.float32),
         imitated=np.zeros(shape, np.float32),
-        weights=np.ones(shape, np.float32),
+        weights=None,
     )
     for column, episode in enumerate(episodes):
         _fill(batch, column, episode, oldest=version - max_lag)
@@ -77,17 +78,16 @@ def assemble(
 def _fill(batch: Batch, column: int, episode: Episode, *, oldest: int) -> None:
     n = len(episode)
     batch.obs[:n, column] = episode.observations
-    truncated = episode.meta.outcome is Outcome.ABORTED or episode.bootstrap is not None
     if episode.bootstrap is not None:
         batch.obs[n, column] = episode.bootstrap
-    elif truncated:
+    elif episode.truncated:
         # What came after the last decision was never seen: that decision becomes the bootstrap.
         n -= 1
     batch.actions[:n, column] = episode.actions[:n]
     batch.log_probs[:n, column] = episode.log_probs[:n]
     batch.rewards[:n, column] = episode.rewards[:n]
     batch.ongoing[:n, column] = 1.0
-    if n and not truncated:
+    if n and not episode.truncated:
         batch.ongoing[n - 1, column] = 0.0
     batch.valid[:n, column] = 1.0
     batch.sampled[:n, column] = episode.sampled[:n]

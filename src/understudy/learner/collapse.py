@@ -30,9 +30,10 @@ def largest_entropy(space: ActionSpace, legal: NDArray, valid: NDArray) -> float
     return sum(math.log(max(float(piece.sum(1).mean()), 1.0)) for piece in pieces)
 
 
-def entropy_share(entropy: float, largest: float) -> float:
-    """How much of the largest possible entropy there is; 1 where there was nothing to choose."""
-    return entropy / largest if largest > 0.0 else 1.0
+def entropy_share(entropy: float, largest: float) -> float | None:
+    """How much of the largest possible entropy there is; None: there was nothing to choose, which
+    says nothing of the policy."""
+    return entropy / largest if largest > 0.0 else None
 
 
 def entropy_weight(base: float, collapses: int) -> float:
@@ -47,14 +48,16 @@ class Collapse:
         self._floor = floor
         self._streak = 0
 
-    def add(self, share: float) -> bool:
-        """One more batch; True: the policy has collapsed."""
+    def add(self, share: float | None) -> bool:
+        """One more batch; True: the policy has collapsed. None is no evidence either way."""
+        if share is None:
+            return False
         self._streak = self._streak + 1 if share < self._floor else 0
         return self._streak >= _BATCHES
 
-    def healthy(self, share: float) -> bool:
-        """Whether a version with this share can be gone back to."""
-        return share >= min(_HEALTHY * self._floor, 1.0)
+    def healthy(self, share: float | None) -> bool:
+        """Whether a version with this share is known to be one that can be gone back to."""
+        return share is not None and share >= min(_HEALTHY * self._floor, 1.0)
 
     def forget(self) -> None:
         """The policy is another one now."""

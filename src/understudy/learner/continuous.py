@@ -9,6 +9,7 @@ then it says that it waits for experience, since going on would be memorising.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from understudy.learner.item_replay import Drawn, ItemReplay
 from understudy.learner.judged_batch import Ready, lay_out
 from understudy.learner.learns import LearnsItems
 from understudy.learner.lineage import Lineage
+from understudy.learner.newcomers import Newcomers
 from understudy.learner.progress import Progress
 from understudy.learner.publisher import Publisher
 from understudy.registry.run_folder import RunFolder
@@ -53,9 +55,12 @@ class Continuous:
         self._trainer = trainer
         self._journal = journal
         judges = self._config.revalidate and not isinstance(gate, OpenGate | None)
-        self._gate = gate if judges else None
         step = self._learner.minibatches
         self._columns = -(-self._config.batch // step) * step
+        self._lay_out = partial(
+            lay_out, spec=folder.spec, config=folder.config, columns=self._columns,
+            gate=gate if judges else None,
+        )  # fmt: skip
         self._intake = Intake(folder, journal, max_age_s=self._config.max_age_s)
         self._lineage = Lineage(
             folder, trainer, self._intake, journal,
@@ -70,8 +75,7 @@ class Continuous:
         self._collapses = self._lineage.counters.get(_COLLAPSES, 0)
         self._good = self._lineage.counters.get(_GOOD, 0)
         self._retreats = 0
-        self._new: list[Episode] = []
-        """Came in since the last batch."""
+        self._new = Newcomers()
         self._learned = False
         """Something, since the last version."""
         self._waiting = False
@@ -122,9 +126,13 @@ class Continuous:
             return False
         if self._lineage.follow_rollback():
             self._learned = False
+            self._good = self._lineage.counters.get(_GOOD, 0)  # of that line, not of the one left
+            self._new.give_back()
             self._collapse.forget()
         more = self._take_in()
-        if hunt(self._intake, self._items, self._journal, hold=self._hold, attempt=self._try):
+        if hunt(
+            self._intake, self._items, self._new, self._journal, hold=self._hold, attempt=self._try
+        ):
             return True
         if self._clock.monotonic() >= self._next_at:
             self._learn()
@@ -159,7 +167,7 @@ class Continuous:
         for name, episode in self._intake.load(names).items():
             self._items.insert(name, episode)
             self._intake.uncommitted[episode.meta.id] = name
-            self._new.append(episode)
+            self._new.add(name, episode)
             self._progress.came_in(1)
 
     # --- learning ------------------------------------------------------------------------------
@@ -174,12 +182,11 @@ class Continuous:
         started = self._clock.monotonic()
         self._next_at = started + self._config.training_interval_s
         drawn = self._items.draw(self._lineage.rng, min(self._config.batch, room), times=epochs)
-        ready = self._lay_out(drawn.items, drawn.weights)
         names = self._items.names(drawn.slots)
-        self._intake.suspects.attempt(names)
-        new, self._new = self._new, []
+        self._intake.suspects.attempt(names)  # before the gate looks: it may be what fails
+        ready = self._lay_out(drawn.items, version=self.version, weights=drawn.weights)
         try:
-            metrics, surprise = self._train(ready.batch, new=new)
+            metrics, surprise = self._train(ready.batch, new=self._new.take())
         except NotFinite as error:
             self._retreat(names, str(error))
             return
@@ -188,7 +195,7 @@ class Continuous:
         self._learned = True
         self._items.reprioritise(drawn.slots, surprise[: len(drawn.slots)])
         self._count(drawn, ready, metrics, self._clock.monotonic() - started)
-        if self._collapse.add(self._lineage.metrics["entropy_share"]):
+        if self._collapse.add(self._lineage.metrics.get("entropy_share")):
             self._fall_back()
 
     def _wait(self) -> None:
@@ -198,17 +205,6 @@ class Continuous:
             self._journal.write(
                 events.WaitingForExperience(samples_per_insert=self.samples_per_insert)
             )
-
-    def _lay_out(self, items: Mapping[str, NDArray], weights: NDArray) -> Ready:
-        return lay_out(
-            items,
-            self._folder.spec,
-            self._folder.config,
-            gate=self._gate,
-            columns=self._columns,
-            version=self.version,
-            weights=weights,
-        )
 
     def _train(
         self, batch: Batch, *, new: Sequence[Episode] = (), keep: bool = True
@@ -224,7 +220,9 @@ class Continuous:
             counters[key] = counters.get(key, 0) + value
         batch = ready.batch
         largest = largest_entropy(self._folder.spec.actions, batch.legal, batch.valid)
-        metrics["entropy_share"] = entropy_share(metrics["entropy"], largest)
+        share = entropy_share(metrics["entropy"], largest)
+        if share is not None:
+            metrics["entropy_share"] = share
         self._lineage.metrics = metrics
         self._progress.batch(
             metrics,
@@ -239,13 +237,14 @@ class Continuous:
 
     def _publish(self) -> int:
         """The number of the version that it became."""
-        healthy = self._collapse.healthy(self._lineage.metrics.get("entropy_share", 0.0))
+        healthy = self._collapse.healthy(self._lineage.metrics.get("entropy_share"))
         good = self._lineage.taken + 1 if healthy else self._good
         self._lineage.counters |= {
             **self._items.totals, _COLLAPSES: self._collapses, _GOOD: good
         }  # fmt: skip
         self._tell()  # what came in is told before it is part of a version
         manifest = self._publisher.publish(spare={self._good, good})
+        self._new.keep()
         self._good, self._learned = good, False
         return manifest.number
 
@@ -261,6 +260,7 @@ class Continuous:
         self._retreats += 1
         self._learned = False
         self._lineage.go_back_to(self._lineage.parent)
+        self._new.give_back()
         self._journal.write(
             events.RolledBack(reason="not finite", version=self.version, to=self.version)
         )
@@ -286,6 +286,7 @@ class Continuous:
             return
         good = self._good
         self._lineage.go_back_to(good)
+        self._new.give_back()
         number = self._publish()
         self._journal.write(
             events.RolledBack(reason="collapse", version=collapsed, to=good, published=number)
@@ -296,4 +297,4 @@ class Continuous:
         for start in range(0, len(items["length"]), self._columns):
             part = {key: array[start : start + self._columns] for key, array in items.items()}
             ones = np.ones(len(part["length"]), np.float32)
-            self._train(self._lay_out(part, ones).batch, keep=False)
+            self._train(self._lay_out(part, version=self.version, weights=ones).batch, keep=False)

@@ -12,6 +12,7 @@ from understudy.core.arrays import NDArray
 from understudy.core.errors import NotFinite
 from understudy.learner.intake import Intake
 from understudy.learner.item_replay import ItemReplay
+from understudy.learner.newcomers import Newcomers
 from understudy.telemetry import events
 from understudy.telemetry.journal import Journal
 
@@ -19,6 +20,7 @@ from understudy.telemetry.journal import Journal
 def hunt(
     intake: Intake,
     items: ItemReplay,
+    new: Newcomers,
     journal: Journal,
     *,
     hold: Callable[[Sequence[str]], None],
@@ -36,6 +38,7 @@ def hunt(
     poison = suspects.poison()
     if poison is not None:
         items.discard(poison)
+        new.discard(poison)
         intake.set_aside(poison, "poison: training on it fails, alone and again")
         return True
     hold(intake.named(group.names))  # a death has left them in the buffer

@@ -1,9 +1,10 @@
 """The continuous learner's replay: items by slot, and which episode each of them was cut from.
 
 Samples are counted for items and kept for episodes: those of one episode share their count, rounded
-up, when a version writes it down. Totals never fall, so no restart and no rollback allows a sample
-more than before. Nothing older than `continuous.max_age_s` is ever drawn, counted from when its
-episode was finished, not from when it came in.
+up, when a version writes it down. Totals are those of the last version, so no restart and no
+rollback allows a sample more than before, and what left unsampled leaves its samples to nobody.
+Nothing older than `continuous.max_age_s` is ever drawn, counted from when its episode was finished,
+not from when it came in; but what no policy sampled does not age.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 from understudy.core.arrays import NDArray
 from understudy.core.clock import Clock
 from understudy.core.config import Config
+from understudy.core.errors import ConfigError
 from understudy.experience.episode import Episode
 from understudy.experience.replay import Columns, Replay
 from understudy.learner.items import cut, fields, item_length
@@ -43,6 +45,7 @@ class ItemReplay:
 
     def __init__(self, spec: PolicySpec, config: Config, clock: Clock) -> None:
         c = config.continuous
+        _check(config)
         self._spec = spec
         self._clock = clock
         self._per_insert = c.samples_per_insert
@@ -100,21 +103,31 @@ class ItemReplay:
         self._columns.put(slots, items)
         held = slots[slots >= 0]
         self._owner[held] = self._next
-        self._finished_at[held] = episode.meta.finished_at
+        # As in the intake: what the rules did, or what was imported, is not out of date by its age.
+        self._finished_at[held] = episode.meta.finished_at if episode.sampled.any() else np.inf
         self._episodes[self._next] = (episode.meta.id, name)
         self._next += 1
         return count
 
     def remember(self, counters: Mapping[str, int]) -> None:
-        """Totals are at least those that a version counted, with items that have left since."""
+        """Totals are those that a version counted, with items that have left since.
+
+        Exactly: what was held again came with counts that are rounded up.
+        """
         replay = self._replay
-        replay.inserted = max(replay.inserted, counters.get(ITEMS, 0))
-        replay.sampled = max(replay.sampled, counters.get(SAMPLES, 0))
+        replay.inserted = counters.get(ITEMS, replay.inserted)
+        replay.sampled = counters.get(SAMPLES, replay.sampled)
 
     def ready(self, *, times: int) -> int:
-        """How many items may be drawn `times` times now: all that there are, or are allowed."""
+        """How many items may be drawn `times` times now: all that there are, or are allowed.
+
+        By the totals and by what is held: else the samples of items that left without being drawn
+        would be spent on the few that stay, which is memorising.
+        """
         self._expire()
-        return min(len(self._replay), self._replay.allowance(self._per_insert) // times)
+        replay, per_insert = self._replay, self._per_insert
+        allowed = min(replay.allowance(per_insert), replay.allowance_of_held(per_insert))
+        return min(len(replay), allowed // times)
 
     def draw(self, rng: np.random.Generator, count: int, *, times: int) -> Drawn:
         """At most `count` different items, each counted as sampled `times` times."""
@@ -149,3 +162,14 @@ class ItemReplay:
         if len(old):
             self._replay.discard(old)
             self._finished_at[old] = np.inf
+
+
+def _check(config: Config) -> None:
+    """A full replay must allow a batch, or the learner would wait for ever."""
+    c, epochs = config.continuous, config.learner.epochs
+    if c.capacity * c.samples_per_insert < c.min_batch * epochs:
+        raise ConfigError(
+            f"continuous.capacity: {c.capacity} items, sampled {c.samples_per_insert:g} times each "
+            f"(continuous.samples_per_insert), never make a batch: expected at least "
+            f"{c.min_batch * epochs} samples, continuous.min_batch times learner.epochs"
+        )

@@ -15,7 +15,7 @@ import numpy as np
 from understudy.core.arrays import NDArray
 from understudy.core.config import Config
 from understudy.core.ops import NUMPY
-from understudy.experience.episode import Episode, Outcome
+from understudy.experience.episode import Episode
 from understudy.learner.batch import Batch
 from understudy.policy.spec import PolicySpec
 
@@ -60,7 +60,7 @@ def cut(episode: Episode, spec: PolicySpec, *, length: int) -> dict[str, NDArray
     came next gives up its last decision as the bootstrap; if that was the only one, N is 0.
     """
     total = len(episode)
-    truncated = episode.meta.outcome is Outcome.ABORTED or episode.bootstrap is not None
+    truncated = episode.truncated
     if truncated and episode.bootstrap is None:
         total -= 1
     if remembers(spec) and total > length:
@@ -84,7 +84,7 @@ def cut(episode: Episode, spec: PolicySpec, *, length: int) -> dict[str, NDArray
     gated = episode.sent is not None
     sent = np.ones(total, np.bool_) if episode.sent is None else episode.sent
     explored = np.zeros(total, np.bool_) if episode.explored is None else episode.explored
-    expected = np.zeros(total, np.float32) if episode.expected is None else episode.expected
+    expected = np.full(total, np.nan, np.float32) if episode.expected is None else episode.expected
     lengths = np.minimum(total - starts, length).astype(np.int32)
     return {
         "obs": seen[starts[:, None] + np.arange(length + 1)],
@@ -148,7 +148,9 @@ def batch_of(
         valid=laid(taught, np.float32),
         sampled=laid(sampled, np.float32),
         on_policy=laid(sampled & (items["versions"] >= version - max_lag), np.float32),
-        imitated=laid(taught & ~items["sampled"], np.float32),
+        # In a live game nobody chose what was not sampled: it is the safe action of an overloaded
+        # server, and imitation, which never pushes away, would teach it even where it is punished.
+        imitated=laid(taught & ~items["sampled"] & ~items["gated"][:, None], np.float32),
         weights=laid(np.broadcast_to(weights[:, None], taught.shape), np.float32),
     )
 
@@ -163,8 +165,7 @@ def _after(episode: Episode, total: int) -> NDArray:
 def _surprise(episode: Episode, total: int) -> NDArray:
     """float32 [T]: distance between what was expected at each decision and what one step showed."""
     expected = episode.values.astype(np.float64)  # no sum of finite float32 numbers overflows here
-    ended = episode.meta.outcome is not Outcome.ABORTED and episode.bootstrap is None
     # What was expected after the last one is not recorded: as much as before it.
-    after = np.append(expected[1:], 0.0 if ended else expected[-1])
+    after = np.append(expected[1:], expected[-1] if episode.truncated else 0.0)
     surprise = np.abs(episode.rewards + after - expected)[:total]
     return np.asarray(np.minimum(surprise, 1e30), np.float32)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+import numpy as np
+
 from understudy.core.arrays import NDArray
 from understudy.core.config import Config
 from understudy.gates.decision import DecisionGate
@@ -38,7 +40,7 @@ def lay_out(
 ) -> Ready:
     """Items [N, ...] with importance weights float32 [N], for a learner at `version`."""
     valid = decisions(items)
-    gated = valid & items["gated"][:, None]
+    gated = valid & items["gated"][:, None] & _judged(items)
     recorded = Recorded(
         items["rewards"], items["sent"], items["explored"], items["expected"], gated
     )
@@ -61,3 +63,10 @@ def lay_out(
         judged=0 if now is None else int(gated.sum()),
         agreed=int((found.agreed & valid).sum()),
     )
+
+
+def _judged(items: Mapping[str, NDArray]) -> NDArray:
+    """bool [N, L]: a gate had a part in it. None has in what no policy sampled, nor in what was
+    sent without an expectation; what was blocked for want of time is blocked all the same."""
+    spoken = ~np.isnan(items["expected"]) | ~items["sent"]
+    return np.asarray(items["sampled"] & spoken)

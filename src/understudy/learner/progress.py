@@ -27,6 +27,8 @@ class Progress:
         self._told_at = clock.monotonic()
         self._sums: Counter[str] = Counter()
         self._last: dict[str, float] = {}
+        self._entropy_share = 1.0
+        """Of the last batch in which there was something to choose."""
 
     def came_in(self, episodes: int) -> None:
         """Episodes were ingested."""
@@ -46,6 +48,7 @@ class Progress:
         self._sums.update(batches=1, items=items, skipped=skipped, judged=judged, agreed=agreed)
         self._add(seconds=seconds, steps=metrics["steps"], **{n: metrics[n] for n in _MEANS})
         self._last = metrics
+        self._entropy_share = metrics.get("entropy_share", self._entropy_share)
 
     def due(self) -> bool:
         """Whether there is something to tell, and it is time to."""
@@ -71,7 +74,7 @@ class Progress:
                 buffer=buffer,
                 samples_per_insert=samples_per_insert,
                 agreement=sums["agreed"] / sums["judged"] if sums["judged"] else None,
-                entropy_share=self._last["entropy_share"],
+                entropy_share=self._entropy_share,
                 learning_rate=self._last["learning_rate"],
                 **{name: sums[name] / batches for name in _MEANS},
             )

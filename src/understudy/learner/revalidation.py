@@ -26,7 +26,7 @@ class Recorded(NamedTuple):
     explored: NDArray
     """bool: the gate blocked it and it was sent anyway"""
     expected: NDArray
-    """float32, what the gate expected then"""
+    """float32, what the gate expected then; nan where it had nothing to say"""
     gated: NDArray
     """bool: a gate judged it; where none did, what followed is all there is"""
 
@@ -104,7 +104,9 @@ def _waits(
     if config.waits == "skip":
         return actual, ~blocked
     if config.waits == "counterfactual":
-        return np.where(blocked, simulated, actual), everything
+        # What is blocked costs what doing nothing costs: it is never worth more than that, whatever
+        # the gate expected of it, or proposing it would pay.
+        return np.where(blocked, np.minimum(simulated, actual), actual), everything
     # A loss is never made smaller by being blocked: whoever is punished for doing nothing would
     # learn to propose what the gate holds back.
     held_back = np.minimum(actual, config.wait_multiplier * actual)

@@ -61,7 +61,7 @@ class Trainer:
             version=version,
             max_lag=self._config.max_version_lag,
         )
-        metrics = _metrics(self._update(batch, new))
+        metrics = _metrics(self._update(batch, new, whole=True))
         self.adapt(metrics["kl"])
         return metrics | {"learning_rate": self.learning_rate, "steps": float(batch.valid.sum())}
 
@@ -81,16 +81,16 @@ class Trainer:
         """
         kept = (self._state, self._weights, self._statistics)
         self.learning_rate, self.entropy_weight = learning_rate, entropy_weight
-        report = self._update(batch, new)
+        report = self._update(batch, new, whole=False)
         if not keep:
             self._state, self._weights, self._statistics = kept
         steps = float(batch.valid.sum())
         metrics = _metrics(report) | {"learning_rate": learning_rate, "steps": steps}
         return metrics, np.asarray(report.surprise)
 
-    def _update(self, batch: Batch, new: Sequence[Episode]) -> Report:
+    def _update(self, batch: Batch, new: Sequence[Episode], *, whole: bool) -> Report:
         kept = (self._state, self._weights, self._statistics)
-        self._absorb(new)
+        self._absorb(new, whole=whole)
         try:
             return self._take(
                 lambda state, frozen: update(self.spec, self._config, state, frozen, batch)
@@ -175,13 +175,18 @@ class Trainer:
             "learning_rate": np.array(self.learning_rate),
         }
 
-    def _absorb(self, episodes: Sequence[Episode]) -> None:
-        """Count what is new, and fit the normaliser when it is time to."""
+    def _absorb(self, episodes: Sequence[Episode], *, whole: bool) -> None:
+        """Count what is new, and fit the normaliser when it is time to.
+
+        Unless they are `whole` matches, most of a return may lie after the end of an episode: a
+        segment of an endless match goes on with what the policy expected last.
+        """
         for episode in episodes:
+            later = 0.0 if whole or not episode.truncated else float(episode.values[-1])
             self._statistics = statistics.absorb(
                 self._statistics,
                 episode.observations,
-                returns_of(episode.rewards, self._config.gamma),
+                returns_of(episode.rewards, self._config.gamma, later=later),
             )
         if episodes:
             self._fit_if_due()

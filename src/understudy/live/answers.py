@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
+from understudy.core.config.serving import LiveConfig
 from understudy.live.message_fields import RequestId
 from understudy.live.protocol import Error, Welcome
 from understudy.live.translation import Translator
@@ -38,6 +41,21 @@ def bad_reward(request: RequestId | None) -> Error:
     """A reward that is not finite in 32 bits."""
     message = "too large for a 32-bit float"
     return Error(code="bad_number", message=message, field="reward", id=request)
+
+
+def too_many(beyond: Literal["each", "total"], config: LiveConfig) -> Error:
+    """A message beyond one of the rates."""
+    if beyond == "each":
+        message = f"more than {config.messages_per_s:g} messages a second"
+    else:
+        message = f"more than {config.messages_per_s_in_all:g} messages a second from all clients"
+    return Error(code="rate", message=message)
+
+
+def internal(request: RequestId | None) -> Error:
+    """It failed here; what went wrong is for whoever runs the server."""
+    message = "this could not be answered; it was noted"
+    return Error(code="internal", message=message, id=request)
 
 
 def unavailable(request: RequestId | None) -> Error:

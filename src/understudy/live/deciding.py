@@ -50,11 +50,16 @@ class Decider:
     def decide(
         self, asked: Sequence[Asked], policy: Policy, *, now: float, degraded: bool
     ) -> list[Decision]:
-        """An answer for each of a wave: observations of different territories."""
+        """An answer for each of a wave: observations of different territories.
+
+        Whatever a policy or a gate raises, it raises before anything has happened.
+        """
         closings = self._settled(asked, now)
         remembers = bool(policy.begin(1))
-        cuts = self._cuts(asked, policy.version) if remembers else _breaks(asked)
+        cuts = self._cuts(asked, policy.version, remembers=remembers)
         proposals = self._safe(asked) if degraded else self._proposed(asked, policy)
+        for one in asked:
+            one.territory.waiting = None
         try:
             self.close(closings)
             for name, bootstrap in cuts:
@@ -117,25 +122,30 @@ class Decider:
             if reward is None or math.isnan(reward):
                 closings.append(_unsettled(one, due, "superseded"))
             else:
-                worth = clipped(reward + (due.added or 0.0), self._config.reward_clip)
+                added = self._ledger.added(due.opened.id) or 0.0
+                worth = clipped(reward + added, self._config.reward_clip)
                 closings.append(Closing(id=due.opened.id, state="settled", reward=worth))
         return closings
 
-    def _cuts(self, asked: Sequence[Asked], version: int) -> list[tuple[str, bytes]]:
-        """Those of `_breaks`, and whoever begins anew with a policy that remembers.
+    def _cuts(
+        self, asked: Sequence[Asked], version: int, *, remembers: bool
+    ) -> list[tuple[str, bytes]]:
+        """Territories whose segment ends here, and what they saw after it.
 
-        A segment is one version's and begins with empty memory, so that training on it from empty
-        memory repeats what was played.
+        Nothing bridges a gap, nor what was answered without the ledger. With a policy that
+        remembers, a segment is one version's and begins with empty memory, so that training on it
+        from empty memory repeats what was played.
         """
         cuts = []
         for one in asked:
             territory = one.territory
+            gap = territory.tick is not None and one.tick - territory.tick > self._widest
             full = territory.remembered >= self._config.segment
-            if territory.remembered and (full or territory.version != version):
+            if gap or (territory.remembered and (full or territory.version != version)):
                 territory.forget()
             if territory.bootstrap is not None:
                 cuts.append((territory.name, territory.bootstrap))
-            elif territory.severed:
+            elif gap or (remembers and territory.severed):
                 cuts.append((territory.name, one.sight.features.tobytes()))
         return cuts
 
@@ -176,7 +186,10 @@ class Decider:
             version=version,
             verdict="SEND" if sent else "WAIT",
             reasons=verdict.reasons,
-            expected_reward=verdict.expected_reward,
+            # JSON knows no nan, which a gate without anything to say expects.
+            expected_reward=(
+                0.0 if math.isnan(verdict.expected_reward) else verdict.expected_reward
+            ),
             explored=proposal.explored,
             degraded=degraded,
             id=one.request,
@@ -217,12 +230,3 @@ def _unsettled(one: Asked, due: Waiting, state: Literal["expired", "superseded"]
     """No reward: whatever a policy carries began before the gap, so that it is emptied."""
     one.territory.forget()
     return Closing(id=due.opened.id, state=state)
-
-
-def _breaks(asked: Sequence[Asked]) -> list[tuple[str, bytes]]:
-    """Territories that were answered without the ledger, and what they saw then."""
-    return [
-        (one.territory.name, one.territory.bootstrap)
-        for one in asked
-        if one.territory.bootstrap is not None
-    ]

@@ -6,19 +6,26 @@ something comes that needs to know what was decided: another message for the sam
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import msgspec
 
 from understudy.core.config.serving import LiveConfig
-from understudy.experience.ledger import Closing, Ledger, Opened
+from understudy.experience.ledger import Added, Closing, Ledger, Opened
 from understudy.live import protocol
-from understudy.live.answers import bad_reward, unavailable, welcome, with_id
+from understudy.live.answers import (
+    bad_reward,
+    internal,
+    too_many,
+    unavailable,
+    welcome,
+    with_id,
+)
 from understudy.live.deciding import Decider
 from understudy.live.features import is_float32
-from understudy.live.limits import Rate
+from understudy.live.limits import Rates
 from understudy.live.message_fields import RequestId
 from understudy.live.protocol import (
     Answer,
@@ -50,9 +57,11 @@ class Parts:
     decider: Decider
     ledger: Ledger
     territories: Territories
-    rate: Rate
+    rates: Rates
     config: LiveConfig
     tally: Tally
+    problem: Callable[[str, Exception], None]
+    """Is told what a gate or a policy raised"""
 
 
 class Exchange:
@@ -71,6 +80,8 @@ class Exchange:
         self._in_wave: set[str] = set()
         self._rewards: dict[int, tuple[int, Closing]] = {}
         """Settled by their clients and not written yet: the place of the message, by decision"""
+        self._added: list[tuple[int, Added]] = []
+        """Added by their clients and not written yet, with the place of the message"""
 
     def answer(self, inbox: Sequence[tuple[str, bytes | str]]) -> list[msgspec.Struct]:
         """One answer for each (client, message)."""
@@ -92,10 +103,11 @@ class Exchange:
         return self._answers
 
     def _decoded(self, client: str, data: bytes | str) -> Request | Error:
-        if not self._parts.rate.allow(client, self._monotonic):
-            rate = self._parts.config.messages_per_s
-            return Error(code="rate", message=f"more than {rate:g} messages a second")
-        return protocol.decode(data, max_bytes=self._parts.config.max_message_bytes)
+        config = self._parts.config
+        beyond = self._parts.rates.take(client, self._monotonic)
+        if beyond is not None:
+            return too_many(beyond, config)
+        return protocol.decode(data, max_bytes=config.max_message_bytes)
 
     def _handle(self, place: int, client: str, request: Request | Error) -> Answer:
         if isinstance(request, Reward):
@@ -118,7 +130,7 @@ class Exchange:
             self._answers[place] = with_id(reading, request)
             return
         territory = self._found(reading.territory, client) or self._parts.territories.add(
-            reading.territory, client, self._now
+            reading.territory, client, self._monotonic
         )
         if isinstance(territory, Error):
             self._answers[place] = with_id(territory, request)
@@ -131,10 +143,9 @@ class Exchange:
         if last is not None and tick <= last:
             self._answers[place] = self._again(territory, tick, last, request)
             return
-        self._parts.territories.touch(territory, self._now)
+        self._parts.territories.touch(territory, self._monotonic)
         self._wave.append(Asked(place, request, territory, tick, reading.sight, territory.waiting))
         self._in_wave.add(territory.name)
-        territory.waiting = None
 
     def _again(
         self, territory: Territory, tick: int, last: int, request: RequestId | None
@@ -168,11 +179,23 @@ class Exchange:
         self._write_rewards()
         wave, self._wave = self._wave, []
         self._in_wave.clear()
-        if not wave:
+        if wave:
+            self._decide(wave)
+
+    def _decide(self, wave: Sequence[Asked]) -> None:
+        """All together; where that fails, each alone, so that nobody pays for another's."""
+        try:
+            decisions = self._parts.decider.decide(
+                wave, self._policy, now=self._now, degraded=self._degraded
+            )
+        except Exception as error:  # noqa: BLE001  a gate is anybody's code: neighbours go on
+            if len(wave) == 1:
+                self._parts.problem("an observation could not be decided", error)
+                self._answers[wave[0].place] = internal(wave[0].request)
+                return
+            for one in wave:  # what was closed all the same does not wait any more
+                self._decide([one._replace(due=one.territory.waiting)])
             return
-        decisions = self._parts.decider.decide(
-            wave, self._policy, now=self._now, degraded=self._degraded
-        )
         answer = self._parts.translator.answer
         for asked, decision in zip(wave, decisions, strict=True):
             self._answers[asked.place] = answer(decision)
@@ -199,31 +222,32 @@ class Exchange:
             self._rewards[key] = (place, Closing(id=key, state="expired"))
             return Rewarded(decision_id=key, status="expired", id=request.id)
         if parts.translator.rewards_by_observation:
-            return self._add(opened, request)
+            return self._add(place, opened, request)
         worth = clipped(request.reward, parts.config.reward_clip)
         self._rewards[key] = (place, Closing(id=key, state="settled", reward=worth))
         return Rewarded(decision_id=key, status="settled", id=request.id)
 
-    def _add(self, opened: Opened, request: Reward) -> Answer:
+    def _add(self, place: int, opened: Opened, request: Reward) -> Answer:
         """To what the next observation will tell."""
-        territory = self._found(opened.territory, opened.client)
-        if isinstance(territory, Error):
-            return with_id(territory, request.id)
+        territory = self._parts.territories.get(opened.territory)
         waiting = territory.waiting if territory is not None else None
         if waiting is None or waiting.opened.id != opened.id:
             # The ledger could not be told how it ended, and no observation will settle it now.
             return Rewarded(decision_id=opened.id, status="superseded", id=request.id)
-        waiting.added = (waiting.added or 0.0) + request.reward
+        self._added.append((place, Added(id=opened.id, reward=request.reward)))
         return Rewarded(decision_id=opened.id, status="added", id=request.id)
 
     def _write_rewards(self) -> None:
-        """What clients settled goes to the ledger; an answer that would not be true is replaced."""
-        written, self._rewards = self._rewards, {}
+        """What clients said goes to the ledger; an answer that would not be true is replaced."""
+        closed, self._rewards = list(self._rewards.values()), {}
+        added, self._added = self._added, []
         try:
-            self._parts.decider.close([closing for _, closing in written.values()])
+            self._parts.decider.close([closing for _, closing in closed])
+            if added:
+                self._parts.ledger.add([part for _, part in added])
         except OSError:
             self._parts.tally.ledger_errors += 1
-            for place, _ in written.values():
+            for place, _ in (*closed, *added):
                 answer = self._answers[place]
                 assert isinstance(answer, Rewarded)
                 self._answers[place] = unavailable(answer.id)
@@ -243,7 +267,8 @@ class Exchange:
         # Only now: nobody can break up the waves of others with messages that are refused.
         self._flush()
         opened = parts.ledger.open_of(territory.name)
-        closings = endings(opened, territory.waiting, request, now=self._now, config=parts.config)
+        added = parts.ledger.added(opened[-1].id) if opened else None
+        closings = endings(opened, request, added=added, now=self._now, config=parts.config)
         try:
             parts.decider.close(closings)
             if territory.bootstrap is not None:  # what came last is not in the ledger

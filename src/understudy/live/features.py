@@ -11,11 +11,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from understudy.core.arrays import NDArray
-from understudy.core.errors import nearest
 from understudy.live.protocol import Error
 
 _SHOWN = 3
 _LONGEST_NAME = 64
+_SHORTEST_PART = 3
 Features = list[float] | dict[str, float]
 
 
@@ -25,6 +25,7 @@ class FeatureReader:
     def __init__(self, names: tuple[str, ...]) -> None:
         self._names = names
         self._known = frozenset(names)
+        self._folded = {name.casefold(): name for name in names}
 
     def read(self, given: Sequence[Features]) -> list[NDArray | Error]:
         """float32 [F] each, raw and finite, or what is wrong."""
@@ -56,10 +57,21 @@ class FeatureReader:
         unknown = [name for name in features if name not in self._known]
         if unknown:
             name = unknown[0][:_LONGEST_NAME]
-            return _wrong(f"there is no {name!r}.{nearest(name, self._names)}", name)
+            return _wrong(f"there is no {name!r}.{self._hint(name)}", name)
         missing = [name for name in self._names if name not in features]
         shown = ", ".join(missing[:_SHOWN]) + (", ..." if len(missing) > _SHOWN else "")
         return _wrong(f"missing {len(missing)}: {shown}", missing[0])
+
+    def _hint(self, name: str) -> str:
+        """A feature that is the same but for case, or else has this in its name.
+
+        No search for what is merely similar: it takes milliseconds, and anybody may ask for it.
+        """
+        folded = name.casefold()
+        meant = self._folded.get(folded)
+        if meant is None and len(folded) >= _SHORTEST_PART:
+            meant = next((its for known, its in self._folded.items() if folded in known), None)
+        return "" if meant is None else f" Did you mean {meant!r}?"
 
     def _not_finite(self, values: NDArray, given: Features) -> Error:
         index = int(np.flatnonzero(~np.isfinite(values))[0])

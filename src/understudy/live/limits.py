@@ -55,6 +55,22 @@ class Rate:
             del self._buckets[sender]
 
 
+class Rates:
+    """At most `each` messages a second from one sender, and `total` from all of them together."""
+
+    def __init__(self, *, each: float, total: float) -> None:
+        self._each, self._total = Rate(each), Rate(total)
+
+    def take(self, sender: str, now: float) -> Literal["each", "total"] | None:
+        """One more message; or, where it is too much, which limit stands in the way.
+
+        What is refused to one sender takes nothing from the others.
+        """
+        if not self._each.allow(sender, now):
+            return "each"
+        return None if self._total.allow("", now) else "total"
+
+
 class Quota:
     """At most `each` things of one owner, and `total` of all owners together."""
 

@@ -33,6 +33,7 @@ Code: TypeAlias = Literal[
     "bad_message",
     "bad_number",
     "illegal",
+    "internal",
     "not_yours",
     "out_of_order",
     "rate",

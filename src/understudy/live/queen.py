@@ -96,7 +96,7 @@ class QueenGame:
         """`{"chunk": 17, "type": "combat"}`; chunk -1 and type null spawn nothing."""
         if action[0] == tables.NO_SPAWN:
             return {"chunk": -1, "type": None}
-        chunk, kind = divmod(action[0] - tables.action_of(0, 0), len(_KINDS))
+        chunk, kind = tables.spawn_of(action[0])
         return {"chunk": chunk, "type": _KINDS[kind]}
 
     @property

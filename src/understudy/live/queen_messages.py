@@ -81,9 +81,9 @@ class SpawnDecision(
     spawn_chunk: int = msgspec.field(name="spawnChunk")
     spawn_type: str | None = msgspec.field(name="spawnType")
     confidence: float
-    """How likely the policy was to choose just this."""
+    """How likely the policy was to choose just this: chunk and type together."""
     type_confidence: float = msgspec.field(name="typeConfidence")
-    """How likely this type was, given the chunk."""
+    """The same: both are chosen as one action."""
     skipped: bool = False
     skip_reason: str | None = msgspec.field(name="skipReason", default=None)
     decision_id: int | None

@@ -1,4 +1,4 @@
-"""Going on after a restart: what the ledger knows of a territory whose decision is still open."""
+"""Going on after a restart: what the ledger knows of a territory that has not left it yet."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from understudy.live.territories import Territory, Waiting
 from understudy.live.translation import Sight, Translator
 
 
-def resume(territory: Territory, opened: Opened, translator: Translator) -> None:
-    """Put a new territory where its newest open decision left it.
+def resume(territory: Territory, newest: Opened, translator: Translator, *, is_open: bool) -> None:
+    """Put a new territory where its newest decision left it, whether that is open or not.
 
     What a policy carried is gone, so the next decision begins a segment.
     """
-    territory.tick = opened.tick
-    territory.last = answered_before(opened, translator)
+    territory.tick = newest.tick
+    territory.last = answered_before(newest, translator)
     territory.decisions = 1
     territory.forget()
-    if translator.rewards_by_observation:
-        territory.waiting = Waiting(opened, seen_before(opened, translator))
+    if is_open and translator.rewards_by_observation:
+        territory.waiting = Waiting(newest, seen_before(newest, translator))
 
 
 def seen_before(opened: Opened, translator: Translator) -> Sight:
@@ -42,7 +42,7 @@ def answered_before(opened: Opened, translator: Translator) -> Decision:
         confidence=math.exp(opened.log_prob) if opened.sampled else 0.0,
         version=opened.version,
         verdict="SEND" if opened.sent else "WAIT",
-        expected_reward=opened.expected,
+        expected_reward=0.0 if math.isnan(opened.expected) else opened.expected,
         explored=opened.explored,
         degraded=not opened.sampled,
     )

@@ -18,10 +18,10 @@ from understudy.core.config.serving import LiveConfig
 from understudy.experience.ledger import Ledger
 from understudy.gates.decision import DecisionGate
 from understudy.live import protocol
-from understudy.live.answers import welcome
+from understudy.live.answers import too_many, welcome
 from understudy.live.deciding import Decider
 from understudy.live.exchange import Exchange, Parts
-from understudy.live.limits import Rate
+from understudy.live.limits import Rates
 from understudy.live.message_fields import RequestId
 from understudy.live.protocol import Error
 from understudy.live.resuming import resume
@@ -46,10 +46,17 @@ class Outgoing(NamedTuple):
     data: bytes
 
 
+def _raised(words: str, error: Exception) -> None:
+    """Where nobody wants to be told."""
+    raise error
+
+
 class Session:
     """All territories of a live game, whoever plays them.
 
     `policy` is asked once for every inbox: whoever swaps versions changes what it returns.
+    `problem` is told what a gate or a policy raised, and only the observation that it raised that
+    for is refused; without it, `receive` raises.
     """
 
     def __init__(
@@ -62,6 +69,7 @@ class Session:
         config: LiveConfig,
         clock: Clock,
         seed: int | None,
+        problem: Callable[[str, Exception], None] = _raised,
     ) -> None:
         self._policy = policy
         self._gate = gate
@@ -82,9 +90,10 @@ class Session:
             territories=Territories(
                 per_client=config.territories_per_client, in_all=config.max_territories
             ),
-            rate=Rate(config.messages_per_s),
+            rates=Rates(each=config.messages_per_s, total=config.messages_per_s_in_all),
             config=config,
             tally=tally,
+            problem=problem,
         )
         self._go_on()
 
@@ -116,26 +125,29 @@ class Session:
         )
         return protocol.encode(message)
 
+    def refused(self, client: str) -> Error | None:
+        """What a message is answered with that is beyond the rates, though it is not received here:
+        the server answers a `hello` by itself."""
+        beyond = self._parts.rates.take(client, self._clock.monotonic())
+        return None if beyond is None else too_many(beyond, self._parts.config)
+
     def joined(self, client: str) -> None:
         """A connection of this client begins."""
         self._connections[client] += 1
 
     def left(self, client: str) -> None:
-        """A connection of this client is over; its territories wait for it a while."""
+        """A connection of this client is over; each of its territories waits for it as long as
+        for its next observation."""
         self._connections[client] -= 1
-        if self._connections[client] > 0:
-            return
-        del self._connections[client]
-        now, territories = self._clock.time(), self._parts.territories
-        for territory in territories.of(client):
-            territories.touch(territory, now)
+        if not self._connections[client]:
+            del self._connections[client]
 
     def tick(self) -> None:
         """What waited too long ends. To be called every second or so; looks at what is due only."""
         parts = self._parts
-        due = self._clock.time() - parts.config.reward_window_s
-        opened = parts.ledger.older_than(due)
-        quiet = parts.territories.quiet_since(due)
+        window_s = parts.config.reward_window_s
+        opened = parts.ledger.older_than(self._clock.time() - window_s)
+        quiet = parts.territories.quiet_since(self._clock.monotonic() - window_s)
         try:
             parts.decider.close(overdue(opened, self._connections))
             for territory in quiet:
@@ -154,17 +166,16 @@ class Session:
 
     def _go_on(self) -> None:
         """After a restart: whoever left something open, or settled and alone, may come back."""
-        parts, now = self._parts, self._clock.time()
+        parts, now = self._parts, self._clock.monotonic()
         for name, client in parts.ledger.territories().items():
             territory = parts.territories.add(name, client, now)
             if isinstance(territory, Error):  # smaller limits than before: it cannot go on
                 parts.ledger.cut(name)
                 continue
-            opened = parts.ledger.open_of(name)
-            if opened:
-                resume(territory, opened[-1], parts.translator)
-            else:
-                territory.forget()
+            newest = parts.ledger.last_of(name)
+            assert newest is not None  # that is what `territories` lists
+            is_open = parts.ledger.opened(newest.id) is not None
+            resume(territory, newest, parts.translator, is_open=is_open)
 
     def status(self) -> LiveStatus:
         """Of this moment."""

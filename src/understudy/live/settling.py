@@ -11,7 +11,6 @@ from typing import Literal, TypeAlias
 from understudy.core.config.serving import LiveConfig
 from understudy.experience.ledger import Closing, Opened
 from understudy.live.protocol import End
-from understudy.live.territories import Waiting
 
 Before: TypeAlias = Literal["duplicate", "expired", "superseded", "orphaned", "unknown"]
 _BEFORE: dict[str, Before] = {
@@ -34,25 +33,22 @@ def rewarded_before(state: str) -> Before:
 
 def endings(
     opened: Sequence[Opened],
-    waiting: Waiting | None,
     end: End,
     *,
+    added: float | None,
     now: float,
     config: LiveConfig,
 ) -> list[Closing]:
     """A territory ends with these open decisions, oldest first.
 
     The last one is settled by what its client said of it, here or before; of the others, nobody
-    will say anything any more.
+    will say anything any more. `added`: what was said of the last one before.
     """
     if not opened:
         return []
     *earlier, last = opened
     closings = [Closing(id=one.id, state="orphaned") for one in earlier]
-    said = [end.reward]
-    if waiting is not None and waiting.opened.id == last.id:
-        said.append(waiting.added)
-    worth = [reward for reward in said if reward is not None]
+    worth = [reward for reward in (end.reward, added) if reward is not None]
     if not worth:
         return [*closings, Closing(id=last.id, state="orphaned")]
     if now - last.at > config.reward_window_s:

@@ -7,7 +7,6 @@ that whoever comes back goes on. Nothing here looks at all territories: the quie
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from understudy.core.ops import Tree
@@ -23,8 +22,6 @@ class Waiting:
 
     opened: Opened
     sight: Sight
-    added: float | None = None
-    """What the client said of it meanwhile"""
 
 
 @dataclass(slots=True)
@@ -34,6 +31,7 @@ class Territory:
     name: str
     client: str
     quiet_since: float
+    """Monotonic: a wall clock that is set must neither forget a territory nor keep it"""
     tick: int | None = None
     """Of its last observation"""
     last: Decision | None = None
@@ -61,7 +59,6 @@ class Territories:
 
     def __init__(self, *, per_client: int, in_all: int) -> None:
         self._by_name: OrderedDict[str, Territory] = OrderedDict()
-        self._of_client: dict[str, set[str]] = {}
         self._quota = Quota(each=per_client, total=in_all)
 
     def __len__(self) -> int:
@@ -71,10 +68,6 @@ class Territories:
     def get(self, name: str) -> Territory | None:
         """The one of that name."""
         return self._by_name.get(name)
-
-    def of(self, client: str) -> Iterator[Territory]:
-        """All of one client."""
-        return (self._by_name[name] for name in tuple(self._of_client.get(client, ())))
 
     def add(self, name: str, client: str, now: float) -> Territory | Error:
         """A new one, where there is room."""
@@ -86,7 +79,6 @@ class Territories:
                 message=f"{whose} as many territories as it may; end some first",
             )
         self._by_name[name] = territory = Territory(name, client, now)
-        self._of_client.setdefault(client, set()).add(name)
         return territory
 
     def touch(self, territory: Territory, now: float) -> None:
@@ -97,10 +89,6 @@ class Territories:
     def remove(self, territory: Territory) -> None:
         """It is over."""
         del self._by_name[territory.name]
-        names = self._of_client[territory.client]
-        names.discard(territory.name)
-        if not names:
-            del self._of_client[territory.client]
         self._quota.give_back(territory.client)
 
     def quiet_since(self, at: float) -> list[Territory]:

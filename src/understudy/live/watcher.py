@@ -1,7 +1,7 @@
 """The watcher: a thread that reads, verifies and builds new versions, off the decision path.
 
 The bot's policy is swapped by reference once it is whole; a decision sees the old one or the new
-one and nothing between.
+one and nothing between. No trouble ends the thread before `stop` does.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ class Watcher:
         self._tick = tick
         self._playing = playing
         self._complained = ""
+        self._failed = ""
         self._stop = threading.Event()
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._follow, name="understudy-follow", daemon=True)
@@ -71,5 +72,13 @@ class Watcher:
 
     def _follow(self) -> None:
         while not self._stop.wait(LOOK_EVERY_S):
-            self.look()
-            self._tick()
+            try:
+                self.look()
+                self._tick()
+            except Exception as error:  # noqa: BLE001  whatever it is, new versions are wanted on
+                words = f"{type(error).__name__}: {error}"
+                if words != self._failed:
+                    self._failed = words
+                    self._problem(f"following the run failed, and goes on: {words}")
+            else:
+                self._failed = ""

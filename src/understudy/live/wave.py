@@ -20,6 +20,8 @@ from understudy.live.territories import Territory, Waiting
 from understudy.live.translation import Sight
 from understudy.policy.policy import Policy
 
+_LARGEST = float(np.finfo(np.float32).max)
+
 
 class Asked(NamedTuple):
     """One observation that waits to be decided."""
@@ -115,7 +117,8 @@ def _at(memory: Tree, index: int) -> Tree:
 
 
 def _finite(verdict: Verdict) -> Verdict:
-    """A gate of one's own may expect anything; what is recorded has to be a number."""
-    if math.isfinite(verdict.expected_reward):
+    """A gate of one's own may expect anything; what is recorded is a number of 32 bits, or nan: it
+    had nothing to say."""
+    if abs(verdict.expected_reward) <= _LARGEST:
         return verdict
-    return verdict._replace(expected_reward=0.0)
+    return verdict._replace(expected_reward=math.nan)

@@ -91,7 +91,8 @@ class Pointers:
                 continue
             if forced and max(_sequences(folder)) >= sequence + _KEEP:
                 # So many moves came while we wrote that our number had been used and cleared away.
-                files.remove(_path(folder, sequence))
+                with contextlib.suppress(FileNotFoundError):  # cleared away once more
+                    files.remove(_path(folder, sequence))
                 continue
             for old in taken[:-_KEEP]:
                 with contextlib.suppress(FileNotFoundError):  # another mover was faster

@@ -16,11 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from understudy.core import files
 from understudy.core.clock import SystemClock
 from understudy.core.config import Config
 from understudy.core.errors import MissingDependency, RunFolderError
 from understudy.experience.episode import Episode
 from understudy.experience.ledger import Ledger
+from understudy.experience.ledger.reading import LEDGER
 from understudy.experience.spool import Spool
 from understudy.gates import named
 from understudy.gates.decision import DecisionGate
@@ -87,10 +89,11 @@ class Desk:
         clock, config = SystemClock(), service.config
         spec = PolicySpec(service.translator.features, service.translator.actions, service.network)
         gate = _gate(service)
+        # Before anything else is written there: it may be somebody else's.
+        stack.enter_context(_only_server(service.run))
         self._folder = folder = RunFolder.open(
             service.run, spec=spec, config=config, clock=clock, game=service.game
         )
-        stack.enter_context(_only_server(folder.root))
         stack.enter_context(logging_to(folder.logs))
         self._journal = Journal(folder.journal, "server", clock)
         self._troubles = Troubles(self._journal, clock)
@@ -109,7 +112,7 @@ class Desk:
         remembers = bool(self._policy.begin())
         self._ledger = stack.enter_context(
             Ledger(
-                folder.root / "ledger",
+                folder.root / LEDGER,
                 spec,
                 segment=config.live.segment,
                 clock=clock,
@@ -129,6 +132,7 @@ class Desk:
             config=config.live,
             clock=clock,
             seed=service.seed,
+            problem=self._troubles.note,
         )
         self.server = Server(
             self.session,
@@ -212,10 +216,16 @@ def _only_server(root: Path) -> Iterator[None]:
             f'a server needs {error.name}: pip install "understudy[serve]"'
         ) from error
     try:
+        files.make_folders(root)
         held = filelock.FileLock(root / "server.lock").acquire(timeout=0)
     except filelock.Timeout as error:
         raise RunFolderError(
             f"{root}: another server works in this run folder; stop it, or name another with --run"
+        ) from error
+    except OSError as error:
+        raise RunFolderError(
+            f"{root}: cannot be used as a run folder ({error.strerror or error}); "
+            "choose a folder that can be written to"
         ) from error
     with held:
         yield

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -36,7 +37,20 @@ class GateReport:
     """Files that were passed over: damaged, or pruned while this was read"""
     idle: int
     """Proposals to do nothing, which no gate blocks; they are not among the others"""
+    unspoken: int
+    """Proposals of which the gate had nothing to say, as when its time ran out; nor are these"""
     calibration: Calibration
+
+
+class _Proposals(NamedTuple):
+    """Decisions that a gate was asked about: actions int32 [N, parts], all others [N]."""
+
+    actions: NDArray
+    sent: NDArray
+    explored: NDArray
+    expected: NDArray
+    """nan: it had nothing to say"""
+    rewards: NDArray
 
 
 def gate_report(run: Path) -> GateReport:
@@ -44,7 +58,7 @@ def gate_report(run: Path) -> GateReport:
     folder = RunFolder.load(run, SystemClock())
     spool = Spool(folder.root, folder.spec, folder.clock)
     unreadable = 0
-    found: list[tuple[NDArray, ...]] = []
+    found: list[_Proposals] = []
     seen: set[str] = set()
     for episode in _episodes(spool):
         if episode is None:
@@ -52,26 +66,30 @@ def gate_report(run: Path) -> GateReport:
         elif episode.meta.id not in seen:  # what is archived in this moment can be met twice
             seen.add(episode.meta.id)
             found += _judged(episode)
-    if not found:
+    if not any(~np.isnan(one.expected).all() for one in found):
         raise RunFolderError(
             f"--run {run}: no settled decision here was judged by a gate; "
             "one is asked for with `understudy serve --gate cost`"
         )
-    actions, sent, explored, expected, rewards = map(np.concatenate, zip(*found, strict=True))
+    every = _Proposals(*map(np.concatenate, zip(*found, strict=True)))
     nothing = _NOTHING.get(folder.identity.game.partition(" ")[0])
-    idle = np.zeros(len(actions), bool) if nothing is None else (actions == nothing).all(axis=1)
-    kept = ~idle
+    idle = np.zeros(len(every.rewards), bool)
+    if nothing is not None:
+        idle = (every.actions == nothing).all(axis=1)
+    unspoken = ~idle & np.isnan(every.expected)
+    kept = ~idle & ~unspoken
     return GateReport(
         run=run.as_posix(),
         game=folder.identity.game,
         episodes=len(found),
         unreadable=unreadable,
         idle=int(idle.sum()),
+        unspoken=int(unspoken.sum()),
         calibration=calibrate(
-            sent=sent[kept],
-            explored=explored[kept],
-            expected=expected[kept],
-            rewards=rewards[kept],
+            sent=every.sent[kept],
+            explored=every.explored[kept],
+            expected=every.expected[kept],
+            rewards=every.rewards[kept],
             threshold=folder.config.live.threshold,
             explore_share=folder.config.live.explore_share,
         ),
@@ -98,9 +116,11 @@ def _read(name: str, *places: Callable[[str], Episode]) -> Episode | None:
     return None
 
 
-def _judged(episode: Episode) -> list[tuple[NDArray, ...]]:
-    """actions [T, parts], sent, explored, expected and rewards [T], where a gate judged."""
-    if episode.sent is None or episode.expected is None:
+def _judged(episode: Episode) -> list[_Proposals]:
+    """What a gate was asked about: not the safe answers of an overloaded server."""
+    asked = episode.sampled
+    if episode.sent is None or episode.expected is None or not asked.any():
         return []
     explored = np.zeros(len(episode), bool) if episode.explored is None else episode.explored
-    return [(episode.actions, episode.sent, explored, episode.expected, episode.rewards)]
+    columns = (episode.actions, episode.sent, explored, episode.expected, episode.rewards)
+    return [_Proposals(*(column[asked] for column in columns))]

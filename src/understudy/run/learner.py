@@ -14,6 +14,8 @@ from typing import Protocol
 import msgspec
 
 from understudy.core.clock import SystemClock
+from understudy.core.errors import ConfigError
+from understudy.experience.ledger.reading import LEDGER
 from understudy.gates.decision import DecisionGate
 from understudy.gates.named import gate
 from understudy.registry.run_folder import RunFolder
@@ -108,6 +110,7 @@ def work_until_stopped(
     """
     clock = SystemClock()
     folder = RunFolder.load(root, clock)
+    _check_kind(folder.root, continuous=behind is not None)
     with learner_lock(root):
         log = TrainingLog(folder.logs / LOG, past=Reader(folder.journal).new())
 
@@ -141,6 +144,21 @@ def work_until_stopped(
                     wall_s=time.monotonic() - began,
                 )
             )
+
+
+def _check_kind(root: Path, *, continuous: bool) -> None:
+    """Either learner would take in the other's episodes, and learn from them as from its own."""
+    served = (root / LEDGER).is_dir()
+    if served and not continuous:
+        raise ConfigError(
+            f"--run: {root} is the run of a server: learn there with --continuous, "
+            "and with the server's --gate"
+        )
+    if continuous and not served:
+        raise ConfigError(
+            f"--continuous: {root} is not the run of a server (it has no {LEDGER} folder): "
+            "leave the flag out, or name such a run with --run"
+        )
 
 
 def _made(folder: RunFolder, journal: Journal, behind: Behind | None) -> Learner:

@@ -19,15 +19,19 @@ from understudy.live.status import LiveStatus
 from understudy.run.desk import Desk, Service
 from understudy.run.folders import remember
 from understudy.run.interrupts import Interrupts
+from understudy.server import open_files
 from understudy.server.app import Server
 from understudy.server.latency import quantile
 from understudy.server.listening import Listening, address, bound
 from understudy.telemetry.status import Status
+from understudy.telemetry.text import complain
 
 TERMINATED = 143
 """Exit code after SIGTERM: 128 and its number."""
 INTERRUPTED = 130
 _SHOW_EVERY_S = 0.5
+_FILES = 256
+"""Sockets and files besides those of the clients, amply."""
 
 
 class Pulse(NamedTuple):
@@ -80,6 +84,7 @@ def serve(
     `started` hears the address once clients can connect, `show` how it goes, twice a second.
     """
     admission = service.door()
+    _allow_files(service.config.live.max_clients)
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     # Products of a few rows: a second maths thread only spins. Measured beside other work on two
@@ -104,7 +109,8 @@ def serve(
             beat=beat,
         )
         remember(service.run)
-        started(where)
+        with _unread():
+            started(where)
         try:
             listening.listen(at)
             desk.close()
@@ -115,6 +121,17 @@ def serve(
         seconds = time.monotonic() - began
     desk.following.look(at_once=True)
     return Served(where, seconds, live, percentiles, desk.following.now, ending.code)
+
+
+def _allow_files(max_clients: int) -> None:
+    wanted = max_clients + _FILES
+    allowed = open_files.allow(wanted)
+    if allowed < wanted:
+        complain(
+            f"only {allowed} files and sockets may be open at one time, and live.max_clients = "
+            f"{max_clients} connections may need {wanted}: raise that limit (ulimit -n {wanted}), "
+            "or lower that setting"
+        )
 
 
 class _Screen:
@@ -134,16 +151,16 @@ class _Screen:
             return
         live, counts = self._server.session.status(), list(self._server.batching.latency.counts)
         fresh = [new - old for new, old in zip(counts, self._counts, strict=True)]
-        self._show(
-            Pulse(
-                elapsed_s=now - self._began,
-                decisions_s=(live.decisions - self._decisions) / (now - self._shown),
-                p99_ms=_ms(quantile(fresh, 0.99)),
-                live=live,
-                connections=len(self._server.connections),
-                learner=learner,
-            )
+        pulse = Pulse(
+            elapsed_s=now - self._began,
+            decisions_s=(live.decisions - self._decisions) / (now - self._shown),
+            p99_ms=_ms(quantile(fresh, 0.99)),
+            live=live,
+            connections=len(self._server.connections),
+            learner=learner,
         )
+        with _unread():
+            self._show(pulse)
         self._shown, self._decisions, self._counts = now, live.decisions, counts
 
 
@@ -165,6 +182,11 @@ class _Ending(Interrupts):
 
     def _terminate(self, number: int, frame: object) -> None:
         self.asked, self.code = True, TERMINATED
+
+
+def _unread() -> contextlib.suppress:
+    """A full disk behind stderr or a terminal that is gone: whoever plays wants answers still."""
+    return contextlib.suppress(OSError, ValueError)
 
 
 def _ms(seconds: float | None) -> float | None:

@@ -22,6 +22,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from understudy.core.config import LiveConfig
 from understudy.live import published
 from understudy.live.message_fields import RequestId
+from understudy.live.protocol import Error
 from understudy.live.status import LiveStatus
 from understudy.server.batching import Batching, Receiver
 from understudy.server.clients import Clients
@@ -44,6 +45,9 @@ class Talk(Receiver, Room, Protocol):
         self, client: str, *, resume: str | None = None, request: RequestId | None = None
     ) -> bytes:
         """What a client is told that was let in."""
+
+    def refused(self, client: str) -> Error | None:
+        """Whether a message of this client that the server answers is one too many."""
 
     def tick(self) -> None:
         """Time went by."""
@@ -84,11 +88,11 @@ class Server:
             burst=config.queue,
         )
         http = Http(
-            session,
             self.batching,
             door=door,
             clients=clients,
             greeting=self._welcome,
+            refused=session.refused,
             refusals=self.refusals,
             pages=Pages(
                 status=self.status,

@@ -118,14 +118,13 @@ class Batching:
             self.latency.add(now - one.since)
 
     def _received(self, waiting: list[_Waiting], *, degraded: bool) -> list[bytes]:
-        """The session's answers; where it fails, only the message that it fails on is refused."""
+        """The session's answers. It refuses what it fails on by itself; where it fails as a whole,
+        nobody knows what took effect, and asking again could do it twice."""
         inbox = [one.incoming for one in waiting]
         self.batches += 1
         try:
             return [one.data for one in self._session.receive(inbox, degraded=degraded)]
-        except Exception as error:  # noqa: BLE001  the connection boundary: neighbours go on
-            self._problem("a message could not be answered", error)
-        if len(waiting) == 1:
-            return [Refusal("internal", "this could not be answered; it was noted").encoded()]
-        # Asking again is safe: the same tick gets the same decision, a second reward is a duplicate
-        return [self._received([one], degraded=degraded)[0] for one in waiting]
+        except Exception as error:  # noqa: BLE001  the connection boundary: the server goes on
+            self._problem("messages could not be answered", error)
+        refusal = Refusal("internal", "this could not be answered; it was noted").encoded()
+        return [refusal] * len(waiting)

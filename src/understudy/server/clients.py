@@ -57,7 +57,8 @@ class Clients:
         # Written first: once somebody was told a name, it stays theirs, whatever kills the server.
         # Not synced: a power cut may forget the newest names, and their keys fit all the same.
         try:
-            files.append(self._names_path, f"{client}\n".encode())
+            # On a line of its own, even after one that a full disk cut short.
+            files.append(self._names_path, f"\n{client}\n".encode())
         except OSError:  # a full disk; where that matters more, the ledger says so
             words = "the name could not be written down: connect without one, or later"
             return Refusal("unavailable", words, "client")

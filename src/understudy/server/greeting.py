@@ -54,10 +54,17 @@ def greet(first: bytes, *, door: Door, clients: Clients, trusted: bool) -> Guest
         return Refusal("unauthorised", "the token is not the right one", "token", hello.id)
     if hello.token is None and not trusted:
         return Refusal("unauthorised", "expected the token in the hello", "token", hello.id)
-    if hello.protocol != PROTOCOL:
-        words = f"this server speaks protocol {PROTOCOL}"
-        return Refusal("bad_protocol", words, "protocol", hello.id)
+    if (refusal := other_protocol(hello)) is not None:
+        return refusal
     return _guest(clients.enter(hello.client, hello.resume), said_hello=True, request=hello.id)
+
+
+def other_protocol(hello: Hello) -> Refusal | None:
+    """What a client hears that speaks another protocol."""
+    if hello.protocol == PROTOCOL:
+        return None
+    words = f"this server speaks protocol {PROTOCOL}"
+    return Refusal("bad_protocol", words, "protocol", hello.id)
 
 
 def _guest(
@@ -72,5 +79,5 @@ def is_hello(data: bytes) -> bool:
     """Whether a message says that it is one, right or wrong."""
     try:
         return _KIND.decode(data).type == "hello"
-    except (msgspec.DecodeError, RecursionError):
-        return False
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return False  # the session says what is wrong with it

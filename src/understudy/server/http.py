@@ -1,7 +1,7 @@
 """The server over plain HTTP: `POST /decide`, and what people and machines look at.
 
-A request is one message and its answer. Its client is named by headers, and counts as connected
-while it is being answered; from then on its territories wait as for any client that left.
+A request is one message and its answer, and no connection: its client is named by headers, and a
+territory waits for the next observation of its own, whatever else that client asks meanwhile.
 """
 
 from __future__ import annotations
@@ -21,9 +21,8 @@ from understudy.live import protocol
 from understudy.live.protocol import Error, Hello
 from understudy.server.batching import Batching
 from understudy.server.clients import Clients
-from understudy.server.connection import Room
 from understudy.server.door import Door
-from understudy.server.greeting import Greeting, is_hello
+from understudy.server.greeting import Greeting, is_hello, other_protocol
 from understudy.server.refusal import Refusal, code_of, status_of
 
 CLIENT = "Understudy-Client"
@@ -47,22 +46,22 @@ class Http:
 
     def __init__(
         self,
-        room: Room,
         batching: Batching,
         *,
         door: Door,
         clients: Clients,
         greeting: Greeting,
+        refused: Callable[[str], Error | None],
         refusals: Counter[str],
         pages: Pages,
         max_bytes: int,
         most: int,
     ) -> None:
-        self._room = room
         self._batching = batching
         self._door = door
         self._clients = clients
         self._greeting = greeting
+        self._refused = refused
         self._refusals = refusals
         self._pages = pages
         self._max_bytes = max_bytes
@@ -149,17 +148,20 @@ class Http:
         if isinstance(hello, Error):
             return Refusal(hello.code, hello.message, hello.field, hello.id)
         assert isinstance(hello, Hello)
+        if (refusal := other_protocol(hello)) is not None:
+            return refusal
         if name is None:
             name, resume = hello.client, hello.resume
         client = self._clients.enter(name, resume)
         if isinstance(client, Refusal):
             return client
+        if (beyond := self._refused(client)) is not None:
+            return Refusal(beyond.code, beyond.message, id=hello.id)
         return self._signed(client, self._greeting(client, hello.id))
 
     async def _asked(self, client: str, body: bytes) -> bytes | Refusal:
         asked = _Asked()
         self._asking += 1
-        self._room.joined(client)
         try:
             self._batching.put(client, body, asked)
             async with asyncio.timeout(_ANSWER_WITHIN_S):
@@ -168,7 +170,6 @@ class Http:
             return Refusal("internal", "there was no answer in time")
         finally:
             self._asking -= 1
-            self._room.left(client)
 
     async def _body(self, request: Request) -> bytes | Refusal:
         """What was posted, as far as it is allowed."""

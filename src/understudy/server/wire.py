@@ -26,6 +26,8 @@ LINGER_S = 2.0
 _LAST_ANSWERS_S = 0.05
 """Far more than the turn of the loop or two that it takes to answer what was read."""
 
+_LONGEST_REASON = 123
+"""Bytes that a close frame has room for; where more is to be said, a message says it before."""
 
 SLOW_AFTER_S = 5.0
 """How long answers may lie unread while more than a buffer full of them waits."""
@@ -56,7 +58,7 @@ class Wire(WebSocketsSansIOProtocol):
         if self.close_sent or self.disconnected:
             return
         if self.conn.state is OPEN:
-            self.conn.send_close(code, reason)
+            self.conn.send_close(code, _short(reason))
             self._write()
         self._linger()
         self.queue.put_nowait({"type": "websocket.disconnect", "code": code, "reason": reason})
@@ -136,3 +138,8 @@ class Wire(WebSocketsSansIOProtocol):
         if self.close_timer is not None:
             self.close_timer.cancel()
         self.close_timer = self.loop.call_later(LINGER_S, self.transport.abort)
+
+
+def _short(reason: str) -> str:
+    """As much of it as fits, in whole characters."""
+    return reason.encode("utf-8", "replace")[:_LONGEST_REASON].decode("utf-8", "ignore")

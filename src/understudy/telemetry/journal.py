@@ -71,8 +71,9 @@ class Reader:
         self._offsets: dict[Path, int] = {}
 
     def new(self) -> list[Entry]:
-        """Entries since the last call, in the order of time."""
+        """Entries since the last call, in the order of time. OSError: nothing counts as read."""
         entries: list[Entry] = []
+        offsets: dict[Path, int] = {}
         for path in sorted(self._folder.glob("*.jsonl")):
             offset = self._offsets.get(path, 0)
             if path.stat().st_size == offset:
@@ -81,8 +82,9 @@ class Reader:
                 file.seek(offset)
                 data = file.read()
             end = data.rfind(b"\n") + 1
-            self._offsets[path] = offset + end
+            offsets[path] = offset + end
             entries += _decoded(data[:end])
+        self._offsets |= offsets
         return sorted(entries, key=lambda entry: entry.t)
 
 

@@ -5,9 +5,10 @@ The words are ASCII; what came from outside (reasons, names, messages) goes thro
 
 from __future__ import annotations
 
+from understudy.telemetry import served_report
 from understudy.telemetry.status import Status
 from understudy.telemetry.text import duration, plain, size, stamp
-from understudy.telemetry.training_report import league, opponents
+from understudy.telemetry.training_report import Lines, league, opponents
 
 _WIDE = "=" * 70
 _LABEL = 12
@@ -73,18 +74,20 @@ def statistics(status: Status) -> str:
 
 def describe(status: Status) -> str:
     """How it goes, at a glance: what `understudy status` prints."""
+    served = status.served
+    met = [*opponents(status), *league(status)]
     lines = [
         _line("Run", f"{_run(status) or '(no folder)'}   {_moment(status.at)}"),
         "",
-        _line("Matches", _results(status)),
-        _line("Win rate", _win_rate(status)),
-        *(_line(label, row) for label, row in [*opponents(status), *league(status)]),
+        *(_lines(served_report.decisions(status)) if served else []),
+        *([] if served and not status.matches else _matches(status)),
+        *_lines(met),
         _line("Versions", _versions(status)),
         _line("Learner", _learner(status)),
         _line("Training", _training(status)),
-        *_last_batch(status),
+        *(_lines(served_report.continuous(status)) if served else _last_batch(status)),
         _line("Spool", _spool(status)),
-        _line("Episodes", _episodes(status)),
+        *(_lines(served_report.segments(status)) if served else [_episodes(status)]),
         *_decisions(status),
         *_evaluation(status),
         *_problems(status),
@@ -99,6 +102,10 @@ def _row(label: str, value: object) -> str:
 
 def _line(label: str, value: str) -> str:
     return f"{label:<{_LABEL}}{value}".rstrip()
+
+
+def _lines(labelled: Lines) -> list[str]:
+    return [_line(label, row) for label, row in labelled]
 
 
 def _loss(status: Status, value: float) -> str:
@@ -119,6 +126,10 @@ def _many(count: int, one: str, many: str) -> str:
 
 def _run(status: Status) -> str:
     return plain(status.run, limit=4096)  # a path that was cut off would be a wrong path
+
+
+def _matches(status: Status) -> list[str]:
+    return [_line("Matches", _results(status)), _line("Win rate", _win_rate(status))]
 
 
 def _results(status: Status) -> str:
@@ -147,7 +158,8 @@ def _versions(status: Status) -> str:
         return text
     behind = status.version - status.playing
     where = f", {behind} behind" if behind > 0 else ""
-    return f"{text}; the bot plays {status.playing}{where}"
+    who = "the server decides by" if status.served else "the bot plays"
+    return f"{text}; {who} {status.playing}{where}"
 
 
 def _learner(status: Status) -> str:
@@ -203,9 +215,10 @@ def _episodes(status: Status) -> str:
     e = status.episodes
     old = f" ({status.files_skipped_old:,} too old)" if status.files_skipped_old else ""
     lost = f", {status.unsaved:,} NOT SAVED" if status.unsaved else ""
-    return (
+    return _line(
+        "Episodes",
         f"{e.written:,} written, {e.ingested:,} learned from, "
-        f"{e.archived:,} archived{old}, {e.quarantined:,} quarantined{lost}"
+        f"{e.archived:,} archived{old}, {e.quarantined:,} quarantined{lost}",
     )
 
 
@@ -254,14 +267,18 @@ def _problems(status: Status) -> list[str]:
 
 def _hints(status: Status) -> list[str]:
     run = _run(status)
-    hints = []
-    if status.learner in {"not started", "stopped", "dead"} and status.buffer_file_count:
-        waiting = _many(status.buffer_file_count, "match waits", "matches wait")
-        hints.append(f"{waiting} to be learned from: understudy learner --run {run}")
+    hints = served_report.hints(status) if status.served else _learner_hints(status)
     if status.quarantine_file_count:
         hints.append(f"Why files were set aside: {run}/quarantine/*.reason.json")
-    if status.batches_trained:
+    if status.batches_trained and not status.served:  # the log has no block of a batch of items
         hints.append(f"Every batch: {run}/logs/background_training.log")
     return (
         [*hints, f"The versions: understudy models list --run {run}"] if status.versions else hints
     )
+
+
+def _learner_hints(status: Status) -> list[str]:
+    if status.learner not in {"not started", "stopped", "dead"} or not status.buffer_file_count:
+        return []
+    waiting = _many(status.buffer_file_count, "match waits", "matches wait")
+    return [f"{waiting} to be learned from: understudy learner --run {_run(status)}"]

@@ -42,6 +42,17 @@ class Episodes(msgspec.Struct, frozen=True):
     quarantined: int = 0
 
 
+class LedgerCounts(msgspec.Struct, frozen=True):
+    """Decisions of a server, by how they ended: opened is the sum of all others."""
+
+    opened: int = 0
+    settled: int = 0
+    expired: int = 0
+    superseded: int = 0
+    orphaned: int = 0
+    open: int = 0
+
+
 class Percentiles(msgspec.Struct, frozen=True):
     """How long `decide` took, in milliseconds; the median over matches (weighted by decisions) of
     each match's own percentile, within 2.5 %. So p99 is that of a usual match, not of the worst."""
@@ -106,6 +117,8 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     last_batch: ev.BatchTrained | None = None
     """Entropy, KL, explained variance, learning rate, version lag… of the last batch."""
 
+    ledger: LedgerCounts | None = None
+    """Of a run that is served, where whoever made this status read its ledger."""
     continuous: ev.ContinuousTrained | None = None
     """What the learner behind a server told last: buffer, gate agreement, utilisation…"""
     waiting: bool = False
@@ -133,7 +146,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     """Of those, how many the policy would have made as well."""
     decision_ms: Percentiles | None = None
     mode: str = ""
-    """How the bot that started last plays."""
+    """How the bot that started last plays; `serve`: it is a server."""
 
     steps: int = 0
     """Decisions that `train` has trained on."""
@@ -170,3 +183,8 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     problems: tuple[Trouble, ...] = ()
     """The last few, oldest first."""
     last_evaluation: ev.Evaluated | None = None
+
+    @property
+    def served(self) -> bool:
+        """Whether a server decides in this run, rather than a bot or `train`."""
+        return self.mode == "serve"

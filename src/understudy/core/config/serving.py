@@ -14,7 +14,8 @@ class LiveConfig(Section, frozen=True, kw_only=True):
     segment: int = 128
     """Settled decisions of a territory that leave together at most, as one episode of the spool."""
     segment_s: float = 10.0
-    """They leave before, once they span this: the learner should not wait for a slow game."""
+    """They leave before, once they span this: the learner should not wait for a slow game. Not so
+    where the network has memory, which a segment begins without."""
     max_gap: int = 1
     """Ticks from one observation to the next; over a wider gap no reward can be dated."""
     reward_window_s: float = 60.0
@@ -33,6 +34,8 @@ class LiveConfig(Section, frozen=True, kw_only=True):
     """Longer messages are refused."""
     messages_per_s: float = 2_000.0
     """One client's messages beyond this rate are refused."""
+    messages_per_s_in_all: float = 20_000.0
+    """Messages beyond this rate are refused, whoever sends them."""
     territories_per_client: int = 1_000
     """Territories that one client may have."""
     max_territories: int = 10_000
@@ -53,7 +56,8 @@ class LiveConfig(Section, frozen=True, kw_only=True):
             "reward_clip",
             "sync_ms",
         )
-        positive(self, "live", "max_message_bytes", "messages_per_s", "gate_budget_ms", "queue")
+        positive(self, "live", "max_message_bytes", "gate_budget_ms", "queue")
+        positive(self, "live", "messages_per_s", "messages_per_s_in_all")
         positive(self, "live", "territories_per_client", "max_territories", "max_clients")
         finite(self, "live", "threshold", "reward_window_s", "reward_clip")
         share(self, "live", "explore_share")
@@ -93,7 +97,7 @@ class ContinuousConfig(Section, frozen=True, kw_only=True):
     disagreement_penalty: float = 0.1
     """What is taken off the reward then (`penalty`)."""
     waits: Literal["actual", "counterfactual", "skip"] = "actual"
-    """Blocked actions: gains after them times wait_multiplier, what the gate expected, or none."""
+    """Blocked: gains after them times wait_multiplier, what the gate expected at most, or none."""
     wait_multiplier: float = 0.5
     """See `waits`."""
     learning_rate_decay: float = 0.99
@@ -112,4 +116,9 @@ class ContinuousConfig(Section, frozen=True, kw_only=True):
             raise ConfigError(
                 f"continuous.min_batch: expected at most continuous.batch = {self.batch}, "
                 f"got {self.min_batch}"
+            )
+        if self.capacity < self.min_batch:
+            raise ConfigError(
+                f"continuous.capacity: expected at least continuous.min_batch = {self.min_batch}, "
+                f"got {self.capacity}"
             )

@@ -14,7 +14,14 @@ from zlib import crc32
 
 from understudy.core.errors import InputError
 from understudy.experience.episode import Outcome
-from understudy.experience.ledger.records import ENDINGS, Closing, Ending, Opened, Result
+from understudy.experience.ledger.records import (
+    ENDINGS,
+    Added,
+    Closing,
+    Ending,
+    Opened,
+    Result,
+)
 
 REMEMBERED = 100_000
 """Closed decisions at least whose state is still known."""
@@ -34,10 +41,12 @@ class Counts(NamedTuple):
 class Entry:
     """One decision that has not left yet."""
 
-    __slots__ = ("closing", "cut", "opened", "outcome", "sealed")
+    __slots__ = ("added", "closing", "cut", "opened", "outcome", "sealed")
 
     def __init__(self, opened: Opened) -> None:
         self.opened = opened
+        self.added: float | None = None
+        """Parts of its reward that came before it was closed, summed; None: there were none"""
         self.closing: Closing | None = None
         self.cut: bytes | None = None
         """What was seen after it, where a segment has to end with it; empty: unknown"""
@@ -115,6 +124,11 @@ class Book:
         entry = self._open.get(key)
         return entry.opened if entry is not None else None
 
+    def added(self, key: int) -> float | None:
+        """The parts of an open decision's reward so far."""
+        entry = self._open.get(key)
+        return entry.added if entry is not None else None
+
     def state_of(self, key: int) -> Ending | None:
         """How it ended, if that is still known."""
         return self._ended.get(key) or self._ended_before.get(key)
@@ -185,6 +199,12 @@ class Book:
             self._add(entry)
             segments += self._advance(opened.territory)
         return segments
+
+    def add(self, parts: Iterable[Added]) -> None:
+        """Parts of rewards; all of these decisions are open."""
+        for part in parts:
+            entry = self._open[part.id]
+            entry.added = (entry.added or 0.0) + part.reward
 
     def close(self, closings: Iterable[Closing]) -> list[Segment]:
         """Decisions end; all of them are open (`new_of`)."""

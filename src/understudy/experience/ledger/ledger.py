@@ -19,8 +19,21 @@ from understudy.core.clock import Clock
 from understudy.core.errors import InputError
 from understudy.experience.episode import Episode
 from understudy.experience.ledger.book import Book, Counts, Segment
-from understudy.experience.ledger.records import Closing, Cut, Opened, Result, Sealed, Spooled
-from understudy.experience.ledger.segments import check_closings, check_opened, to_episode
+from understudy.experience.ledger.records import (
+    Added,
+    Closing,
+    Cut,
+    Opened,
+    Result,
+    Sealed,
+    Spooled,
+)
+from understudy.experience.ledger.segments import (
+    check_added,
+    check_closings,
+    check_opened,
+    to_episode,
+)
 from understudy.experience.ledger.spooler import Spooler, Waiting
 from understudy.experience.ledger.store import Store
 from understudy.policy.spec import PolicySpec
@@ -98,6 +111,11 @@ class Ledger:
         with self._lock:
             return self._book.opened(key)
 
+    def added(self, key: int) -> float | None:
+        """What was added to the reward of an open decision so far; None: nothing was."""
+        with self._lock:
+            return self._book.added(key)
+
     def state_of(self, key: int) -> str:
         """`open`, how it ended, or `unknown`: never opened, or closed 100,000 closings ago."""
         with self._lock:
@@ -107,6 +125,12 @@ class Ledger:
         """The open decisions of a territory, oldest first."""
         with self._lock:
             return self._book.open_of(territory)
+
+    def last_of(self, territory: str) -> Opened | None:
+        """The newest decision of a territory that did not leave yet, open or not."""
+        with self._lock:
+            last = self._book.last_of(territory)
+            return last.opened if last is not None else None
 
     def territories(self) -> dict[str, str]:
         """Those with decisions that did not leave yet, and whose they are: after a restart, what
@@ -148,6 +172,21 @@ class Ledger:
                 )
             self._store.write(batch, [one.id for one in batch])
             self._leave(self._book.open(batch))
+
+    def add(self, parts: Sequence[Added]) -> None:
+        """Parts of rewards that whoever closes these decisions will take into account; an
+        InputError where one of them is not open, and then nothing of the batch counts."""
+        if not parts:
+            return
+        wrong = check_added(parts)
+        with self._lock:
+            for part in parts:
+                if self._book.opened(part.id) is None:
+                    wrong = wrong or f"id: no decision {part.id} is open"
+            if wrong:
+                raise InputError(wrong)
+            self._store.write(parts)
+            self._book.add(parts)
 
     def close(self, closings: Sequence[Closing]) -> None:
         """Decisions end. One that has ended before stays as it is; one that is unknown is an

@@ -59,6 +59,13 @@ class Closing(msgspec.Struct, frozen=True, array_like=True, kw_only=True, gc=Fal
     """Who won, where the territory ended; empty: nobody"""
 
 
+class Added(msgspec.Struct, frozen=True, array_like=True, kw_only=True, gc=False, tag="add"):
+    """A part of the reward of a decision that is still open; parts are summed."""
+
+    id: int
+    reward: float
+
+
 class Cut(msgspec.Struct, frozen=True, array_like=True, kw_only=True, tag="cut"):
     """The segment ends with this decision, whatever comes."""
 
@@ -78,6 +85,8 @@ class Carried(msgspec.Struct, frozen=True, array_like=True, kw_only=True, tag="c
     """Of its cut, if there is one"""
     outcome: Result = ""
     """Of its cut"""
+    added: float | None = None
+    """The parts of its reward so far, summed"""
 
 
 class Sealed(msgspec.Struct, frozen=True, array_like=True, kw_only=True, tag="seal"):
@@ -111,7 +120,7 @@ class Header(msgspec.Struct, frozen=True, array_like=True, kw_only=True, tag="he
     orphaned: int
 
 
-Record: TypeAlias = Opened | Closing | Cut | Carried | Sealed | Spooled | Header
+Record: TypeAlias = Opened | Closing | Added | Cut | Carried | Sealed | Spooled | Header
 
 
 def pack_legal(legal: NDArray | None) -> bytes:

@@ -16,6 +16,7 @@ from understudy.experience.ledger.log import LogFile
 from understudy.experience.ledger.records import (
     ENDINGS,
     SCHEMA,
+    Added,
     Carried,
     Closing,
     Cut,
@@ -84,7 +85,7 @@ def _apply(found: Found, record: Record, *, where: str) -> int:
         case Carried():
             entry = entries[record.opened.id] = Entry(record.opened)
             entry.closing, entry.cut = record.closing, record.bootstrap
-            entry.outcome = record.outcome
+            entry.outcome, entry.added = record.outcome, record.added
             found.next_id = max(found.next_id, record.opened.id + 1)
             return record.opened.id
         case Closing():
@@ -93,6 +94,10 @@ def _apply(found: Found, record: Record, *, where: str) -> int:
             found.ended[record.id] = record.state
             if record.id in entries:
                 entries[record.id].closing = record
+        case Added():
+            if record.id in entries:
+                entry = entries[record.id]
+                entry.added = (entry.added or 0.0) + record.reward
         case Cut():
             if record.id in entries:
                 entries[record.id].cut = record.bootstrap

@@ -6,6 +6,9 @@ and the learner sets the second one aside.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
 import numpy as np
 
 from understudy.core.arrays import NDArray
@@ -14,6 +17,7 @@ from understudy.experience.ledger.book import Segment
 from understudy.experience.ledger.records import (
     ENDINGS,
     OUTCOMES,
+    Added,
     Closing,
     Opened,
     unpack_legal,
@@ -78,7 +82,9 @@ def check_opened(entries: list[Opened], spec: PolicySpec) -> str:
         for choice, size in zip(one.action, parts, strict=True):
             if not 0 <= choice < size:
                 return f"action: {one.action} is outside the {parts} options of this run"
-    numbers = [number for one in entries for number in (one.log_prob, one.value, one.expected)]
+    numbers = [number for one in entries for number in (one.log_prob, one.value)]
+    # nan: the gate had nothing to say.
+    numbers += [one.expected for one in entries if not math.isnan(one.expected)]
     for name, values in (
         ("observation", np.frombuffer(b"".join(one.observation for one in entries), "<f4")),
         ("log_prob, value or expected", _column(numbers)),
@@ -86,6 +92,12 @@ def check_opened(entries: list[Opened], spec: PolicySpec) -> str:
         if not np.isfinite(values).all():
             return f"{name}: holds a number that is not finite"
     return ""
+
+
+def check_added(parts: Sequence[Added]) -> str:
+    """What is wrong with them, naming the field; empty: nothing is."""
+    finite = all(math.isfinite(part.reward) for part in parts)  # float32 is what closes it
+    return "" if finite else "reward: not finite"
 
 
 def check_closings(closings: list[Closing]) -> str:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
+from queue import SimpleQueue
 
 from understudy.experience.ledger.book import Segment
 
@@ -52,11 +52,14 @@ class Spooler:
         self._change = threading.Condition()
         self._busy = False
         self._stopping = False
-        self._failed: OSError | None = None
-        self._pool: ThreadPoolExecutor | None = None
+        self._failed: Exception | None = None
+        self._todo: SimpleQueue[Waiting | None] = SimpleQueue()
+        self._done: SimpleQueue[Exception | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
         if background:
-            self._pool = ThreadPoolExecutor(_PUTS, thread_name_prefix="ledger-put")
+            # Daemons, unlike those of an executor: a disk that hangs must not keep the process.
+            for _ in range(_PUTS):
+                threading.Thread(target=self._put_on, name="ledger-put", daemon=True).start()
             self._thread = threading.Thread(target=self._run, name="ledger-spool", daemon=True)
             self._thread.start()
 
@@ -87,8 +90,10 @@ class Spooler:
             if not self._stopping:  # what failed before may have been mended
                 self._failed = None
             self._change.wait_for(lambda: self._idle or self._failed is not None, timeout_s)
-            if self._failed is not None:
+            if isinstance(self._failed, OSError):
                 raise self._failed
+            if self._failed is not None:
+                raise OSError(str(self._failed)) from self._failed
             if not self._idle:
                 raise TimeoutError(f"{len(self._queue)} segments still wait for the spool")
 
@@ -99,8 +104,8 @@ class Spooler:
             self._change.notify_all()
         if self._thread is not None:
             self._thread.join(timeout_s)
-        if self._pool is not None:
-            self._pool.shutdown(wait=False)
+        for _ in range(_PUTS):
+            self._todo.put(None)
 
     @property
     def _idle(self) -> bool:
@@ -115,7 +120,7 @@ class Spooler:
                 self._busy, self._failed = True, None
             try:
                 self._work()
-            except OSError as error:
+            except Exception as error:  # noqa: BLE001  nobody watches this thread: it tells, goes on
                 self._failed = error
                 self._tell(f"segments cannot leave for the spool yet, and are kept: {error}")
             with self._change:
@@ -143,15 +148,25 @@ class Spooler:
         if failure is not None:
             raise failure
 
-    def _put_all(self, batch: Sequence[Waiting]) -> OSError | None:
+    def _put_all(self, batch: Sequence[Waiting]) -> Exception | None:
         """To the spool, several at once; returns one of the failures."""
-        outcomes = self._pool.map(self._try, batch) if self._pool else map(self._try, batch)
-        return next((error for error in list(outcomes) if error is not None), None)
+        if self._thread is None:
+            outcomes = [self._try(waiting) for waiting in batch]
+        else:
+            for waiting in batch:
+                self._todo.put(waiting)
+            outcomes = [self._done.get() for _ in batch]
+        return next((error for error in outcomes if error is not None), None)
 
-    def _try(self, waiting: Waiting) -> OSError | None:
+    def _put_on(self) -> None:
+        """One of the threads that put."""
+        while (waiting := self._todo.get()) is not None:
+            self._done.put(self._try(waiting))
+
+    def _try(self, waiting: Waiting) -> Exception | None:
         try:
             self._put(waiting)
-        except OSError as error:
+        except Exception as error:  # noqa: BLE001  whoever asked raises it again
             return error
         waiting.put = True
         return None

@@ -69,27 +69,20 @@ class Store:
         if self._syncer is not None:
             self._syncer.dirty()
 
-    def sync(self) -> None:
-        """Everything so far survives a power cut from here on; files that are done are removed."""
-        with self._syncing:
+    def sync(self, timeout_s: float = -1.0) -> None:
+        """Everything so far survives a power cut from here on; files that are done are removed.
+
+        TimeoutError where another sync takes longer than `timeout_s`; negative: wait for it.
+        """
+        if not self._syncing.acquire(timeout=timeout_s):
+            raise TimeoutError(f"the disk has not answered for {timeout_s:g} s")
+        try:
+            self._sync()
+            self.ids.top_up()
             with self._lock:
-                dirty, new_name = self._log.take_dirty()
-                if not self._unsealed():  # else what is left might look like another segment
-                    self._doomed += self._log.take_done(self._book.live)
-            try:
-                for file in dirty:
-                    files.sync(file.path, name=new_name)
-            except OSError:
-                with self._lock:
-                    self._log.put_back(dirty)
-                raise
-            while self._doomed:
-                with contextlib.suppress(FileNotFoundError):
-                    files.remove(self._doomed[0].path, synced=True)  # in order, also on disk
-                del self._doomed[0]
-        self.ids.top_up()
-        with self._lock:
-            self._carry()
+                self._carry()
+        finally:
+            self._syncing.release()
 
     def start(self, every_s: float) -> None:
         """Sync from now on, this long after something was written."""
@@ -100,13 +93,33 @@ class Store:
         if self._syncer is not None:
             self._syncer.stop(timeout_s)
         try:
-            self.sync()
+            self.sync(timeout_s)
             self.ids.give_back()
-        except OSError as error:
+        except OSError as error:  # TimeoutError is one
             self._tell(f"the last moment of the ledger could not be synced: {error}")
+        self._stopped = True
+        if self._lock.acquire(timeout=timeout_s):  # else a write hangs, and the file stays held
+            try:
+                self._log.end()
+            finally:
+                self._lock.release()
+
+    def _sync(self) -> None:
         with self._lock:
-            self._stopped = True
-            self._log.end()
+            dirty, new_name = self._log.take_dirty()
+            if not self._unsealed():  # else what is left might look like another segment
+                self._doomed += self._log.take_done(self._book.live)
+        try:
+            for file in dirty:
+                files.sync(file.path, name=new_name)
+        except OSError:
+            with self._lock:
+                self._log.put_back(dirty)
+            raise
+        while self._doomed:
+            with contextlib.suppress(FileNotFoundError):
+                files.remove(self._doomed[0].path, synced=True)  # in order, also on disk
+            del self._doomed[0]
 
     def _header(self) -> Header:
         counts = self._book.counts
@@ -143,6 +156,7 @@ class Store:
                     closing=entry.closing,
                     bootstrap=entry.cut,
                     outcome=entry.outcome,
+                    added=entry.added,
                 )
                 for entry in entries
             ],

@@ -39,7 +39,7 @@ class Syncer:
             self._dirty.clear()
             try:
                 self._sync()
-            except OSError as error:
+            except Exception as error:  # noqa: BLE001  nobody watches this thread: it goes on
                 self._dirty.set()
                 if not failed:  # once, not twenty times a second
                     self._tell(f"the ledger could not be synced, and is tried again: {error}")

@@ -1,6 +1,6 @@
 """What each scripted queen earns: `python -m understudy.games.territory.balance --matches 400`.
 
-The tables of `docs/adr/0015-territory-rules.md` are what this prints.
+The table of `docs/territory.md` is what this prints.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ _DRAWS = np.zeros(1, np.uint32)
 _NONE = i32(tables.NO_SPAWN)
 _CAPACITY = {kind: FEATURES.index(f"{kind}_capacity") for kind in tables.KINDS}
 _PAYABLE, _ZERO, _ONE = f32(0.05), f32(0), f32(1)
-_LAST, _KINDS = f32(tables.CHUNKS - 1), i32(len(tables.KINDS))
+_LAST = f32(tables.CHUNKS - 1)
 _HELD_UP = f32(tables.HELD * PARASITES_PER_UNIT / WORKERS_PER_UNIT)
 """Worker density that one unit of parasite density holds up."""
 _FULL = f32(tables.HELD / WORKERS_PER_UNIT)
@@ -53,7 +53,7 @@ def _can(obs: Array, kind: int) -> Array:
 def _spawn(ops: Ops, name: Array, kind: Array | int) -> Array:
     """The action int32 [B] for a slot's id [B] and a kind."""
     chunk = ops.xp.rint(name * _LAST).astype(ops.xp.int32)
-    return chunk * _KINDS + kind + i32(1)
+    return tables.action_of(chunk, kind)
 
 
 def _free(ops: Ops, workers: Array, energy: Array) -> Array:
@@ -133,7 +133,7 @@ class Uniform:
         options = xp.where(both, i32(tables.OPTIONS), i32(1 + tables.CHUNKS))
         options = xp.where(energy, options, i32(1))
         pick = (draw * options.astype(xp.float32)).astype(xp.int32)
-        cheap = xp.where(pick > _NONE, pick * _KINDS - i32(1), _NONE)
+        cheap = xp.where(pick > _NONE, tables.action_of(pick - i32(1), tables.ENERGY), _NONE)
         return xp.where(both, pick, cheap)[None]
 
 

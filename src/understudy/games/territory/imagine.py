@@ -1,7 +1,8 @@
 """A state that would look like this: what a gate plays on from when it knows 28 numbers alone.
 
 Workers, parasites and the queen's means come out as they are seen; protectors are put where they
-explain the densities best; what cannot be seen (the player's style, other veins) is drawn.
+explain the densities best; what cannot be seen (the player's style, other veins) is drawn. Numbers
+that no territory has (a client can send anything) count as the nearest that one could have.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from understudy.games.territory.observation import (
     CAPACITY_MOST,
     PARASITES_PER_UNIT,
     PROTECTORS_PER_UNIT,
+    RATE_MOST,
     RATE_PER_UNIT,
     SLOT_WIDTH,
     SLOTS,
@@ -34,6 +36,15 @@ _LAST, _ZERO, _ONE, _TWO, _HALF = f32(tables.CHUNKS - 1), f32(0), f32(1), f32(2)
 _LEAST_GAIN = f32(0.02)
 """A protector that explains less than this of the densities' squares is not there."""
 _FIRST = i32(0)
+_HEADS = (
+    tables.WORKERS_MOST / WORKERS_PER_UNIT,
+    tables.PROTECTORS_MOST / PROTECTORS_PER_UNIT,
+    tables.LIFETIME / PARASITES_PER_UNIT,
+    tables.LIFETIME / PARASITES_PER_UNIT,
+)
+_LOW = np.array([*(-1, 0, 0, 0, 0) * SLOTS, 0, 0, -RATE_MOST], np.float32)[:, None]
+_HIGH = np.array([*(1, *_HEADS) * SLOTS, 1, 1, RATE_MOST], np.float32)[:, None]
+"""[28, 1]: what each feature can be of this game."""
 
 
 def imagine(ops: Ops, features: Array, seeds: Array) -> State:
@@ -41,6 +52,7 @@ def imagine(ops: Ops, features: Array, seeds: Array) -> State:
     xp = ops.xp
     seeds = chance.fold(xp.asarray(seeds, xp.uint32), _SALT)
     state = Territory().start(ops, seeds)
+    features = xp.minimum(xp.maximum(features, _LOW), _HIGH)
     slots = features[: SLOTS * SLOT_WIDTH].reshape(SLOTS, SLOT_WIDTH, -1)
     filled = slots[:, 0] >= _ZERO
     chunk = xp.where(filled, _whole(ops, slots[:, 0] * _LAST), _FIRST)

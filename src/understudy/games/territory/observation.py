@@ -38,8 +38,8 @@ WORKERS_PER_UNIT, PROTECTORS_PER_UNIT, PARASITES_PER_UNIT = 6.0, 3.0, 3.0
 """Heads that make 1 of a density."""
 CAPACITY_MOST = 10
 """More parasites than this are not counted."""
-RATE_PER_UNIT = 10.0
-"""A player who gains this much energy in a tick has an energy rate of 1."""
+RATE_PER_UNIT, RATE_MOST = 10.0, 2.0
+"""A player who gains the first in a tick has an energy rate of 1; no rate is beyond the second."""
 
 _IDS = np.arange(tables.CHUNKS, dtype=np.int32)[:, None]
 _LAST = i32(tables.CHUNKS - 1)
@@ -52,7 +52,7 @@ _PER_WORKER, _PER_PROTECTOR = f32(1.0 / WORKERS_PER_UNIT), f32(1.0 / PROTECTORS_
 _PER_PARASITE, _PER_RATE = f32(1.0 / PARASITES_PER_UNIT), f32(1.0 / RATE_PER_UNIT)
 _PER_CAPACITY, _PAYABLE = f32(1.0 / CAPACITY_MOST), f32(0.5 / CAPACITY_MOST)
 _CAPACITIES = SLOTS * SLOT_WIDTH
-_ZERO, _BOUND = f32(0), f32(2)
+_ZERO, _RATE_MOST = f32(0), f32(RATE_MOST)
 
 
 class Seen(NamedTuple):
@@ -125,7 +125,7 @@ def features(ops: Ops, seen: Seen) -> Array:
     name = xp.where(filled, chunk, _EMPTY).astype(xp.float32) * _PER_ID
     slots = xp.stack([name, *rows], axis=1).reshape(SLOTS * SLOT_WIDTH, -1)
     rate = (seen.player_energy[1] - seen.player_energy[0]) * _PER_RATE
-    rate = xp.minimum(xp.maximum(rate, -_BOUND), _BOUND)
+    rate = xp.minimum(xp.maximum(rate, -_RATE_MOST), _RATE_MOST)
     return xp.concatenate([slots, capacities(ops, seen.queen_energy), rate[None]])
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from understudy.core.ops import Array, Ops
 from understudy.games.territory import tables
 from understudy.games.territory.observation import Seen
-from understudy.games.territory.tables import f32, i32
+from understudy.games.territory.tables import f32
 
 MINING, PROTECTORS, PLAYER_ENERGY = 0.4, 0.3, 0.3
 """Weights of the drops: of the workers who mine, of protectors, of the player's energy."""
@@ -32,7 +32,6 @@ _PER_FAR = f32(1.0 / (tables.SAFE_RANGE - 1))
 _PER_ENERGY = f32(1.0 / ENERGY_PER_UNIT)
 _NOBODY = f32(99)
 _ZERO, _ONE, _LIMIT = f32(0), f32(1), f32(LIMIT)
-_KINDS, _FIRST = i32(len(tables.KINDS)), i32(1)
 
 
 class Terms(NamedTuple):
@@ -59,8 +58,8 @@ def terms(ops: Ops, before: Seen, action: Array, executed: Array, after: Seen) -
     """The parts of `reward`."""
     xp = ops.xp
     spawned = executed & (action != tables.NO_SPAWN)
-    chunk = (xp.maximum(action, _FIRST) - _FIRST) // _KINDS
-    combat = (xp.maximum(action, _FIRST) - _FIRST) % _KINDS == tables.COMBAT
+    chunk, kind = tables.spawn_of(action)
+    combat = kind == tables.COMBAT
 
     present = xp.maximum(before.workers.sum(axis=0), _ONE)
     mined, mines = before.mining.sum(axis=0), after.mining.sum(axis=0)

@@ -12,7 +12,7 @@ from understudy.core.ops import Array, Ops
 from understudy.core.spaces import Discrete
 from understudy.games.territory import hunting, observation, rewards, tables, working
 from understudy.games.territory.observation import Seen
-from understudy.games.territory.state import State, chunk_of, on_guard, place_of
+from understudy.games.territory.state import State, at_work, chunk_of, on_guard, place_of
 from understudy.games.territory.tables import f32, i32
 
 _VEINS, _WORKERS, _PROTECTORS = tables.VEINS, tables.WORKERS_MOST, tables.PROTECTORS_MOST
@@ -23,7 +23,8 @@ _STYLE_WORKERS, _STYLE_PROTECTORS = (
     np.array([getattr(style, field) for style in tables.STYLES], np.int32)
     for field in ("workers", "protectors")
 )
-_KINDS, _FIRST, _TICK = i32(len(tables.KINDS)), i32(1), i32(1)
+_WORKER_ROWS = np.arange(_WORKERS, dtype=np.int32)[:, None]
+_TICK = i32(1)
 _ZERO, _DRAIN, _UPKEEP = f32(0), f32(tables.DRAIN), f32(tables.PLAYER_ENERGY_UPKEEP)
 _QUEEN_GAIN, _QUEEN_MAX = f32(tables.QUEEN_ENERGY_GAIN), f32(tables.QUEEN_ENERGY_MAX)
 _PLAYER_GAIN, _PLAYER_MAX = f32(tables.PLAYER_ENERGY_GAIN), f32(tables.PLAYER_ENERGY_MAX)
@@ -53,6 +54,7 @@ class Territory:
         vein = place_of(ops, (draw[3 : 3 + _VEINS] * f32(tables.CHUNKS)).astype(xp.int32))
         rich = draw[3 + _VEINS : 3 + 2 * _VEINS]
         errand = (draw[3 + 2 * _VEINS :] * f32(_VEINS)).astype(xp.int32)
+        workers = xp.asarray(_STYLE_WORKERS).take(style)
         half = xp.full_like(draw[:2], tables.PLAYER_ENERGY_MAX / 2)
         rows = (tables.LIFETIME, len(seeds))
         return State(
@@ -66,10 +68,10 @@ class Territory:
             vein=vein,
             # Some veins were worked before: else they would all run dry together.
             ore=f32(tables.ORE_MOST) * (f32(0.25) + rich * f32(0.75)),
-            workers=xp.asarray(_STYLE_WORKERS).take(style),
+            workers=workers,
             worker=xp.stack([xp.take_along_axis(axis, errand, axis=0) for axis in vein]),
             errand=errand,
-            mining=errand >= 0,
+            mining=workers > _WORKER_ROWS,
             protectors=xp.asarray(_STYLE_PROTECTORS).take(style),
             protector=base[:, None] + xp.zeros((2, _PROTECTORS, len(seeds)), xp.int32),
             absence=xp.zeros((_PROTECTORS, len(seeds)), xp.int32),
@@ -90,10 +92,9 @@ class Territory:
         wanted = actions[0, 0]
         paid = state.queen_energy >= _cost(ops, wanted)
         action = xp.where(paid, wanted, i32(tables.NO_SPAWN))
-        order = xp.maximum(action, _FIRST) - _FIRST
-        kind, place = order % _KINDS, place_of(ops, order // _KINDS)
+        chunk, kind = tables.spawn_of(action)
 
-        state = hunting.spawn(ops, state, action, place, kind)
+        state = hunting.spawn(ops, state, action, place_of(ops, chunk), kind)
         state = ops.barrier(hunting.march(ops, state))
         state = ops.barrier(hunting.fight(ops, state, aim, hunger))
         state = working.work(
@@ -151,7 +152,8 @@ class Territory:
 
 def _cost(ops: Ops, action: Array) -> Array:
     """What actions int32 [B] cost the queen, float32 [B]."""
-    dear = (action - _FIRST) % _KINDS == tables.COMBAT
+    _, kind = tables.spawn_of(action)
+    dear = kind == tables.COMBAT
     price = ops.xp.where(dear, f32(tables.COSTS[tables.COMBAT]), f32(tables.COSTS[tables.ENERGY]))
     return ops.xp.where(action == tables.NO_SPAWN, _ZERO, price)
 
@@ -160,8 +162,8 @@ def _player_energy(ops: Ops, state: State) -> Array:
     """What the player has after this tick, float32 [B]."""
     xp = ops.xp
     alive = (state.health > _ZERO) & (state.kind == tables.ENERGY)
-    chunk = chunk_of(state.parasite)
-    fed = (chunk[:, None] == chunk_of(state.worker)[None]).any(axis=1)
+    shared = chunk_of(state.parasite)[:, None] == chunk_of(state.worker)[None]
+    fed = (shared & at_work(state)[None]).any(axis=1)
     drained = (alive & fed).astype(xp.float32).sum(axis=0) * _DRAIN
     upkeep = on_guard(state).astype(xp.float32).sum(axis=0) * _UPKEEP
     energy = state.player_energy[1] + _PLAYER_GAIN - upkeep - drained

@@ -1,6 +1,9 @@
 """B matches of territory as arrays: whoever moves has a row, and stands in one chunk.
 
-Places are int32 [2, n, B]: column and row of a chunk. Counts and energies are float32.
+Places are int32 [2, n, B]: column and row of a chunk. Counts and energies are float32. There are as
+many rows as any match may need, and nothing stops those that are nobody from walking about. So who
+asks where somebody is asks first whether it is somebody (`at_work`, `on_guard`, `health`): no match
+depends on the other rows.
 """
 
 from __future__ import annotations

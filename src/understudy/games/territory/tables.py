@@ -93,8 +93,18 @@ STYLES: tuple[Style, ...] = (
 
 
 def action_of(chunk: Any, kind: Any) -> Any:
-    """The action that spawns a kind at a chunk, numbers or arrays of them."""
+    """The action 1 + chunk * 2 + kind, which spawns a kind at a chunk; numbers or arrays."""
     return 1 + chunk * len(KINDS) + kind
+
+
+def spawn_of(action: Any) -> tuple[Any, Any]:
+    """Chunk and kind of an action, numbers or arrays: what `action_of` made it from.
+
+    `NO_SPAWN` has neither. It gets those of action 1, so that tables can be read for a whole batch:
+    whoever calls this leaves out the actions that spawn nothing.
+    """
+    chunk, kind = divmod(action - (action != NO_SPAWN), len(KINDS))
+    return chunk, kind
 
 
 def action_names() -> tuple[str, ...]:

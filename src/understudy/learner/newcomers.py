@@ -1,0 +1,43 @@
+"""Newcomers: episodes that the trainer's normaliser has not counted yet, or would forget.
+
+Each is counted once in what becomes of the run. A batch counts those that came in before it; until
+a version holds the sums, going back undoes the counting, so they are kept and counted again.
+"""
+
+from __future__ import annotations
+
+from understudy.experience.episode import Episode
+
+
+class Newcomers:
+    """Episodes by file name, in the order in which they came in."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[str, Episode] = {}
+        """Came in since the last batch."""
+        self._counted: dict[str, Episode] = {}
+        """By batches since the last version."""
+
+    def add(self, name: str, episode: Episode) -> None:
+        """One came in."""
+        self._waiting[name] = episode
+
+    def take(self) -> list[Episode]:
+        """What a batch is to count."""
+        taken, self._waiting = self._waiting, {}
+        self._counted |= taken
+        return list(taken.values())
+
+    def keep(self) -> None:
+        """A version holds everything that was counted."""
+        self._counted = {}
+
+    def give_back(self) -> None:
+        """The trainer is that of a version again: what was counted since is to be counted again."""
+        self._waiting = self._counted | self._waiting
+        self._counted = {}
+
+    def discard(self, name: str) -> None:
+        """It is set aside: never count it."""
+        self._waiting.pop(name, None)
+        self._counted.pop(name, None)

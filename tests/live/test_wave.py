@@ -1,0 +1,43 @@
+"""What a gate expected, in the record and in the answer."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+from understudy.core.arrays import NDArray
+from understudy.gates.decision import Verdict
+
+from .sessions import Table, observation
+
+
+class Expects:
+    """Blocks everything, and expects what it is told to."""
+
+    name = "expects"
+
+    def __init__(self, expected: float) -> None:
+        self._expected = expected
+
+    def evaluate(self, observation: NDArray, action: NDArray) -> Verdict:
+        return Verdict(False, self._expected)
+
+
+@pytest.mark.parametrize("expected", [math.nan, math.inf, -math.inf, 1e300])
+def test_a_gate_without_an_expectation_is_not_recorded_as_expecting_nothing_good(
+    tmp_path: Path, expected: float
+) -> None:
+    """0 is an expectation, by which gates are judged and blocked actions rewarded; nan is none."""
+    table = Table(tmp_path, gate=Expects(expected), explore_share=0.0, segment=2)
+    answers = [table.ask(tick=tick) for tick in range(4)]
+    assert {answer["expected_reward"] for answer in answers} == {0.0}, "JSON knows no nan"
+    opened = table.ledger.opened(answers[-1]["decision_id"])
+    assert opened is not None and math.isnan(opened.expected)
+    assert table.episodes[0].expected is not None
+    assert all(math.isnan(one) for one in table.episodes[0].expected)
+    table.ledger.stop()
+    after = Table(tmp_path, gate=Expects(expected), explore_share=0.0, segment=2)
+    (again,) = after.say(observation(tick=3))
+    assert (again["duplicate"], again["expected_reward"]) == (True, 0.0)
