@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -181,3 +182,38 @@ def test_a_pin_that_is_written_slowly_is_not_lost_among_old_records(
     pointers.pin("champion", 7, by="rollback")
     assert version(pointers) == 7
     assert not pointers.move("champion", 60, by="latest")
+
+
+def test_a_pin_whose_content_is_still_to_come_is_waited_for(
+    pointers: Pointers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a shared folder without hard links a record has its name before its content."""
+    pointers.move("champion", 1, by="latest")
+    pointers.pin("champion", 7, by="rollback")
+    newest = max(pointers.folders[1].glob("*.json"))
+    content = newest.read_bytes()
+    newest.write_bytes(b"")
+    looked: list[float] = []
+
+    def come(seconds: float) -> None:
+        looked.append(seconds)
+        if len(looked) == 3:
+            newest.write_bytes(content)
+
+    monkeypatch.setattr(time, "sleep", come)
+    assert not pointers.move("champion", 2, by="latest")
+    assert version(pointers) == 7 and len(looked) == 3
+
+
+def test_a_record_that_stays_damaged_is_passed_over(
+    pointers: Pointers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from understudy.registry import pointers as module
+
+    monkeypatch.setattr(module, "_PATIENCE_S", 0.02)
+    pointers.move("champion", 1, by="latest")
+    pointers.move("champion", 2, by="latest")
+    max(pointers.folders[1].glob("*.json")).write_bytes(b"half")
+    assert version(pointers) == 1
+    assert pointers.move("champion", 3, by="latest")
+    assert version(pointers) == 3

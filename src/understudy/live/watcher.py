@@ -12,6 +12,7 @@ from collections.abc import Callable
 import msgspec
 
 from understudy.core.errors import FileFormatError, RunFolderError
+from understudy.core.locks import BoundedLock
 from understudy.policy.policy import Policy
 from understudy.registry.run_folder import RunFolder
 
@@ -38,7 +39,7 @@ class Watcher:
         self._complained = ""
         self._failed = ""
         self._stop = threading.Event()
-        self._lock = threading.Lock()
+        self._lock = BoundedLock("the watcher")
         self._thread = threading.Thread(target=self._follow, name="understudy-follow", daemon=True)
 
     def start(self) -> None:

@@ -8,6 +8,7 @@ pinned pointer, only a person does.
 from __future__ import annotations
 
 import contextlib
+import time
 from pathlib import Path
 from typing import Literal
 
@@ -23,6 +24,8 @@ LATEST = "latest"
 """The automatic rule: every version that is committed becomes candidate and champion."""
 _DIGITS = 8
 _KEEP = 20
+_PATIENCE_S = 1.0
+_LOOK_AGAIN_S = 0.01
 
 
 class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -71,10 +74,16 @@ class Pointers:
 
     def _append(self, name: Name, version: int, *, pinned: bool, by: str, forced: bool) -> bool:
         folder = self._root / name
+        patient_until = time.monotonic() + _PATIENCE_S
         while True:
             # The sequence is read before the pin: if a person pins in between, they take the number
             # that we are about to create, the creation fails, and we look again.
             taken = _sequences(folder)
+            if not forced and _unreadable(folder, taken) and time.monotonic() < patient_until:
+                # Where there are no hard links a record has its name before its content: it may be
+                # a pin. One that a crash left damaged stays so, and is passed over.
+                time.sleep(_LOOK_AGAIN_S)
+                continue
             current = self.read(name)
             if current is not None and current.pinned and not forced:
                 return False
@@ -103,6 +112,10 @@ class Pointers:
 def _sequences(folder: Path) -> list[int]:
     """The numbers of all records, ascending."""
     return sorted(int(path.stem) for path in folder.glob("*.json") if path.stem.isdecimal())
+
+
+def _unreadable(folder: Path, taken: list[int]) -> bool:
+    return bool(taken) and _decode(_path(folder, taken[-1])) is None
 
 
 def _path(folder: Path, sequence: int) -> Path:

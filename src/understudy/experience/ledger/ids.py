@@ -6,7 +6,6 @@ power cut is below the block that the next process begins with. A clean stop giv
 
 from __future__ import annotations
 
-import threading
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from understudy.core import files
+from understudy.core.locks import BoundedLock
 
 _NAME = "ids.json"
 BLOCK = 65_536
@@ -32,7 +32,7 @@ class Ids:
 
     def __init__(self, folder: Path, *, tell: Callable[[str], None]) -> None:
         self._path = folder / _NAME
-        self._writing = threading.Lock()
+        self._writing = BoundedLock("the file of ids")
         self._below = self._read(tell)
         self.next = max(1, self._below)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import errno
 import math
-import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Self
 
 from understudy.core.clock import Clock
 from understudy.core.errors import InputError
+from understudy.core.locks import BoundedLock
 from understudy.experience.episode import Episode
 from understudy.experience.ledger.book import Book, Counts, Segment
 from understudy.experience.ledger.records import (
@@ -71,7 +71,7 @@ class Ledger:
         """What had to be left out or could not be written, newest last."""
         self._spec, self._clock, self._put, self._tell = spec, clock, put, tell
         self._background = background
-        self._lock = threading.RLock()
+        self._lock = BoundedLock("the ledger")
         self._book = Book(segment=segment, segment_s=segment_s, stagger=stagger)
         self._store = Store(
             folder,

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from understudy.core import files
+from understudy.core.locks import BoundedLock
 from understudy.experience.ledger.book import Book
 from understudy.experience.ledger.ids import Ids
 from understudy.experience.ledger.log import Log, LogFile
@@ -37,7 +38,7 @@ class Store:
         folder: Path,
         spec: PolicySpec,
         book: Book,
-        lock: threading.RLock,
+        lock: BoundedLock,
         *,
         rotate_bytes: int,
         unsealed: Callable[[], bool],
@@ -98,7 +99,7 @@ class Store:
         except OSError as error:  # TimeoutError is one
             self._tell(f"the last moment of the ledger could not be synced: {error}")
         self._stopped = True
-        if self._lock.acquire(timeout=timeout_s):  # else a write hangs, and the file stays held
+        if self._lock.acquire(timeout_s):  # else a write hangs, and the file stays held
             try:
                 self._log.end()
             finally:

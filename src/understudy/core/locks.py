@@ -1,0 +1,40 @@
+"""A lock that nobody waits for without end: whoever holds it too long costs others a moment."""
+
+from __future__ import annotations
+
+import threading
+from types import TracebackType
+
+PATIENCE_S = 5.0
+
+
+class BoundedLock:
+    """A reentrant lock whose `with` raises `TimeoutError`, which is an `OSError`, after a while.
+
+    So what already answers for a full disk answers for a thread that hangs in one as well.
+    """
+
+    def __init__(self, what: str, *, timeout_s: float = PATIENCE_S) -> None:
+        self._what = what
+        self._timeout_s = timeout_s
+        self._lock = threading.RLock()
+
+    def acquire(self, timeout_s: float) -> bool:
+        """Hold it if it is free within this time; `release` follows."""
+        return self._lock.acquire(timeout=timeout_s)
+
+    def release(self) -> None:
+        """Others may have it."""
+        self._lock.release()
+
+    def __enter__(self) -> None:
+        if not self.acquire(self._timeout_s):
+            raise TimeoutError(f"{self._what} was busy for {self._timeout_s:g} s")
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.release()
