@@ -158,6 +158,16 @@ def test_errors_are_counted_and_the_last_one_is_told() -> None:
     assert "rate: too many" in progress.problem
 
 
+def test_what_was_refused_unread_is_not_waited_for() -> None:
+    """A message beyond the rate is answered without its id: nobody has read it."""
+    refused = {"type": "error", "code": "rate", "message": "too many", "field": None, "id": None}
+    with stub(lambda message: refused) as (_, url):
+        progress = play_remote(
+            RemoteSession(url=url, territories=3, ticks=2, speed=1e6), show=lambda progress: None
+        )
+    assert (progress.refused, progress.unanswered, progress.decisions) == (6, 0, 0)
+
+
 def test_a_server_without_end_of_patience_is_not_flooded() -> None:
     """A server lets only so many messages of one connection wait."""
     asked: list[int] = []

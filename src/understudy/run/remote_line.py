@@ -102,6 +102,9 @@ class Line:
                         await self._socket.send(waiting[number], text=True)
                     data = await self._socket.recv(decode=False)
                     answered = _ID.decode(data).id
+                    if answered is None and sent:
+                        # Refused unread (too many messages a second): answers come in order.
+                        answered = next(iter(sent))
                     if isinstance(answered, int) and waiting.pop(answered, None) is not None:
                         took_s = time.perf_counter() - sent.pop(answered)
                         answers[answered - first] = (data, took_s)
