@@ -30,6 +30,7 @@ from understudy.registry.run_folder import RunFolder
 from understudy.run import desk as desks
 from understudy.run import serving
 from understudy.run.desk import Desk, Service
+from understudy.run.interrupts import INTERRUPTED
 from understudy.server import open_files
 from understudy.telemetry import events
 from understudy.telemetry.journal import Reader
@@ -277,7 +278,7 @@ def test_a_screen_that_cannot_be_written_to_ends_nothing(
         signal.raise_signal(signal.SIGINT)
 
     served = serving.serve(service(tmp_path, port=0), started=started, show=show)
-    assert served.code == serving.INTERRUPTED and not troubles
+    assert served.code == INTERRUPTED and not troubles
 
 
 def test_too_few_files_for_so_many_clients_are_said(

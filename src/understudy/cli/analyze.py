@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
-from understudy.cli.play import INTERRUPTED
+from understudy.run.interrupts import INTERRUPTED
 from understudy.telemetry.text import complain, plain, say, say_json
 
 if TYPE_CHECKING:

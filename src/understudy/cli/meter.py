@@ -10,8 +10,8 @@ from contextlib import ExitStack, contextmanager
 
 import typer
 
-from understudy.cli.play import INTERRUPTED
 from understudy.cli.show import bar
+from understudy.run.interrupts import INTERRUPTED
 from understudy.screens.console import escapes
 from understudy.telemetry.text import duration, say
 

@@ -11,10 +11,8 @@ import typer
 from understudy.cli.settings import config_from
 from understudy.core.errors import ConfigError, nearest
 from understudy.games import catalog
+from understudy.run.interrupts import INTERRUPTED
 from understudy.telemetry.text import say_json
-
-INTERRUPTED = 130
-"""Exit code after Ctrl-C, as shells have it: 128 and the number of SIGINT."""
 
 _OWN_SCREEN = {"report.status_every_s": 0, "report.statistics_every_matches": 0}
 """`play` has a screen of its own; the bot's reports come only where a person asks for them."""

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from understudy.cli.play import INTERRUPTED
 from understudy.core.errors import ConfigError
+from understudy.run.interrupts import INTERRUPTED
 from understudy.telemetry.text import duration, plain, say_json
 
 if TYPE_CHECKING:

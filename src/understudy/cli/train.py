@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from understudy.cli.play import INTERRUPTED
 from understudy.cli.settings import config_from, parsed, value_of
 from understudy.core.errors import ConfigError
 from understudy.run.budget import Budget
+from understudy.run.interrupts import INTERRUPTED
 from understudy.telemetry.text import say_json
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
-from understudy.cli.play import INTERRUPTED
 from understudy.core.errors import ConfigError
+from understudy.run.interrupts import INTERRUPTED
 from understudy.telemetry.text import complain, plain, say, say_json, size
 
 if TYPE_CHECKING:

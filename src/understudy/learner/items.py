@@ -14,7 +14,6 @@ import numpy as np
 
 from understudy.core.arrays import NDArray
 from understudy.core.config import Config
-from understudy.core.ops import NUMPY
 from understudy.experience.episode import Episode
 from understudy.learner.batch import Batch
 from understudy.policy.spec import PolicySpec
@@ -22,14 +21,9 @@ from understudy.policy.spec import PolicySpec
 Fields = dict[str, tuple[tuple[int, ...], type[np.generic]]]
 
 
-def remembers(spec: PolicySpec) -> bool:
-    """Whether the network has memory."""
-    return bool(spec.network.memory(NUMPY, 1))
-
-
 def item_length(spec: PolicySpec, config: Config) -> int:
     """L: decisions an item has at most."""
-    return config.live.segment if remembers(spec) else config.continuous.length
+    return config.live.segment if spec.remembers else config.continuous.length
 
 
 def fields(spec: PolicySpec, length: int) -> Fields:
@@ -63,7 +57,7 @@ def cut(episode: Episode, spec: PolicySpec, *, length: int) -> dict[str, NDArray
     truncated = episode.truncated
     if truncated and episode.bootstrap is None:
         total -= 1
-    if remembers(spec) and total > length:
+    if spec.remembers and total > length:
         total, truncated = length, True
     count = -(-total // length)
     starts = np.arange(count) * length

@@ -55,7 +55,7 @@ class Decider:
         Whatever a policy or a gate raises, it raises before anything has happened.
         """
         closings = self._settled(asked, now)
-        remembers = bool(policy.begin(1))
+        remembers = policy.remembers
         cuts = self._cuts(asked, policy.version, remembers=remembers)
         proposals = self._safe(asked) if degraded else self._proposed(asked, policy)
         for one in asked:

@@ -97,10 +97,9 @@ def masks(legal: Sequence[NDArray | None], options: int) -> NDArray | None:
 
 def _gathered(policy: Policy, asked: Sequence[Asked]) -> Tree:
     """Everybody's memory as arrays [B, ...]."""
-    empty = policy.begin(1)
-    if not empty:
-        return empty
-    alone = mapped(lambda leaf: leaf[0], empty)
+    if not policy.remembers:
+        return policy.begin(len(asked))
+    alone = mapped(lambda leaf: leaf[0], policy.begin(1))
     held = (one.territory.memory for one in asked)
     return stacked([alone if memory is None else memory for memory in held])
 

@@ -33,6 +33,11 @@ class Policy:
         self.weights = weights
         self.version = version
 
+    @property
+    def remembers(self) -> bool:
+        """Whether it carries anything from step to step."""
+        return self.spec.remembers
+
     def begin(self, batch: int = 1) -> Tree:
         """Empty memory for new matches."""
         return self.spec.network.memory(NUMPY, batch)

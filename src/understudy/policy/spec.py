@@ -7,6 +7,7 @@ from typing import TypeAlias
 import msgspec
 
 from understudy.core.errors import InputError
+from understudy.core.ops import NUMPY
 from understudy.core.spaces import ActionSpace
 from understudy.policy.mlp import Mlp
 from understudy.policy.pointer import Pointer
@@ -22,6 +23,11 @@ class PolicySpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     features: tuple[str, ...]
     actions: ActionSpace
     network: AnyNetwork
+
+    @property
+    def remembers(self) -> bool:
+        """Whether the network carries anything from step to step."""
+        return bool(self.network.memory(NUMPY, 1))
 
     def __post_init__(self) -> None:
         if not self.features:

@@ -1,4 +1,4 @@
-"""The budget of a session of training: so many steps of the whole run, or so many minutes."""
+"""How long a session is: so many steps, matches or ticks, or so many minutes."""
 
 from __future__ import annotations
 
@@ -36,3 +36,32 @@ class Budget:
         if self.steps is None:
             return max(0.0, 60.0 * (self.minutes or 0.0) - elapsed_s)
         return max(0.0, self.steps - steps) / steps_s if steps_s > 0 else None
+
+
+@dataclass(frozen=True)
+class Length:
+    """Of a session of play: so many of what `flag` counts, or so many minutes."""
+
+    flag: str
+    count: int | None
+    minutes: float | None
+
+    def check(self) -> None:
+        """A ConfigError that names the flag, unless it was said in one way."""
+        if (self.count is None) == (self.minutes is None):
+            raise ConfigError(f"{self.flag} or --minutes: give one of them")
+        if self.count is not None and self.count < 1:
+            raise ConfigError(f"{self.flag}: expected 1 or more, got {self.count}")
+        if self.minutes is not None and not self.minutes > 0:
+            raise ConfigError(f"--minutes: expected more than 0, got {self.minutes}")
+
+    def share(self, *, done: int, elapsed_s: float) -> float:
+        """How much of it is over, 0 to 1."""
+        if self.count is not None:
+            return min(1.0, done / self.count)
+        return min(1.0, elapsed_s / (60.0 * (self.minutes or 1.0)))
+
+    def left_s(self, *, done: int, elapsed_s: float) -> float | None:
+        """Estimated seconds until the end; None before anything was done."""
+        share = self.share(done=done, elapsed_s=elapsed_s)
+        return elapsed_s * (1.0 - share) / share if share > 0 else None

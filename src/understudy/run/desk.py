@@ -109,7 +109,7 @@ class Desk:
             playing=self._policy.version,
         )
         self._watcher.look()
-        remembers = bool(self._policy.begin())
+        remembers = spec.remembers
         self._ledger = stack.enter_context(
             Ledger(
                 folder.root / LEDGER,

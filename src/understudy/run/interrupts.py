@@ -7,6 +7,11 @@ import threading
 from types import FrameType, TracebackType
 from typing import Self
 
+INTERRUPTED = 130
+"""Exit code after Ctrl-C, as shells have it: 128 and the number of SIGINT."""
+TERMINATED = 143
+"""The same for SIGTERM."""
+
 
 class Interrupts:
     """While matches are played, Ctrl-C is only noted: no write is ever cut in two by it.

@@ -29,6 +29,7 @@ from understudy.match.tally import Tally
 from understudy.policy.policy import Policy
 from understudy.policy.spec import AnyNetwork, PolicySpec
 from understudy.registry.run_folder import RunFolder
+from understudy.run.budget import Length
 from understudy.run.folders import remember
 from understudy.run.interrupts import Interrupts
 from understudy.telemetry import events
@@ -57,13 +58,13 @@ class Session:
     network: AnyNetwork
     config: Config
 
+    @property
+    def length(self) -> Length:
+        """How long it goes on."""
+        return Length("--matches", self.matches, self.minutes)
+
     def __post_init__(self) -> None:
-        if (self.matches is None) == (self.minutes is None):
-            raise ConfigError("--matches or --minutes: give one of them")
-        if self.matches is not None and self.matches < 1:
-            raise ConfigError(f"--matches: expected 1 or more, got {self.matches}")
-        if self.minutes is not None and not self.minutes > 0:
-            raise ConfigError(f"--minutes: expected more than 0, got {self.minutes}")
+        self.length.check()
         if self.evaluate < 0:
             raise ConfigError(f"--eval: expected 0 or more, got {self.evaluate}")
 
@@ -88,15 +89,12 @@ class Progress:
     @property
     def share(self) -> float:
         """How much of the session is over, 0 to 1."""
-        if self.session.matches is not None:
-            return min(1.0, self.played / self.session.matches)
-        return min(1.0, self.elapsed_s / (60.0 * (self.session.minutes or 1.0)))
+        return self.session.length.share(done=self.played, elapsed_s=self.elapsed_s)
 
     @property
     def left_s(self) -> float | None:
         """Estimated seconds until the end."""
-        share = self.share
-        return self.elapsed_s * (1.0 - share) / share if share > 0 else None
+        return self.session.length.left_s(done=self.played, elapsed_s=self.elapsed_s)
 
     @property
     def win_rate(self) -> float:

@@ -19,6 +19,7 @@ import numpy as np
 
 from understudy.core.errors import ConfigError, MissingDependency, UnderstudyError
 from understudy.live import protocol, queen_messages
+from understudy.run.budget import Length
 from understudy.run.interrupts import Interrupts
 from understudy.run.territory_matches import SECONDS_PER_TICK, TerritoryMatches, action_of
 
@@ -54,6 +55,11 @@ class RemoteSession:
     seed: int = 0
     token: str | None = None
 
+    @property
+    def length(self) -> Length:
+        """How long it goes on."""
+        return Length("--ticks", self.ticks, self.minutes)
+
     def __post_init__(self) -> None:
         if not self.url.startswith(("ws://", "wss://")):
             raise ConfigError(
@@ -63,12 +69,7 @@ class RemoteSession:
             raise ConfigError(f"--territories: expected 1 or more, got {self.territories}")
         if not self.speed > 0:
             raise ConfigError(f"--speed: expected more than 0, got {self.speed}")
-        if (self.ticks is None) == (self.minutes is None):
-            raise ConfigError("--ticks or --minutes: give one of them")
-        if self.ticks is not None and self.ticks < 1:
-            raise ConfigError(f"--ticks: expected 1 or more, got {self.ticks}")
-        if self.minutes is not None and not self.minutes > 0:
-            raise ConfigError(f"--minutes: expected more than 0, got {self.minutes}")
+        self.length.check()
 
 
 @dataclass
@@ -104,15 +105,12 @@ class RemoteProgress:
     @property
     def share(self) -> float:
         """How much of the session is over, 0 to 1."""
-        if self.session.ticks is not None:
-            return min(1.0, self.ticks / self.session.ticks)
-        return min(1.0, self.elapsed_s / (60.0 * (self.session.minutes or 1.0)))
+        return self.session.length.share(done=self.ticks, elapsed_s=self.elapsed_s)
 
     @property
     def left_s(self) -> float | None:
         """Estimated seconds until the end."""
-        share = self.share
-        return self.elapsed_s * (1.0 - share) / share if share > 0 else None
+        return self.session.length.left_s(done=self.ticks, elapsed_s=self.elapsed_s)
 
     @property
     def speed(self) -> float:

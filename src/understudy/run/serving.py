@@ -18,7 +18,7 @@ import msgspec
 from understudy.live.status import LiveStatus
 from understudy.run.desk import Desk, Service
 from understudy.run.folders import remember
-from understudy.run.interrupts import Interrupts
+from understudy.run.interrupts import INTERRUPTED, TERMINATED, Interrupts
 from understudy.server import open_files
 from understudy.server.app import Server
 from understudy.server.latency import quantile
@@ -26,9 +26,6 @@ from understudy.server.listening import Listening, address, bound
 from understudy.telemetry.status import Status
 from understudy.telemetry.text import complain
 
-TERMINATED = 143
-"""Exit code after SIGTERM: 128 and its number."""
-INTERRUPTED = 130
 _SHOW_EVERY_S = 0.5
 _FILES = 256
 """Sockets and files besides those of the clients, amply."""
