@@ -83,13 +83,14 @@ def test_all_snapshots_are_one_curve() -> None:
     assert set(history.win_rates) == {"based", SNAPSHOTS}
 
 
-def test_league_rows_become_marks() -> None:
+def test_league_rows_become_marks_and_points() -> None:
     history = History()
     for kept in (1, 0):
         history.add(LEAGUE, {"steps": 10 + kept, "event": "snapshot", "name": "x", "kept": kept})
-    history.add(LEAGUE, {"steps": 30, "event": "rating", "mu": "25.5", "sigma": "2"})
+    history.add(LEAGUE, {"steps": 30, "event": "rating", "mu": "25", "sigma": "2"})
     assert history.snapshots == [11]
-    assert history.rating.values().tolist() == [25.5]
+    assert history.rating.values().tolist() == [1000.0]
+    assert history.doubt.values().tolist() == [pytest.approx(118.0, abs=1.0)]
     assert history.steps == 30
 
 

@@ -147,12 +147,12 @@ def _pair(axes: Axes, history: History, title: str, *names: str, log: bool = Fal
 
 
 def _rating(axes: Axes, history: History) -> None:
-    """The belief about the learner's strength: its mean, and two deviations about it."""
+    """The belief about the learner's strength, in points as everywhere that people read it."""
     _head(axes, "Rating: mean and 95% of the belief (ticks: snapshots kept)")
     steps = history.rating.steps()
     if len(steps):
         mean, doubt = history.rating.values(), _on(steps, history.doubt, 0.0)
-        axes.fill_between(steps, mean - 2 * doubt, mean + 2 * doubt, color=_PALETTE[0], alpha=0.18)
+        axes.fill_between(steps, mean - doubt, mean + doubt, color=_PALETTE[0], alpha=0.18)
         axes.plot(steps, mean, color=_PALETTE[0], lw=1.6)
     marks = history.snapshots[:: 1 + len(history.snapshots) // _MOST_TICKS]
     if marks:

@@ -14,6 +14,7 @@ import numpy as np
 
 from understudy.core.arrays import NDArray
 from understudy.core.opponents import kind_of
+from understudy.core.statistics import margin, points
 from understudy.telemetry.interval import ALL
 from understudy.telemetry.table import Value, number
 from understudy.telemetry.training_rows import BEHAVIOUR, CHECKPOINTS, LEAGUE, REWARDS, TRAINING
@@ -91,6 +92,7 @@ class History:
         self.training: dict[str, Curve] = defaultdict(Curve)
         """every number of `training_metrics.csv`"""
         self.rating, self.doubt = Curve(), Curve()
+        """in points: the mean, and how far up and down the true ones are with 95% confidence"""
         self.snapshots: list[int] = []
         """steps of those that were kept"""
         self.stages: list[tuple[int, str]] = []
@@ -127,8 +129,8 @@ class History:
 
     def _league(self, steps: int, row: Mapping[str, Value]) -> None:
         if row["event"] == "rating":
-            self.rating.add(steps, number(row["mu"]))
-            self.doubt.add(steps, number(row["sigma"]))
+            self.rating.add(steps, points(number(row["mu"])))
+            self.doubt.add(steps, margin(number(row["sigma"])))
         elif row["event"] == "snapshot" and number(row["kept"]) == 1:
             self.snapshots.append(steps)
             if len(self.snapshots) > _MOST_MARKS:
