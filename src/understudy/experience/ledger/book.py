@@ -7,13 +7,11 @@ every settled decision leaves in exactly one segment, beside its neighbours of t
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 from zlib import crc32
 
 from understudy.core.errors import InputError
-from understudy.experience.episode import Outcome
 from understudy.experience.ledger.records import (
     ENDINGS,
     Added,
@@ -22,6 +20,7 @@ from understudy.experience.ledger.records import (
     Opened,
     Result,
 )
+from understudy.experience.ledger.track import Entry, Segment, Track
 
 REMEMBERED = 100_000
 """Closed decisions at least whose state is still known."""
@@ -36,54 +35,6 @@ class Counts(NamedTuple):
     superseded: int = 0
     orphaned: int = 0
     open: int = 0
-
-
-class Entry:
-    """One decision that has not left yet."""
-
-    __slots__ = ("added", "closing", "cut", "opened", "outcome", "sealed")
-
-    def __init__(self, opened: Opened) -> None:
-        self.opened = opened
-        self.added: float | None = None
-        """Parts of its reward that came before it was closed, summed; None: there were none"""
-        self.closing: Closing | None = None
-        self.cut: bytes | None = None
-        """What was seen after it, where a segment has to end with it; empty: unknown"""
-        self.outcome: Result = ""
-        """How the territory ended with it, where that was said after it was settled"""
-        self.sealed = False
-        """It left in a segment, which the spool may not have yet"""
-
-
-class Segment(NamedTuple):
-    """Consecutive settled decisions of one territory, to leave as one episode."""
-
-    entries: tuple[Entry, ...]
-    bootstrap: bytes
-    """float32 [F] of what was seen after the last one; empty: nothing was"""
-    outcome: Outcome
-
-    @property
-    def ids(self) -> tuple[int, ...]:
-        """Ascending."""
-        return tuple(entry.opened.id for entry in self.entries)
-
-
-class _Track:
-    """One territory: settled decisions that wait for company, then all later ones in order."""
-
-    __slots__ = ("enough", "pending", "run")
-
-    def __init__(self, enough: int) -> None:
-        self.enough = enough
-        """Decisions that its next segment may have"""
-        self.run: list[Entry] = []
-        self.pending: deque[Entry] = deque()
-
-    @property
-    def last(self) -> Entry | None:
-        return self.pending[-1] if self.pending else (self.run[-1] if self.run else None)
 
 
 class Book:
@@ -107,7 +58,7 @@ class Book:
         """Everything that the ledger's files still have to keep."""
         self._open: dict[int, Entry] = {}
         self._by_second: dict[int, set[int]] = {}
-        self._tracks: dict[str, _Track] = {}
+        self._tracks: dict[str, Track] = {}
         self._ended: dict[int, Ending] = {}
         self._ended_before: dict[int, Ending] = {}
         self._totals: dict[str, int] = dict.fromkeys(("opened", *ENDINGS), 0)
@@ -252,7 +203,11 @@ class Book:
             self._by_second.setdefault(int(opened.at), set()).add(opened.id)
         track = self._tracks.get(opened.territory)
         if track is None:
-            track = self._tracks[opened.territory] = _Track(self._first(opened.territory))
+            track = self._tracks[opened.territory] = Track(
+                first=self._first(opened.territory),
+                segment=self._segment,
+                segment_s=self._segment_s,
+            )
         track.pending.append(entry)
 
     def _first(self, territory: str) -> int:
@@ -274,47 +229,9 @@ class Book:
     def _advance(self, territory: str) -> list[Segment]:
         """Move what is decided from the front of a territory into segments."""
         track = self._tracks[territory]
-        segments: list[Segment] = []
-        while True:
-            head = track.pending[0] if track.pending else None
-            if track.run and (segment := self._ended_run(track, head)) is not None:
-                segments.append(segment)
-                track.run, track.enough = [], self._segment
-            elif head is not None and head.closing is not None:
-                track.pending.popleft()
-                if head.closing.state == "settled":
-                    track.run.append(head)
-                    continue
-                del self.live[head.opened.id]
-                if track.run:
-                    segments.append(_sealed(track.run, head.opened.observation))
-                    track.run = []
-            else:
-                break
-        if not track.run and not track.pending:
+        segments, dropped = track.advance()
+        for entry in dropped:
+            del self.live[entry.opened.id]
+        if track.last is None:
             del self._tracks[territory]
         return segments
-
-    def _ended_run(self, track: _Track, following: Entry | None) -> Segment | None:
-        """The segment, if its last decision is known to be the last."""
-        run, last = track.run, track.run[-1]
-        assert last.closing is not None
-        if last.closing.terminal:
-            return _sealed(run, b"", Outcome(last.closing.outcome or Outcome.TIE))
-        if last.outcome:
-            return _sealed(run, b"", Outcome(last.outcome))
-        if last.cut is not None:
-            return _sealed(run, last.cut)
-        if following is None:
-            return None
-        full = len(run) >= track.enough
-        old = following.opened.at - run[0].opened.at >= self._segment_s
-        if full or old or following.opened.client != last.opened.client:
-            return _sealed(run, following.opened.observation)
-        return None
-
-
-def _sealed(run: list[Entry], bootstrap: bytes, outcome: Outcome = Outcome.ABORTED) -> Segment:
-    for entry in run:
-        entry.sealed = True
-    return Segment(tuple(run), bootstrap, outcome)

@@ -18,7 +18,7 @@ from understudy.core.clock import Clock
 from understudy.core.errors import InputError
 from understudy.core.locks import BoundedLock
 from understudy.experience.episode import Episode
-from understudy.experience.ledger.book import Book, Counts, Segment
+from understudy.experience.ledger.book import Book, Counts
 from understudy.experience.ledger.records import (
     Added,
     Closing,
@@ -36,6 +36,7 @@ from understudy.experience.ledger.segments import (
 )
 from understudy.experience.ledger.spooler import Spooler, Waiting
 from understudy.experience.ledger.store import Store
+from understudy.experience.ledger.track import Segment
 from understudy.policy.spec import PolicySpec
 
 ROTATE_BYTES = 8 * 2**20

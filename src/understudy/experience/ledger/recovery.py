@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 
 from understudy.core.errors import FileFormatError
 from understudy.experience.episode import Outcome
-from understudy.experience.ledger.book import Entry, Segment
 from understudy.experience.ledger.frames import read_frames
 from understudy.experience.ledger.log import LogFile
 from understudy.experience.ledger.records import (
@@ -28,6 +27,7 @@ from understudy.experience.ledger.records import (
     Spooled,
 )
 from understudy.experience.ledger.segments import check_opened
+from understudy.experience.ledger.track import Entry, Segment
 from understudy.policy.spec import PolicySpec
 
 

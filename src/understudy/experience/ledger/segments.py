@@ -13,7 +13,6 @@ import numpy as np
 
 from understudy.core.arrays import NDArray
 from understudy.experience.episode import Episode, Meta
-from understudy.experience.ledger.book import Segment
 from understudy.experience.ledger.records import (
     ENDINGS,
     OUTCOMES,
@@ -22,6 +21,7 @@ from understudy.experience.ledger.records import (
     Opened,
     unpack_legal,
 )
+from understudy.experience.ledger.track import Segment
 from understudy.policy.spec import PolicySpec
 
 

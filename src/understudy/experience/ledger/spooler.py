@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import islice
 from queue import SimpleQueue
 
-from understudy.experience.ledger.book import Segment
+from understudy.experience.ledger.track import Segment
 
 _TOGETHER = 64
 _AGAIN_S = 1.0
