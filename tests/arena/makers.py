@@ -132,11 +132,11 @@ def plan(mix: str = MIX, network: AnyNetwork = NETWORK) -> Plan:
     )
 
 
-def arena(mix: str = MIX, *, seed: int = 0) -> Arena:
+def arena(mix: str = MIX, *, seed: int = 0, stint: int = 4) -> Arena:
     parsed = mix_of(mix)
     made = Arena(
         Trainer(spec_of(), CONFIG.learner),
-        CONFIG,
+        with_values(CONFIG, {"league.stint": stint}),
         GAME,
         {name: BOTS[name] for name in parsed.scripted},
         meets_itself=parsed.meets_itself,

@@ -10,7 +10,7 @@ from understudy.arena.mix import Share
 from understudy.arena.rivals import Rivals, Seating
 from understudy.core.arrays import NDArray
 
-from .makers import GAMES, GROUPS, arena
+from .makers import GAMES, GROUPS, WEIGHTS, arena, mix_of
 
 SHAPE = {"w": np.zeros((2, 3), np.float32)}
 
@@ -32,15 +32,12 @@ def seated(rivals: Rivals) -> list[float]:
 
 
 def test_a_snapshot_is_replaced_when_nobody_is_in_a_match_against_it() -> None:
-    rivals = Rivals(2, SHAPE)
+    rivals = Rivals(2, SHAPE, stint=4)
     assert list(rivals.free) == [False, False]
     offer(rivals, 0, 3)
-    assert list(rivals.free) == [False, False], "nothing is seated yet"
-    rivals.settle(np.array([0, 0]))
     assert (rivals.met, seated(rivals)) == (["step-3", ""], [3, 0])
     assert list(rivals.free) == [True, False]
     offer(rivals, 1, 5)
-    rivals.settle(np.array([4, 0]))
     assert (rivals.met, list(rivals.free)) == (["step-3", "step-5"], [True, True])
     offer(rivals, 0, 7)
     for meetings in (4, 1):
@@ -54,39 +51,57 @@ def test_a_snapshot_is_replaced_when_nobody_is_in_a_match_against_it() -> None:
 
 
 def test_a_newer_offer_takes_the_place_of_one_that_waits() -> None:
-    rivals = Rivals(1, SHAPE)
-    offer(rivals, 0, 1)
-    offer(rivals, 0, 2)
+    rivals = Rivals(1, SHAPE, stint=4)
+    for number in (1, 2, 3):
+        offer(rivals, 0, number)
+    assert rivals.met == ["step-1"]
     rivals.settle(np.array([0]))
-    assert (rivals.met, seated(rivals), rivals.waiting) == (["step-2"], [2], {})
+    assert (rivals.met, seated(rivals), rivals.waiting) == (["step-3"], [3], {})
 
 
-def test_a_group_asks_for_another_after_so_many_matches() -> None:
-    rivals = Rivals(2, SHAPE)
-    assert rivals.restless(3) == [0, 1], "nobody is met yet"
+def test_a_group_asks_for_another_after_a_stint() -> None:
+    rivals = Rivals(2, SHAPE, stint=4)
+    assert rivals.restless() == [0, 1], "nobody is met yet"
     for group in (0, 1):
         offer(rivals, group, 4)
-    assert rivals.restless(3) == [], "somebody comes already"
+    assert rivals.restless() == [], "somebody comes already"
     rivals.settle(np.zeros(2, np.int32))
-    rivals.note(np.array([2, 1]))
-    assert rivals.restless(3) == []
-    rivals.note(np.array([2, 1]))
-    assert rivals.restless(3) == [0]
-    offer(rivals, 0, 4)
+    rivals.note(np.array([1, 1]))
+    assert rivals.restless() == []
+    rivals.note(np.array([1, 1]))
+    assert rivals.restless() == [1], "first stints differ, so that groups do not change together"
+    offer(rivals, 1, 4)
     assert rivals.met == ["step-4", "step-4"] and not rivals.waiting, "the same one just stays"
-    assert rivals.restless(3) == []
+    rivals.note(np.array([2, 3]))
+    assert rivals.restless() == [0], "every later stint is a whole one"
+    offer(rivals, 0, 5)
+    rivals.settle(np.zeros(2, np.int32))
+    rivals.note(np.array([3, 1]))
+    assert rivals.restless() == [1]
+
+
+def test_seats_empty_themselves_while_no_snapshot_is_to_be_met() -> None:
+    rivals = Rivals(2, SHAPE, stint=4)
+    for group in (0, 1):
+        offer(rivals, group, 4)
+    rivals.settle(np.zeros(2, np.int32))
+    offer(rivals, 0, 5)
+    rivals.leave(np.array([3, 0]))
+    assert rivals.met == ["step-4", ""] and not rivals.waiting, "three are in a match against it"
+    rivals.leave(np.array([0, 0]))
+    assert (rivals.met, rivals.begun, rivals.restless()) == (["", ""], [0, 0], [0, 1])
 
 
 def test_a_seating_brings_everything_back() -> None:
-    rivals = Rivals(3, SHAPE)
+    rivals = Rivals(3, SHAPE, stint=4)
     for group, number, meetings in ((0, 2, 0), (1, 4, 0), (0, 6, 1), (2, 8, 1)):
         offer(rivals, group, number)
         rivals.settle(np.full(3, meetings))
     rivals.note(np.array([3, 1, 0]))
-    again = Rivals(3, SHAPE)
+    again = Rivals(3, SHAPE, stint=4)
     again.restore(rivals.seating(), load)
     assert again.seating() == rivals.seating()
-    assert again.met == ["step-2", "step-4", ""] and sorted(again.waiting) == [0, 2]
+    assert again.met == ["step-2", "step-4", "step-8"] and sorted(again.waiting) == [0]
     assert seated(again) == seated(rivals) and list(again.free) == list(rivals.free)
     for one in (rivals, again):
         one.settle(np.zeros(3, np.int32))
@@ -95,7 +110,7 @@ def test_a_seating_brings_everything_back() -> None:
 
 
 def test_whoever_is_gone_is_nobody_again() -> None:
-    rivals = Rivals(2, SHAPE)
+    rivals = Rivals(2, SHAPE, stint=4)
     rivals.restore(Seating(("step-1", "step-2"), ("", "step-3"), (5, 6)),
                    lambda name: load(name) if name == "step-2" else None)  # fmt: skip
     assert (rivals.met, rivals.begun, rivals.waiting) == (["", "step-2"], [0, 6], {})
@@ -104,7 +119,7 @@ def test_whoever_is_gone_is_nobody_again() -> None:
 
 
 def test_a_run_may_go_on_with_fewer_groups() -> None:
-    fewer = Rivals(2, SHAPE)
+    fewer = Rivals(2, SHAPE, stint=4)
     fewer.restore(Seating(("step-1", "step-2", "step-3"), ("", "", ""), (1, 2, 3)), load)
     assert fewer.met == ["step-1", "step-2"]
 
@@ -133,7 +148,6 @@ def test_the_arena_replaces_its_rivals_between_matches(running: Arena) -> None:
     assert own(running.iterate()) == {}
     assert in_matches(running) == [0, 0]
     running.rivals.offer(0, "step-1", now)
-    assert own(running.iterate()) == {}, "it is seated after this iteration"
     assert running.rivals.met == ["step-1", ""]
     while not in_matches(running)[0]:
         running.iterate()
@@ -164,6 +178,26 @@ def test_the_arena_replaces_its_rivals_between_matches(running: Arena) -> None:
     told = [match for one in iterations for match in one.ended]
     assert len(told) == sum(one.matches for one in iterations)
     assert {"step-2", "step-3"} <= {match.opponent for match in told}
+
+
+def test_a_mix_without_itself_leaves_no_old_snapshot_for_the_next_one(running: Arena) -> None:
+    mix, weights = running.mix, running.trainer.weights().params
+    for group in (0, 1):
+        running.rivals.offer(group, "step-8", lambda: weights)
+    for _ in range(20):
+        running.iterate()
+    met = list(running.rivals.met)
+    assert met == ["step-8", "step-8"]
+    while not all(in_matches(running)):
+        running.iterate()
+    running.order(mix_of("rest=1,pull=1"), WEIGHTS)
+    for _ in range(20):
+        busy = in_matches(running)
+        kept = [met[group] if busy[group] else "" for group in range(GROUPS)]
+        assert [now if busy[group] else "" for group, now in enumerate(running.rivals.met)] == kept
+        running.iterate()
+    assert busy == [0, 0] and running.rivals.met == ["", ""]
+    running.order(mix, WEIGHTS)
 
 
 def test_two_groups_that_meet_one_snapshot_are_told_of_together(running: Arena) -> None:

@@ -9,8 +9,8 @@ import pytest
 
 from understudy.core.errors import ConfigError, FileFormatError, InputError
 from understudy.league.league import REMEMBERED, League
-from understudy.league.ratings import Counts, Rating
-from understudy.league.state import LEARNER, decode
+from understudy.league.ratings import ORIGIN, Counts, Rating
+from understudy.league.state import LEARNER, LeagueState, decode, encode
 from understudy.policy import weights as weight_files
 
 from .makers import ANCHORS, league, weights
@@ -104,6 +104,14 @@ def test_anchors_never_move(tmp_path: Path) -> None:
     assert one.rating("nobody knows") == Rating()
     one.note({"stranger": (0, 0, 20)})
     assert one.rating("stranger").mu > 25.0  # not an anchor: it is rated as well
+
+
+def test_an_anchor_alone_is_the_origin_whatever_an_older_program_wrote(tmp_path: Path) -> None:
+    one = league(tmp_path)
+    one.restore(encode(LeagueState(anchors={"victim": Rating()})))
+    assert one.rating("victim") == ORIGIN
+    one.restore(encode(LeagueState(anchors=dict.fromkeys(("a", "b"), Rating(7.0, 3.0)))))
+    assert one.rating("a") == one.rating("b") == Rating(7.0, 3.0)
 
 
 def test_who_beats_us_lately_is_met_more(tmp_path: Path) -> None:

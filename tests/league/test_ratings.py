@@ -7,7 +7,7 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from understudy.core.errors import MissingDependency
@@ -15,6 +15,7 @@ from understudy.league import ratings
 from understudy.league.ratings import (
     BETA,
     MEAN,
+    ORIGIN,
     Counts,
     Rating,
     aged,
@@ -78,10 +79,34 @@ def test_matches_counted_together_are_spread_evenly(counts: list[Counts]) -> Non
     matches = spread(listed)
     for who, (wins, draws, losses) in listed:
         own = [score for name, score in matches if name == who]
-        assert (own.count(1), own.count(0), own.count(-1)) == (wins, draws, losses)
+        pairs = wins - own.count(1)  # of a win and a loss, as two draws
+        assert pairs >= 0
+        assert (own.count(-1), own.count(0)) == (losses - pairs, draws + 2 * pairs)
         half = own[: len(own) // 2]
-        assert abs(half.count(1) - wins / 2) <= 1.5
-        assert abs(half.count(-1) - losses / 2) <= 1.5
+        assert abs(half.count(1) - own.count(1) / 2) <= 1.5
+        assert abs(half.count(-1) - own.count(-1) / 2) <= 1.5
+
+
+@given(results=st.lists(COUNTS, min_size=1, max_size=4))
+@example(results=[(1, 0, 1)])
+@example(results=[(3, 1, 1), (2, 2, 2)])
+def test_wins_and_losses_exchanged_mirror_the_rating(results: list[Counts]) -> None:
+    """Around the anchors; so whoever wins and loses alike is rated as they are."""
+    counted = {f"anchor {index}": one for index, one in enumerate(results)}
+    anchors = dict.fromkeys(counted, Rating(MEAN, 1.0))
+    exchanged = {name: (losses, draws, wins) for name, (wins, draws, losses) in counted.items()}
+    one, _ = rated(Rating(), anchors, counted, fixed=anchors)
+    other, _ = rated(Rating(), anchors, exchanged, fixed=anchors)
+    assert one.points - 1000.0 == pytest.approx(1000.0 - other.points, abs=1.0)
+    assert one.sigma == pytest.approx(other.sigma)
+
+
+def test_who_holds_the_scale_alone_does_not_stretch_it() -> None:
+    one = Rating()
+    for _ in range(200):
+        one, _ = rated(aged(one), {"victim": ORIGIN}, {"victim": (100, 0, 10)}, fixed=["victim"])
+    assert one.points == pytest.approx(1400.0, abs=20.0)
+    assert str(ORIGIN) == "1000 ± 0"
 
 
 def test_strengths_are_recovered_from_a_round_robin() -> None:

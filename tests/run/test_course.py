@@ -122,10 +122,10 @@ def test_weights_of_ones_own_are_in_every_stage() -> None:
 @pytest.mark.parametrize(
     ("key", "value", "expected"),
     [
-        ("curriculum.stages.hard.rewards", "spars", r"\[1\]\.rewards: .*'sparse'"),
-        ("curriculum.stages.easy.rewards_end", "x", r"curriculum\.stages\[0\]\.rewards_end: brawl"),
-        ("curriculum.stages.hard.opponents", "basd", r"\[1\]\.opponents: .*'based'"),
-        ("curriculum.stages.hard.opponents", "based,hawk", r"\[1\]\.opponents: hawk is held out"),
+        ("curriculum.stages.hard.rewards", "spars", r"stages\.hard\.rewards: .*'sparse'"),
+        ("curriculum.stages.easy.rewards_end", "x", r"\.stages\.easy\.rewards_end: brawl"),
+        ("curriculum.stages.hard.opponents", "basd", r"stages\.hard\.opponents: .*'based'"),
+        ("curriculum.stages.hard.opponents", "based,hawk", r"hard\.opponents: hawk is held out"),
         ("curriculum.pin", "hrd", r"curriculum\.pin: expected one of easy, hard; got 'hrd'"),
         ("rewards.weights.jump", 1.0, r"rewards\.weights\.jump: brawl has no reward term"),
     ],
@@ -170,5 +170,5 @@ def test_a_stage_that_measures_somebody_it_never_meets_is_refused(
 ) -> None:
     stages = [{**STAGES[0], "opponents": opponents, "measure": measure}, STAGES[1]]
     settings = from_table({"curriculum": {"stages": stages}})
-    with pytest.raises(ConfigError, match=r"curriculum\.stages\[0\]\.measure: .* never be judged"):
+    with pytest.raises(ConfigError, match=r"curriculum\.stages\.easy\.measure: .* never be judged"):
         Course("brawl", settings, BOTS)

@@ -16,7 +16,7 @@ import pytest
 from arena.makers import BOTS, CONFIG, GAME
 
 from understudy.core.clock import SystemClock
-from understudy.core.config import Config, with_values
+from understudy.core.config import Config, RewardsConfig, with_values
 from understudy.core.errors import (
     ConfigError,
     FileFormatError,
@@ -25,6 +25,7 @@ from understudy.core.errors import (
     UnderstudyError,
 )
 from understudy.games import catalog
+from understudy.games.rewards import weights_of
 from understudy.league import lineage as lineages
 from understudy.league.lineage import Lineage, Settings
 from understudy.policy.mlp import Mlp
@@ -135,6 +136,17 @@ def test_shaping_leaves_the_result_alone() -> None:
     after = shaped(("damage_dealt", "win", "loss", "combo"), weights, 2.0)
     np.testing.assert_allclose(after, [0.02, 1.0, -1.0, 1.0])
     assert after.dtype == np.float32
+
+
+@pytest.mark.parametrize("shaping", [0.1, 10.0])
+def test_shaping_leads_to_no_weight_that_an_agent_alone_would_refuse(shaping: float) -> None:
+    names = ("damage", "combo", "closing", "stun")
+    weights = np.array([200.0, -200.0, 2**-16, -(2**-16)], np.float32)
+    after = shaped(names, weights, shaping)
+    rewards = RewardsConfig(weights=dict(zip(names, map(float, after), strict=True)))
+    assert weights_of("brawl", rewards).items() >= rewards.weights.items()
+    np.testing.assert_array_equal(np.sign(after), np.sign(weights))
+    assert not shaped(names, np.zeros(4, np.float32), shaping).any(), "what is off stays off"
 
 
 def test_an_agent_is_itself_in_a_population_of_any_size() -> None:
@@ -332,13 +344,14 @@ def test_a_run_that_goes_on_within_a_round_meets_the_agents_of_that_round(tmp_pa
 
     def check_seats(version: int) -> None:
         with PopulationLearning(*resumed(run, **mix), SystemClock(), None) as learning:
-            seats = [seat for one in learning.agents for seat in one.member.rivals.waiting.values()]
-        assert seats
-        for name, params in seats:
-            agent, _, number = name.partition("@")
-            assert number == "1"
-            expected = folder_of(run / agent).versions.policy(version).weights.params
-            assert all(np.array_equal(params[key], expected[key]) for key in expected)
+            rivals = [one.member.rivals for one in learning.agents]
+        for one in rivals:
+            for group, name in enumerate(one.met):
+                agent, _, number = name.partition("@")
+                assert number == "1"
+                expected = folder_of(run / agent).versions.policy(version).weights.params
+                for key, value in expected.items():
+                    np.testing.assert_array_equal(np.asarray(one.params[key])[group], value)
 
     check_seats(version=1)
     for agent in (1, 2, 3):
@@ -406,4 +419,6 @@ def test_what_cannot_be_a_population_says_why(tmp_path: Path, trained: Told) -> 
     shutil.copytree(trained.run, damaged)
     (damaged / lineages.FILE).write_bytes(b"{")
     with pytest.raises(FileFormatError, match=r"lineage\.json"):
-        quietly(session(damaged, resume=True))
+        quietly(session(damaged, 4.0, resume=True))
+    with pytest.raises(ConfigError, match="--steps: this run has 11,520 steps already"):
+        quietly(session(trained.run, resume=True))

@@ -31,13 +31,13 @@ class Room:
 
     def __init__(self, root: Path, *, seed: int = 0, config: LeagueConfig | None = None) -> None:
         self.config = config or LeagueConfig(save_freq=100, stint=STINT, sampler="random")
-        self.root, self.arena = root, arena()
+        self.root, self.arena = root, arena(stint=self.config.stint)
         self.league = League(
             self.config, root / "league", self.arena.trainer.spec, {"rest": Rating(10.0, 1.0)}
         )
         (root / "journal").mkdir(parents=True, exist_ok=True)
         journal = Journal(root / "journal", "train", SystemClock())
-        self.rivalry = Rivalry(self.league, self.arena, self.config, journal, seed=seed)
+        self.rivalry = Rivalry(self.league, self.arena, journal, seed=seed)
 
     def snapshots(self, *steps: int) -> None:
         for one in steps:
@@ -104,13 +104,45 @@ def test_a_group_keeps_its_snapshot_for_a_stint(tmp_path: Path) -> None:
     room.rivalry.seat()
     room.arena.rivals.settle(QUIET)
     before = list(room.arena.rivals.met)
-    room.arena.rivals.note(np.full(GROUPS, FULL_STINT - 1))
+    first = np.array([FULL_STINT, FULL_STINT // GROUPS])
+    room.arena.rivals.note(first - 1)
     draws = room.rivalry.seats().draws
     room.rivalry.seat()
     assert room.rivalry.seats().draws == draws and room.arena.rivals.met == before
     room.arena.rivals.note(np.array([1, 0]))
     room.rivalry.seat()
     assert room.rivalry.seats().draws == draws + 1, "only the group that has played enough draws"
+
+
+def test_nobody_is_drawn_for_a_stage_without_snapshots(tmp_path: Path) -> None:
+    """Or the first snapshot of all would sit there until a later stage has beaten it for long."""
+    room = Room(tmp_path)
+    mix = room.arena.mix
+    room.arena.order(mix_of("rest=1,pull=1"), WEIGHTS)
+    room.snapshots(100)
+    assert room.turns(2) == [("", "")] * 2
+    room.snapshots(*range(200, 1100, 100))
+    room.arena.order(mix, WEIGHTS)
+    assert len(flat(room.turns(1))) == GROUPS, "drawn from all that there are by then"
+
+
+def test_a_run_meets_most_of_its_league(tmp_path: Path) -> None:
+    """What is drawn is met, group by group, and not the same ones for most of the time."""
+    room = Room(tmp_path, config=LeagueConfig(save_freq=100, stint=1, sampler="random"))
+    room.snapshots(*range(100, 1300, 100))
+    met: dict[str, int] = {}
+    changes: list[list[bool]] = []
+    for _ in range(120):
+        before = list(room.arena.rivals.met)
+        for name, one in room.arena.iterate().results.items():
+            met[name] = met.get(name, 0) + one.started
+        room.rivalry.seat()
+        changes.append([a != b for a, b in zip(before, room.arena.rivals.met, strict=True)])
+    own = {name: count for name, count in met.items() if name.startswith("step-")}
+    assert len(own) >= 9, f"{len(own)} of 12 were met"
+    assert max(own.values()) <= 0.3 * sum(own.values())
+    alone, together = (sum(sum(row) == n for row in changes) for n in (1, GROUPS))
+    assert alone > together, "groups change together"
 
 
 def test_the_same_snapshot_again_just_stays(tmp_path: Path) -> None:

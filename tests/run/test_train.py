@@ -32,6 +32,7 @@ from understudy.league import state as league_files
 from understudy.league.ratings import Rating
 from understudy.league.state import LeagueState
 from understudy.learner.trainer import Trainer
+from understudy.match.series import plain
 from understudy.policy.mlp import Mlp
 from understudy.policy.strategist import Strategist
 from understudy.registry.run_folder import RunFolder
@@ -41,7 +42,7 @@ from understudy.run.budget import Budget
 from understudy.run.compile_cache import cache_folder, keep_compiled
 from understudy.run.lock import learner_lock
 from understudy.run.position import TRAINING, Position
-from understudy.run.train import train
+from understudy.run.train import check, train
 from understudy.run.train_session import Progress, Session, Summary
 from understudy.telemetry import events
 from understudy.telemetry.fold import StatusReader
@@ -216,8 +217,8 @@ def test_ratings_move_and_say_the_same_in_journal_and_version(trained: Path) -> 
 
 def test_snapshots_are_met_and_others_take_their_place(trained: Path) -> None:
     seats = [position_of(trained, number).seats.seating for number in range(1, 9)]
-    assert seats[0].met == ("", "") and seats[0].waiting == ("step-512", "step-512")
-    assert "" not in seats[-1].met
+    assert seats[0].met == seats[0].waiting == ("", ""), "the first one was taken just then"
+    assert all("" not in one.met for one in seats[1:])
     met = {name for one in seats for name in one.met} - {""}
     assert len(met) > 1, "the same one all the time"
     told = [one for one in journal_of(trained) if isinstance(one, events.MatchesTrained)]
@@ -307,9 +308,14 @@ def test_a_pool_that_is_full_is_thinned_and_its_files_follow(tmp_path: Path) -> 
     assert sum("left" in one.reason for one in taken) == 3
 
 
-def test_nothing_is_left_to_do_when_the_steps_are_there(trained: Path) -> None:
-    done = quietly(session(trained, steps=16 * ROLLOUT, resume=True))
-    assert (done.steps, done.version, done.matches) == (16 * ROLLOUT, 8, 0)
+def test_a_budget_that_is_spent_already_is_an_error(trained: Path) -> None:
+    before = (trained / "config.toml").read_bytes()
+    for steps in (16, 3):
+        spent = session(trained, settings(learner__gamma=0.5), steps=steps * ROLLOUT, resume=True)
+        with pytest.raises(ConfigError, match="--steps: this run has 4,096 steps already; name"):
+            quietly(spent)
+    assert (trained / "config.toml").read_bytes() == before
+    check(session(trained, minutes=1.0, resume=True))
 
 
 def test_however_little_time_there_is_something_is_learned(tmp_path: Path) -> None:
@@ -373,7 +379,7 @@ def test_a_rollback_is_followed_once(tmp_path: Path) -> None:
     folder = folder_of(run)
     assert folder.versions.numbers() == [1, 2, 3]
     folder.pointers.pin("champion", 1, by="person")
-    for steps, version, parent in ((4, 4, 1), (6, 5, 4)):
+    for steps, version, parent in ((4, 4, 1), (6, 5, 4)):  # version 3 has 6 already
         done = quietly(session(run, steps=steps * ROLLOUT, resume=True))
         assert (done.steps, done.version) == (steps * ROLLOUT, version)
         assert folder.versions.manifest(version).parent == parent
@@ -425,11 +431,15 @@ def test_a_snapshot_that_was_changed_is_told_at_once(trained: Path, tmp_path: Pa
         resumed(run, tmp_path)
 
 
-def test_a_resume_that_is_refused_leaves_the_settings_alone(tmp_path: Path) -> None:
-    stages = [
+def stages_of(*names: str) -> list[dict[str, Any]]:
+    return [
         {"name": name, "opponents": "pull", "measure": "win_rate:pull", "threshold": 0.5}
-        for name in ("one", "two")
+        for name in names
     ]
+
+
+def test_a_resume_that_is_refused_leaves_the_settings_alone(tmp_path: Path) -> None:
+    stages = stages_of("one", "two")
     run = tmp_path / "run"
     quietly(session(run, settings(curriculum__stages=stages), steps=ROLLOUT))
     before = (run / "config.toml").read_bytes()
@@ -438,6 +448,48 @@ def test_a_resume_that_is_refused_leaves_the_settings_alone(tmp_path: Path) -> N
     with pytest.raises(ConfigError, match="the run was in stage 'one', which is not among"):
         quietly(session(run, again, steps=2 * ROLLOUT, resume=True))
     assert (run / "config.toml").read_bytes() == before
+
+
+def test_a_resume_is_judged_by_the_version_that_it_goes_on_from(tmp_path: Path) -> None:
+    """Version 2 is in stage two, but a person went back to version 1, in stage one."""
+    run = tmp_path / "run"
+    for count, pin in ((1, "one"), (2, "two")):
+        config = settings(curriculum__stages=stages_of("one", "two"), curriculum__pin=pin)
+        quietly(session(run, config, steps=count * ROLLOUT, resume=count > 1))
+    folder_of(run).pointers.pin("champion", 1, by="rollback")
+    before = (run / "config.toml").read_bytes()
+    without_one = settings(curriculum__stages=stages_of("two", "three"))
+    with pytest.raises(ConfigError, match="the run was in stage 'one', which is not among"):
+        quietly(session(run, without_one, steps=3 * ROLLOUT, resume=True))
+    assert (run / "config.toml").read_bytes() == before
+    without_two = settings(curriculum__stages=stages_of("one", "three"))
+    done = quietly(session(run, without_two, steps=2 * ROLLOUT, resume=True))
+    assert (done.version, folder_of(run).versions.manifest(3).parent) == (3, 1)
+
+
+def benchmarked(run: Path) -> list[tuple[int, int]]:
+    """Steps and version of every benchmark."""
+    told = [one for one in journal_of(run) if isinstance(one, events.CheckpointJudged)]
+    return [(one.steps, one.version) for one in told]
+
+
+def test_a_benchmark_is_in_the_version_that_it_judged(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    config = settings(monitor__benchmark_steps=2 * ROLLOUT, monitor__benchmark_matches=2)
+    quietly(session(run, config, steps=4 * ROLLOUT))
+    assert benchmarked(run) == [(2 * ROLLOUT, 1), (4 * ROLLOUT, 2)]
+    assert [one["benchmarked_at"] for one in kept(run).values()] == [2 * ROLLOUT, 4 * ROLLOUT]
+
+
+def test_a_benchmark_after_the_last_version_is_kept_as_well(trained: Path, tmp_path: Path) -> None:
+    run = tmp_path / "copy"
+    shutil.copytree(trained, run)
+    learning = resumed(run, run / "journal")
+    learning.benchmark(plain)
+    learning.commit()
+    assert benchmarked(run) == [(16 * ROLLOUT, 9)]
+    assert max(kept(run)) == 9 and kept(run)[9]["benchmarked_at"] == 16 * ROLLOUT
+    assert not resumed(run, tmp_path).benchmark_due(last=True)
 
 
 def test_a_rollback_goes_on_without_snapshots_that_left_since(

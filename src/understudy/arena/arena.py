@@ -139,7 +139,11 @@ class Arena:
             kinds=kinds,
         )
         self.trainer = trainer
-        self.rivals = Rivals(self.plan.groups, self.trainer.weights().params)
+        self.rivals = Rivals(
+            self.plan.groups,
+            self.trainer.weights().params,
+            stint=config.league.stint * (self.plan.games // self.plan.groups),
+        )
         self.share = Share()
         self._mix: Mix | None = None
         self._weights: NDArray | None = None
@@ -209,7 +213,10 @@ class Arena:
         if self.rivals.free.any() and self.mix.own_share:
             self.share = self.share.after(int(started.sum()), int(started[scripted:].sum()))
         self.rivals.note(started[scripted:])
-        self.rivals.settle(played.meetings)
+        if self.mix.own_share:
+            self.rivals.settle(played.meetings)
+        else:
+            self.rivals.leave(played.meetings)
 
     def _iteration(self, metrics: dict[str, float], played: Played, met: list[str]) -> Iteration:
         names = (*self.bots, *met) if self.plan.meets_itself else self.bots
@@ -237,7 +244,8 @@ class Arena:
     def _result(self, played: Played, seat: int) -> Result:
         terms, measures = self.plan.rewards.names, self.plan.measures.names
         counts = played.counts
-        ledger = [float(number) for number in counts.ledger[seat]]
+        ledger = counts.ledger[seat].tolist()
+        exact = [one + rest for one, rest in zip(ledger, counts.rest[seat].tolist(), strict=False)]
         return Result(
             started=int(counts.started[seat]),
             wins=int(counts.wins[seat]),
@@ -245,7 +253,7 @@ class Arena:
             losses=int(counts.losses[seat]),
             frames=int(counts.frames[seat]),
             returns=float(counts.returns[seat]),
-            terms=dict(zip(terms, ledger[: len(terms)], strict=True)),
+            terms=dict(zip(terms, exact, strict=True)),
             measures=dict(zip(measures, ledger[len(terms) :], strict=True)),
         )
 

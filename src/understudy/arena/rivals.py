@@ -2,7 +2,8 @@
 
 A group's snapshot is replaced only when no slot is in a match against it, so a rival never changes
 in the middle of a match. From the moment that a replacement waits, slots of that group that begin
-a match draw scripted opponents, so the wait ends.
+a match draw scripted opponents, so the wait ends. Groups do not change together: the first stint of
+each is shorter by another part of it.
 """
 
 from __future__ import annotations
@@ -31,14 +32,16 @@ class Seating(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Rivals:
     """Which snapshot each group meets, and which one waits to take its place."""
 
-    def __init__(self, groups: int, shape: Params) -> None:
+    def __init__(self, groups: int, shape: Params, *, stint: int) -> None:
+        """`stint`: matches that a group begins against a snapshot before it asks for another."""
+        self._stint = stint
         self.params: Params = jax.tree.map(
             lambda x: jnp.zeros((groups, *x.shape), x.dtype), dict(shape)
         )
         """[groups, ...]"""
         self.met = [NOBODY] * groups
         self.begun = [0] * groups
-        """Matches against it since it sat down."""
+        """Matches of its stint that are over, or have begun."""
         self.waiting: dict[int, tuple[str, Params]] = {}
 
     @property
@@ -48,25 +51,33 @@ class Rivals:
             [met != NOBODY and group not in self.waiting for group, met in enumerate(self.met)]
         )
 
-    def restless(self, stint: int) -> list[int]:
-        """Groups that meet nobody yet, or have met the same one in `stint` matches."""
+    def restless(self) -> list[int]:
+        """Groups that meet nobody yet, or the same one for a whole stint."""
         return [
             group
             for group, (met, begun) in enumerate(zip(self.met, self.begun, strict=True))
-            if group not in self.waiting and (met == NOBODY or begun >= stint)
+            if group not in self.waiting and (met == NOBODY or begun >= self._stint)
         ]
 
     def offer(self, group: int, name: str, load: Callable[[], Params]) -> None:
         """A snapshot that takes the place of the group's; the same one again just stays."""
         if name == self.met[group]:
             self.begun[group] = 0
-            return
-        self.waiting[group] = (name, dict(load()))
+        elif self.met[group] == NOBODY:
+            self._seat(group, name, load())
+        else:
+            self.waiting[group] = (name, dict(load()))
 
     def settle(self, meetings: NDArray) -> None:
         """Replace where something waits and nobody is in a match; meetings int32 [groups]."""
         for group in [group for group in self.waiting if meetings[group] == 0]:
             self._seat(group, *self.waiting.pop(group))
+
+    def leave(self, meetings: NDArray) -> None:
+        """No snapshot is to be met for now: who is in no match any more rises, and nobody waits."""
+        self.waiting.clear()
+        for group in np.flatnonzero(meetings == 0).tolist():
+            self.met[group], self.begun[group] = NOBODY, 0
 
     def note(self, begun: NDArray) -> None:
         """So many matches more began against each group's, int [groups]."""
@@ -94,5 +105,7 @@ class Rivals:
                 self.waiting[group] = (seating.waiting[group], params)
 
     def _seat(self, group: int, name: str, params: Params) -> None:
+        first = self.met[group] == NOBODY
         self.params = {key: array.at[group].set(params[key]) for key, array in self.params.items()}
-        self.met[group], self.begun[group] = name, 0
+        self.met[group] = name
+        self.begun[group] = group * self._stint // len(self.met) if first else 0

@@ -28,6 +28,8 @@ from understudy.policy.spec import PolicySpec
 _SEED, _OPPONENT, _CUT, _OURS, _THEIRS, _BOT = range(101, 107)
 """What a random number is for."""
 _NEVER = np.iinfo(np.int32).max
+_COARSE = 2.0**-4
+"""Terms of rewards are summed over matches in multiples of this, and the rest apart."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +110,11 @@ class Counts(NamedTuple):
     frames: Array
     returns: Array
     ledger: Array
-    """[seats, ledger]"""
+    """[seats, ledger]; of the rewards' terms, multiples of 2**-4 alone"""
+    rest: Array
+    """[seats, terms]: what the terms have beside that. float32 holds multiples of 2**-16 up to 256
+    and no further, but the sums of many matches go further: in these two parts both are exact, for
+    2**13 matches and for a million of rewards at the least"""
     residual: Array
     """The largest difference between a return and the sum of its terms: 0 where they are exact."""
 
@@ -258,7 +264,11 @@ def counted(plan: Plan, ends: Ends) -> Counts:
     assert ends.ledger is not None
     seats = jnp.arange(plan.seats, dtype=jnp.int32)[:, None, None]
     hits = ((seats == ends.seat) & ends.counts).astype(jnp.float32)
-    terms = ends.ledger[:, : len(plan.rewards.names)].sum(1)
+    terms, measures = jnp.split(ends.ledger, [len(plan.rewards.names)], axis=1)
+    coarse = jnp.rint(terms / _COARSE) * _COARSE
+    parts = jnp.concatenate([coarse, measures, terms - coarse], axis=1)
+    # Frame by frame, then over frames: in one go, both would be turned over in memory first.
+    sums = jnp.einsum("stb,tmb->tsm", hits, parts, precision=jax.lax.Precision.HIGHEST).sum(0)
 
     def over(values: Array) -> Array:
         return (hits * values).sum((1, 2))
@@ -270,8 +280,9 @@ def counted(plan: Plan, ends: Ends) -> Counts:
         losses=over(ends.score < 0),
         frames=over(ends.frames),
         returns=over(ends.returned),
-        ledger=jnp.einsum("stb,tmb->sm", hits, ends.ledger, precision=jax.lax.Precision.HIGHEST),
-        residual=(jnp.abs(ends.returned - terms) * ends.counts).max(),
+        ledger=sums[:, : plan.ledger],
+        rest=sums[:, plan.ledger :],
+        residual=(jnp.abs(ends.returned - terms.sum(1)) * ends.counts).max(),
     )
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from understudy.core.errors import ConfigError
 from understudy.games import catalog
 from understudy.games.base import Bot, Game
-from understudy.league.ratings import MEAN, Counts, Rating, rated_table
+from understudy.league.ratings import MEAN, ORIGIN, Counts, Rating, rated_table
 from understudy.league.round_robin import round_robin
 from understudy.match.players import BotPlayer
 from understudy.match.series import Engine, plain
@@ -82,11 +82,11 @@ def measured(
     engine: Engine = plain,
     show: Callable[[float], None] = lambda share: None,
 ) -> dict[str, Rating]:
-    """The ratings of scripted bots, by playing."""
+    """The ratings of scripted bots, by playing; one alone is where its scale begins."""
     if game.players != 2:
         raise ConfigError(f"{game.name} is a game of one player: nobody is rated in it")
     if len(bots) < 2:
-        return {name: Rating() for name in bots}
+        return dict.fromkeys(bots, ORIGIN)
     players = {name: BotPlayer(bot) for name, bot in bots.items()}
     met = round_robin(game, players, matches=matches, seed=seed, engine=engine, show=show)
     return rate(met.pairs())

@@ -16,7 +16,7 @@ from understudy.core.errors import ConfigError, InputError, nearest
 from understudy.core.opponents import name_of, steps_of
 from understudy.league import state as states
 from understudy.league.pool import Pool, Snapshot, leaver
-from understudy.league.ratings import Counts, Rating, aged, rated
+from understudy.league.ratings import ORIGIN, Counts, Rating, aged, rated
 from understudy.league.sampling import draw, expected_win_rate, probabilities
 from understudy.league.state import LEARNER, LeagueState, Record
 from understudy.policy.spec import PolicySpec
@@ -153,7 +153,8 @@ class League:
         return states.encode(self._state)
 
     def restore(self, data: bytes, *, what: str = states.FILE, newest: bool = True) -> list[str]:
-        """Go on from what `encode` gave; its anchors are kept, whatever they would be today.
+        """Go on from what `encode` gave; its anchors are kept, whatever they would be today (an
+        anchor alone is the origin, which older programs did not write).
 
         Files are kept for the newest version alone: a snapshot that is missing there is an error,
         while a person who goes back to an older one goes on without those that left since. Returns
@@ -163,6 +164,8 @@ class League:
         lost = [] if newest else self._pool.lost(state.pool)
         state.pool = [snapshot for snapshot in state.pool if snapshot.name not in lost]
         state.left += lost
+        if len(state.anchors) == 1:
+            state.anchors = dict.fromkeys(state.anchors, ORIGIN)
         self._pool.check(state.pool)
         self._state, self._written = state, {snapshot.name for snapshot in state.pool}
         return lost

@@ -71,6 +71,12 @@ class Rating(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         }
 
 
+ORIGIN = Rating(MEAN, 0.001)
+"""Whoever holds a scale alone: 1000 points by definition, so there is nothing uncertain about it.
+With a newcomer's uncertainty, who wins 10:1 against it would be rated 2400, not 1400: results
+against somebody unknown say less, so it takes a wider gap to explain them."""
+
+
 def aged(rating: Rating, tau: float = TAU) -> Rating:
     """The same, after a change that nobody has measured yet; never less known than a newcomer."""
     return Rating(rating.mu, min(math.hypot(rating.sigma, tau), Rating().sigma))
@@ -111,15 +117,28 @@ def spread(
     """One entry a match with its score (+1, 0, -1), wins and losses evenly among each other.
 
     What is counted together has no order; all wins before all losses would be the worst one, since
-    later matches weigh more.
+    later matches weigh more. So a win and a loss that fall on one place are two draws, which say
+    the same of both players: whichever came second would outweigh the other.
     """
-    placed = [
-        ((index + 0.5) / count, who, score)
-        for who, counts in results
-        for score, count in zip((1, 0, -1), counts, strict=True)
-        for index in range(count)
-    ]
-    return [(who, score) for _, who, score in sorted(placed)]
+    placed = []
+    for who, (wins, draws, losses) in results:
+        won, lost = _places(wins), _places(losses)
+        both = set(won) & set(lost)
+        placed += [(place, who, 0 if place in both else 1) for place in won]
+        placed += [(place, who, 0 if place in both else -1) for place in lost]
+        placed += [(place, who, 0) for place in _places(draws)]
+    return [(who, score) for _, who, score in sorted(placed, key=_by_place)]
+
+
+def _places(count: int) -> list[float]:
+    """So many, evenly over 0 to 1."""
+    return [(index + 0.5) / count for index in range(count)]
+
+
+def _by_place(placed: tuple[float, tuple[str, ...], int]) -> tuple[float, tuple[str, ...], int]:
+    """Draws first where places are equal: wins and losses exchanged give the same order."""
+    place, who, score = placed
+    return place, who, abs(score)
 
 
 class _Ladder:

@@ -23,7 +23,7 @@ from understudy.games.moments import RewardSet
 from understudy.league import state as league_files
 from understudy.league.anchors import anchors_of
 from understudy.league.league import League
-from understudy.league.ratings import Rating
+from understudy.league.ratings import ORIGIN, Rating
 from understudy.learner.trainer import Trainer
 from understudy.match.series import Engine
 from understudy.match.tally import Report
@@ -33,7 +33,7 @@ from understudy.registry.run_folder import RunFolder
 from understudy.run.benchmarking import benchmark
 from understudy.run.course import Course
 from understudy.run.exploiting import NAME, exploited, victim_of
-from understudy.run.keeper import MATCHES, STEPS, Keeper
+from understudy.run.keeper import MATCHES, STEPS, Keeper, resume_point
 from understudy.run.position import TRAINING, Position, decode, encode, position_of
 from understudy.run.rivalry import Rivalry
 from understudy.run.telling import (
@@ -67,9 +67,9 @@ def check_arena(
 
 def check_resumed(folder: RunFolder, course: Course) -> None:
     """A course that cannot go on from where the run is, is an error, before anything is written."""
-    head = folder.versions.head()
-    if head is not None:
-        manifest = folder.versions.manifest(head)
+    point = resume_point(folder)
+    if point is not None:
+        manifest = folder.versions.manifest(point.version)
         kept = position_of(folder.versions, manifest)
         course.resume(kept.course, steps=manifest.counters.get(STEPS, 0))
 
@@ -111,9 +111,7 @@ class ArenaLearning:
             folder.spec,
             self._anchors(game, options),
         )
-        self.rivalry = Rivalry(
-            league, self.arena, folder.config.league, journal, seed=folder.config.learner.seed
-        )
+        self.rivalry = Rivalry(league, self.arena, journal, seed=folder.config.learner.seed)
         self._take_up()
 
     def __enter__(self) -> Self:
@@ -148,6 +146,8 @@ class ArenaLearning:
         """One iteration, counted and told; None if it broke and a smaller step is tried instead."""
         began = time.monotonic()
         self.arena.order(self.course.mix, self.course.weights(self.steps))
+        if self.victim is None:
+            self.rivalry.seat()
         iteration = self._keeper.attempt(self.arena.iterate)
         if iteration is None:
             return None
@@ -161,9 +161,9 @@ class ArenaLearning:
         self._keeper.follow_schedule(share)
 
     def keep(self, iteration: Iteration, share: float) -> None:
-        """Follow the schedule, and make a version where one is due."""
+        """Follow the schedule, and make a version where one is due (a benchmark makes its own)."""
         self._keeper.follow_schedule(share, kl=iteration.metrics["kl"])
-        if self._keeper.due(self.steps):
+        if self._keeper.due(self.steps) and not self.benchmark_due(last=share >= 1.0):
             self.commit()
 
     def commit(self) -> None:
@@ -215,7 +215,7 @@ class ArenaLearning:
 
     def _anchors(self, game: str, options: Mapping[str, str]) -> dict[str, Rating]:
         if self.victim:
-            return {NAME: Rating()}
+            return {NAME: ORIGIN}
         if league_files.FILE in self._keeper.extras:  # it has its own, and keeps them
             return {}
         return anchors_of(game, options, engine=compiled)
@@ -249,7 +249,6 @@ class ArenaLearning:
             self.rivalry.seat_alone(NAME, self.victim.policy.weights.params)
             return
         self.rivalry.restore(position.seats)
-        self.rivalry.seat()
 
     def _follow(self, iteration: Iteration) -> None:
         """What the results of an iteration mean for the league and the course."""
@@ -257,7 +256,6 @@ class ArenaLearning:
         self.rivalry.note(results, steps=self.steps)
         if self.victim is None:
             self.rivalry.offer_if_due(self.steps)
-            self.rivalry.seat()  # after the offer: a version is never between a snapshot and a seat
         counts = {name: one.counts for name, one in results.items()}
         change = self.course.note(counts, steps=self.steps)
         if change is not None:

@@ -29,7 +29,7 @@ class Course:
     def __init__(self, game: str, config: Config, bots: Sequence[str]) -> None:
         stages = () if config.league.exploits else config.curriculum.stages
         self._curriculum = Curriculum(config.curriculum) if stages else None
-        self._mixes = [_mix(game, stage, index, config, bots) for index, stage in enumerate(stages)]
+        self._mixes = [_mix(game, stage, config, bots) for stage in stages]
         if config.league.exploits:
             self._mixes = [Mix((SELF,), (1.0,))]
         elif not stages:
@@ -40,11 +40,9 @@ class Course:
         self.kinds = (*(order.index(name) for name in self.bots), len(order))
         """What the network learns to name each opponent by; snapshots, the last, are one kind."""
         # In the order of the stages, begin and end: rows 2 i and 2 i + 1 of the weights.
-        sets = [
-            each
-            for index, stage in enumerate(stages)
-            for each in _rewards(game, stage, index, config)
-        ] or [config.rewards]
+        sets = [each for stage in stages for each in _rewards(game, stage, config)] or [
+            config.rewards
+        ]
         self.rewards, self._weights = rewards_of(game, *sets, gamma=config.learner.gamma)
         self._state = self._curriculum.start() if self._curriculum else None
 
@@ -92,26 +90,24 @@ class Course:
         return self._curriculum.index(self._state) if self._curriculum and self._state else 0
 
 
-def _mix(game: str, stage: StageConfig, index: int, config: Config, bots: Sequence[str]) -> Mix:
-    flag = f"curriculum.stages[{index}].opponents" if stage.opponents else "train.opponents"
+def _mix(game: str, stage: StageConfig, config: Config, bots: Sequence[str]) -> Mix:
+    flag = f"{stage.where}.opponents" if stage.opponents else "train.opponents"
     text = stage.opponents or config.train.opponents
     mix = parse(text, bots, held_out=catalog.held_out(game), flag=flag)
     for name in stage.measured[1] if stage.measure else ():
         if name not in mix.names:
             raise ConfigError(
-                f"curriculum.stages[{index}].measure: {name} is not met in this stage "
+                f"{stage.where}.measure: {name} is not met in this stage "
                 f"({', '.join(mix.names)}), so it would never be judged.{nearest(name, mix.names)}"
             )
     return mix
 
 
-def _rewards(
-    game: str, stage: StageConfig, index: int, config: Config
-) -> tuple[RewardsConfig, RewardsConfig]:
+def _rewards(game: str, stage: StageConfig, config: Config) -> tuple[RewardsConfig, RewardsConfig]:
     """The rewards at the beginning and the end of a stage; a person's own weights are in both."""
     for key in ("rewards", "rewards_end"):
         if getattr(stage, key):
-            weights_of(game, getattr(stage, key), key=f"curriculum.stages[{index}].{key}")
+            weights_of(game, getattr(stage, key), key=f"{stage.where}.{key}")
     begin = stage.rewards or config.rewards.set
     return (
         msgspec.structs.replace(config.rewards, set=begin),

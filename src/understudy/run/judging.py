@@ -93,10 +93,8 @@ class Cast:
         self._check_fit(flag, folder)
         self._compare(name, folder)
         if isinstance(which, str):
-            snapshot = snapshots.named(folder, which, flag=flag)
-            return Contestant(
-                name, self._player(snapshots.policy(folder, snapshot)), None, "snapshot"
-            )
+            snapshot = self._player(snapshots.named(folder, which, flag=flag))
+            return Contestant(name, snapshot, None, "snapshot")
         if which is None:
             record = folder.pointers.read("champion")
             which = record.version if record else folder.versions.head()
@@ -137,23 +135,22 @@ class Cast:
             raise ConfigError(f"{flag} {LEAGUE}: expected a run as the agent, {agent!r} is none")
         folder = self._folder(flag, agent)[0]
         self._check_fit(flag, folder)
-        pool = snapshots.pool_of(folder)
-        if not pool:
+        met, count = snapshots.spread(folder, most)
+        if not met:
             raise RunFolderError(
                 f"{flag} {LEAGUE}: {folder.root} has no snapshots; training keeps some where "
                 "`self` is among its opponents"
             )
-        met = snapshots.evenly(pool, most)
-        policies = tuple(snapshots.policy(folder, one) for one in met)
+        names, policies = tuple(met), tuple(met.values())
         together = Contestant(
             LEAGUE,
             PoolPlayer(policies, sampled=self._sampled),
             None,
             "league",
-            f"{len(met)} of {len(pool)}",
-            tuple(one.name for one in met),
+            f"{len(met)} of {count}",
+            names,
         )
-        ends = {met[0].name: (policies[0], "first"), met[-1].name: (policies[-1], "last")}
+        ends = {names[0]: (policies[0], "first"), names[-1]: (policies[-1], "last")}
         return [
             together,
             *(

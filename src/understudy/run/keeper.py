@@ -7,7 +7,7 @@ of training leaves behind and all that it goes on from.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from understudy.core import files
 from understudy.core.errors import NotFinite
@@ -23,6 +23,29 @@ STEPS, MATCHES = "steps", "matches"
 _TRIES = 3
 
 T = TypeVar("T")
+
+
+class ResumePoint(NamedTuple):
+    """Where a run goes on."""
+
+    version: int
+    head: int
+    """The newest version; another one where a person rolled back."""
+    rollback: int
+    """The last rollback that is followed, by its number in the pointer."""
+
+
+def resume_point(folder: RunFolder) -> ResumePoint | None:
+    """The version that a session goes on from; None where there is none yet."""
+    head = folder.versions.head()
+    if head is None:
+        return None
+    followed = folder.versions.manifest(head).counters.get(ROLLBACK, 0)
+    champion = folder.pointers.read("champion")
+    if champion is not None and champion.pinned and champion.sequence > followed:
+        # A person rolled back: go on from there, once. What came of it may be resumed again.
+        return ResumePoint(champion.version, head, champion.sequence)
+    return ResumePoint(head, head, followed)
 
 
 class Keeper:
@@ -55,26 +78,22 @@ class Keeper:
         files.sweep(versions.root, older_than_s=0.0)  # we hold the lock: nobody else commits here
         # Counted once: a number that appears from now on is another learner's, and fences us off.
         self._taken = max(versions.numbers(), default=0)
-        head = versions.head()
-        if head is None:
+        point = resume_point(self._folder)
+        if point is None:
             return {}
-        finish_promotion(self._folder, head)
-        self._followed = versions.manifest(head).counters.get(ROLLBACK, 0)
-        champion = self._folder.pointers.read("champion")
-        if champion is not None and champion.pinned and champion.sequence > self._followed:
-            # A person rolled back: go on from there, once. What came of it may be resumed again.
-            head, self._followed = champion.version, champion.sequence
-        self.rolled_back = head != self._taken
-        manifest = versions.manifest(head)
+        finish_promotion(self._folder, point.head)
+        self.version, self._followed = point.version, point.rollback
+        self.rolled_back = self.version != self._taken
+        manifest = versions.manifest(self.version)
         contents = {name: versions.read(manifest, name) for name in manifest.files}
-        self._trainer.restore(contents, what=f"version {head}")
+        self._trainer.restore(contents, what=f"version {self.version}")
         self.extras = {name: contents[name] for name in contents.keys() - {WEIGHTS, LEARNER}}
         learner = config.learner
         if config.train.schedule == "constant":
             self._trainer.learning_rate = learner.learning_rate
         bounded = max(self._trainer.learning_rate, learner.learning_rate_min)
         self._trainer.learning_rate = min(bounded, learner.learning_rate_max)
-        self.version, self.kept = head, dict(manifest.counters)
+        self.kept = dict(manifest.counters)
         return self.kept
 
     def due(self, steps: int) -> bool:
@@ -120,8 +139,9 @@ class Keeper:
         extras: Mapping[str, bytes] | None = None,
     ) -> bool:
         """What was learned becomes the next version, with `extras` as further files of it; False
-        where there is nothing new."""
-        if counters.get(STEPS) == self.kept.get(STEPS):
+        where no counter has moved since the last one."""
+        moved = {key for key, count in counters.items() if count != self.kept.get(key)}
+        if not moved - {ROLLBACK}:
             return False
         manifest, promoted = commit(
             self._folder,

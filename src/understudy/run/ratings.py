@@ -24,7 +24,7 @@ from understudy.match.series import Engine
 from understudy.match.tally import Tally
 from understudy.registry.run_folder import RunFolder
 from understudy.run.judging import Cast
-from understudy.run.snapshots import evenly, league_of, policy
+from understudy.run.snapshots import league_of, spread
 from understudy.run.tournament import found_as_dict
 
 CHAMPION = "champion"
@@ -122,9 +122,8 @@ def play_league(
     cast = Cast(ledger.game, leads=[("--run", run)], delay=None, sampled=sampled)
     bots = catalog.bots(ledger.game, **cast.options)
     players: dict[str, Player] = {name: BotPlayer(bot) for name, bot in bots.items()}
-    for snapshot in evenly(ledger.state.pool, snapshots):
-        weights = policy(ledger.folder, snapshot)
-        players[snapshot.name] = PolicyPlayer(weights, sampled=sampled)
+    for name, snapshot in spread(ledger.folder, snapshots)[0].items():
+        players[name] = PolicyPlayer(snapshot, sampled=sampled)
     players[CHAMPION] = cast.contestant("--run", run).player
     for told in cast.notes:
         note(told)

@@ -16,7 +16,6 @@ from understudy.arena.arena import Arena, Result
 from understudy.arena.mix import Share
 from understudy.arena.rivals import Seating
 from understudy.core.chance import fold, uniform
-from understudy.core.config import LeagueConfig
 from understudy.core.ops import NUMPY
 from understudy.league.league import League, Verdict
 from understudy.policy.layers import Params
@@ -40,16 +39,12 @@ class Seats(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Rivalry:
     """Between one league and one arena."""
 
-    def __init__(
-        self, league: League, arena: Arena, config: LeagueConfig, journal: Journal, *, seed: int
-    ) -> None:
+    def __init__(self, league: League, arena: Arena, journal: Journal, *, seed: int) -> None:
         self.league = league
         self._arena = arena
         self._journal = journal
         self._key = fold(np.full(1, _DRAW, np.uint32), seed & 0xFFFFFFFF)
         self._draws = 0
-        plan = arena.plan
-        self._stint = config.stint * (plan.games // plan.groups)
 
     def seats(self) -> Seats:
         """For a version."""
@@ -68,7 +63,6 @@ class Rivalry:
         """One opponent for every group, for good."""
         for group in range(self._arena.plan.groups):
             self._arena.rivals.offer(group, name, lambda: params)
-        self._arena.rivals.settle(np.zeros(self._arena.plan.groups, np.int32))
 
     def note(self, results: Mapping[str, Result], *, steps: int) -> None:
         """One iteration's results."""
@@ -77,9 +71,12 @@ class Rivalry:
         self._journal.write(events.LearnerRated(steps=steps, mu=rating.mu, sigma=rating.sigma))
 
     def seat(self) -> None:
-        """Every group that has nobody, or has met the same snapshot long enough, draws one."""
+        """Every group that has nobody, or has met the same snapshot long enough, draws one.
+
+        Only while snapshots are met at all: what was drawn in an earlier stage would be an old one.
+        """
         rivals = self._arena.rivals
-        for group in rivals.restless(self._stint) if self._arena.plan.meets_itself else ():
+        for group in rivals.restless() if self._arena.mix.own_share else ():
             name = self.league.draw(self._uniform())
             if name is not None:
                 rivals.offer(group, name, partial(self._loaded, name))

@@ -1,11 +1,14 @@
-"""The snapshots of a run by name: those that its newest version lists, and no others."""
+"""The snapshots of a run: those that its newest version lists, and no others.
+
+A run may train on while it is read: what its pool had a moment ago may be gone.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from understudy.core.errors import RunFolderError, nearest
+from understudy.core.errors import FileFormatError, RunFolderError, nearest
 from understudy.league import state as league_files
 from understudy.league.pool import Pool, Snapshot
 from understudy.league.state import LeagueState
@@ -31,9 +34,33 @@ def pool_of(folder: RunFolder) -> list[Snapshot]:
     return state.pool if state else []
 
 
-def named(folder: RunFolder, name: str, *, flag: str) -> Snapshot:
+def named(folder: RunFolder, name: str, *, flag: str) -> Policy:
     """The snapshot of that name; where there is none, an error that says what there is."""
+    return _read(folder, lambda pool: _policy(folder, _listed(folder, pool, name, flag)))
+
+
+def spread(folder: RunFolder, most: int) -> tuple[dict[str, Policy], int]:
+    """At most so many snapshots by name, evenly over the pool, and how many that has."""
+    return _read(
+        folder,
+        lambda pool: ({one.name: _policy(folder, one) for one in evenly(pool, most)}, len(pool)),
+    )
+
+
+def _read(folder: RunFolder, read: Callable[[list[Snapshot]], T]) -> T:
+    """What `read` makes of the pool; a file that is missing is damage only where the newest
+    version still has the same pool."""
     pool = pool_of(folder)
+    while True:
+        try:
+            return read(pool)
+        except FileFormatError:
+            before, pool = pool, pool_of(folder)
+            if pool == before:
+                raise
+
+
+def _listed(folder: RunFolder, pool: Sequence[Snapshot], name: str, flag: str) -> Snapshot:
     found = next((one for one in pool if one.name == name), None)
     if found is None:
         names = [one.name for one in pool]
@@ -45,7 +72,7 @@ def named(folder: RunFolder, name: str, *, flag: str) -> Snapshot:
     return found
 
 
-def policy(folder: RunFolder, snapshot: Snapshot) -> Policy:
+def _policy(folder: RunFolder, snapshot: Snapshot) -> Policy:
     """A snapshot, checked and ready to act."""
     pool = Pool(folder.root / league_files.FOLDER, folder.spec)
     return Policy(folder.spec, pool.load(snapshot), version=0)

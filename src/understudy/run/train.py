@@ -11,11 +11,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from understudy.core.clock import Clock, SystemClock
+from understudy.core.errors import ConfigError
 from understudy.games import catalog
 from understudy.policy.spec import PolicySpec
 from understudy.registry.run_folder import RunFolder
 from understudy.run.compile_cache import keep_compiled
-from understudy.run.folders import check_resume, remember
+from understudy.run.folders import check_resume, kept, remember
 from understudy.run.interrupts import Interrupts
 from understudy.run.learner import LOG
 from understudy.run.lock import learner_lock, missing
@@ -24,6 +25,8 @@ from understudy.telemetry.journal import Journal, Reader
 from understudy.telemetry.training_log import TrainingLog
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from understudy.run.course import Course
 
 
@@ -58,11 +61,11 @@ def train(
                 if iteration is not None:
                     progress.note(iteration, learning.arena.steps_an_iteration)
                     learning.keep(iteration, progress.share)
+                    if learning.benchmark_due(last=False):
+                        learning.benchmark(compiled)
                     progress.version = learning.version
                     progress.stage = learning.course.stage
                     progress.rating = learning.rivalry.league.learner
-                    if learning.benchmark_due(last=False):
-                        learning.benchmark(compiled)
                 show(progress)
             if learning.benchmark_due(last=True) and not interrupts.asked:
                 learning.benchmark(compiled)
@@ -90,6 +93,13 @@ def train(
 
 def check(session: Session) -> Course:
     """Whatever is wrong with a session is told before anything is written; else its course."""
+    course = check_course(session)
+    check_unspent(session, session.run)
+    return course
+
+
+def check_course(session: Session) -> Course:
+    """What is wrong with the session of any number of agents, but for how far they are."""
     keep_compiled()
     try:
         from understudy.run.arena_learning import check_arena, check_resumed
@@ -104,6 +114,26 @@ def check(session: Session) -> Course:
     if session.resume:
         check_resumed(RunFolder.load(session.run, SystemClock()), course)
     return course
+
+
+def check_unspent(session: Session, *runs: Path) -> None:
+    """Steps that all these runs have already are an error: going on would train nothing."""
+    if session.resume and session.budget.steps is not None:
+        steps = min(_steps(kept(run)) for run in runs)
+        if steps >= session.budget.steps:
+            raise ConfigError(
+                f"--steps: this run has {steps:,} steps already; name more of them, or --minutes"
+            )
+
+
+def _steps(folder: RunFolder | None) -> int:
+    """Of the version that a resume goes on from."""
+    from understudy.run.keeper import STEPS, resume_point
+
+    point = resume_point(folder) if folder else None
+    if folder is None or point is None:
+        return 0
+    return folder.versions.manifest(point.version).counters.get(STEPS, 0)
 
 
 def preset_for_this_machine() -> str:

@@ -21,6 +21,7 @@ from understudy.core.arrays import NDArray
 from understudy.core.chance import fold
 from understudy.core.config import Config, with_values
 from understudy.core.errors import FileFormatError, NotFinite, RunFolderError
+from understudy.games.rewards import within_limits
 from understudy.league.lineage import Settings
 from understudy.league.selection import Counts
 from understudy.policy.layers import Params
@@ -59,9 +60,10 @@ def seed_of(seed: int, *words: int) -> int:
 
 
 def shaped(names: Sequence[str], weights: NDArray, shaping: float) -> NDArray:
-    """Weights [K] of reward terms, with every term but that of the result times `shaping`."""
+    """Weights [K] of reward terms, with every term but that of the result times `shaping`; none
+    leaves what settings may say, so an agent's own config can be gone on with alone."""
     factors = [1.0 if name in RESULT_TERMS else shaping for name in names]
-    return np.asarray(weights * np.array(factors), np.float32)
+    return within_limits(np.asarray(weights * np.array(factors), np.float32))
 
 
 def config_of(base: Config, settings: Settings, *, seed: int, weights: dict[str, float]) -> Config:

@@ -93,4 +93,9 @@ def check(session: Session) -> Course:
             f"population.interval_steps: {population.interval_steps:,} steps between two rounds "
             f"leave no time for one in {steps:,} steps (--steps counts those of each agent)"
         )
-    return training.check(session)
+    course = training.check_course(session)
+    from understudy.run.population.agent import name_of
+
+    numbers = range(1, population.agents + 1)
+    training.check_unspent(session, *(session.run / name_of(number) for number in numbers))
+    return course
