@@ -171,8 +171,11 @@ def _attention_lines(attention: Attention) -> list[str]:
 
 def _ablation_lines(ablation: Mapping[str, Ways]) -> list[str]:
     everyone = ablation["all"]
-    count = everyone.results["own"]["matches"]
-    lines = [f"What the latent is worth, {count} matches on the same seeds, win rate (score):"]
+    count, donors = everyone.results["own"]["matches"], everyone.worth["same-other"].wins.donors
+    lines = [
+        f"What the latent is worth, {count} matches on the same seeds, told those of {donors} "
+        "others, win rate (score):"
+    ]
     words = {
         "own-other": "its own, not one of another opponent",
         "own-same": "its own, not another match's",

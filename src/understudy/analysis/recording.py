@@ -8,7 +8,7 @@ Frames after the end of a match are in the arrays and mean nothing; `lengths` sa
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -52,6 +52,17 @@ class Record:
         """int [..]: the first `each` matches against every opponent."""
         places = [np.flatnonzero(self.labels == one)[:each] for one in range(len(self.opponents))]
         return np.concatenate(places)
+
+    def only(self, columns: NDArray) -> Record:
+        """Of all matches those of `columns`, int [..]."""
+        return replace(
+            self,
+            labels=self.labels[columns],
+            numbers=self.numbers[columns],
+            seen=self.seen[:, columns],
+            done=self.done[:, columns],
+            lengths=self.lengths[columns],
+        )
 
     def reaching(self, frames: int) -> NDArray:
         """bool [N]: which matches have at least so many frames."""

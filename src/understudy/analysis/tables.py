@@ -108,6 +108,7 @@ def ablation_rows(ablation: Ablation) -> Table:
     header = (
         "opponent", "what", "matches", "wins", "draws", "losses",
         *(f"{measure}_{part}" for measure in ("win_rate", "score") for part in ("", "low", "high")),
+        "donors",
     )  # fmt: skip
     header = tuple(name.removesuffix("_") for name in header)
     rows: list[Row] = []
@@ -118,10 +119,11 @@ def ablation_rows(ablation: Ablation) -> Table:
             tally = Tally.of(scores)
             counts = (tally.matches, tally.wins, tally.draws, tally.losses)
             mean = float((scores + 1).mean() / 2)
-            rows.append((opponent, way, *counts, tally.win_rate, *tally.interval, mean, "", ""))
+            rates = (tally.win_rate, *tally.interval, mean, "", "")
+            rows.append((opponent, way, *counts, *rates, ""))
         for better, worse in CONTRASTS:
             gain = worth(ablation, better, worse, label=label)
-            numbers = (*_bounds(gain.wins), *_bounds(gain.score))
+            numbers = (*_bounds(gain.wins), *_bounds(gain.score), gain.wins.donors)
             rows.append((opponent, f"{better}-{worse}", gain.wins.pairs, "", "", "", *numbers))
     return header, rows
 
