@@ -78,13 +78,13 @@ def follow(
     return state
 
 
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=4)
 @given(seed=st.integers(0, 2**20))
 def test_matches_of_chance_exchange_and_mirror_exactly(seed: int) -> None:
     follow(lambda state, frame: chance_actions(seed, frame), frames=200, seed=seed % 1000)
 
 
-@settings(max_examples=3, deadline=None)
+@settings(max_examples=3)
 @given(seed=st.integers(0, 2**20))
 def test_matches_of_random_keys_exchange_and_mirror_exactly(seed: int) -> None:
     """Keys reach what chords do not: dashes, backdashes, taunts, ground-pounds, neutral attacks."""

@@ -81,8 +81,11 @@ def test_environments_of_others_have_matches_without_a_winner() -> None:
 def test_updates_are_averaged_and_speed_is_steps_over_seconds() -> None:
     interval = Interval()
     interval.add_batch(batch(steps=1000, seconds=2.0, kl=0.01, learning_rate=1e-3))
-    interval.add_batch(batch(steps=1000, seconds=3.0, kl=0.03, learning_rate=5e-4))
+    interval.add_batch(
+        batch(steps=1000, seconds=3.0, kl=0.03, learning_rate=5e-4, recognition_loss=1.5)
+    )
     row = interval.training()
+    assert row["recognition_loss"] == pytest.approx(0.75)
     assert row["iterations"] == 2
     assert row["kl"] == pytest.approx(0.02)
     assert row["learning_rate"] == 5e-4

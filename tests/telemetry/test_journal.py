@@ -11,7 +11,7 @@ import pytest
 
 from understudy.core import files
 from understudy.telemetry import events as ev
-from understudy.telemetry.journal import Journal, Reader
+from understudy.telemetry.journal import Entry, Journal, Reader
 
 from .entries import FixedClock
 
@@ -34,6 +34,19 @@ def test_a_full_disk_is_said_once_and_never_raised(
     assert capsys.readouterr().err.count("No space left") == 1
     monkeypatch.setattr(sys.stderr, "write", full)
     Journal(tmp_path, "other", FixedClock()).write(problem("c"))
+
+
+def test_who_follows_hears_of_it_whether_or_not_it_was_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    heard: list[Entry] = []
+    journal = Journal(tmp_path, "bot", FixedClock(), also=full)
+    journal.follow(heard.append)
+    journal.write(problem("a"))
+    monkeypatch.setattr(files, "append", full)
+    journal.write(problem("b"))
+    assert [entry.e for entry in heard] == [problem("a"), problem("b")]
+    assert capsys.readouterr().err.count("No space left") == 1
 
 
 def test_any_text_can_be_told(tmp_path: Path) -> None:

@@ -142,16 +142,77 @@ class FullDisk(files.Disk):
         super().append(path, data)
 
 
-def test_a_full_disk_is_said_once_and_later_rows_are_whole(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+class Locked(FullDisk):
+    """Another program holds the file, as a spreadsheet does on Windows."""
+
+    def append(self, path: Path, data: bytes) -> None:
+        if self.full:
+            raise PermissionError(13, "Permission denied", str(path))
+        super().append(path, data)
+
+    def rename(self, source: Path, target: Path) -> None:
+        if self.full:
+            raise PermissionError(13, "Permission denied", str(target))
+        super().rename(source, target)
+
+
+@pytest.mark.parametrize("disk", [FullDisk(), Locked()], ids=["full", "locked"])
+def test_rows_that_could_not_be_written_come_with_the_next_ones(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], disk: FullDisk
 ) -> None:
-    table, disk = written(tmp_path / "t.csv"), FullDisk()
+    """Each of them once, and not a byte beside them, wherever the write was cut off."""
+    path = tmp_path / "t.csv"
+    table = written(path, (1, "a", 1.0))
     with files.using(disk):
-        for steps in (1, 2):
-            table.add({"steps": steps, "name": "lost", "value": 0.125})
+        for steps in (2, 3, 4):
+            table.add({"steps": steps, "name": "later", "value": 0.125})
             table.flush()
         disk.full = False
-        table.add({"steps": 3, "name": "kept", "value": 0.5})
+        table.add({"steps": 5, "name": "b", "value": 0.5})
         table.flush()
     assert capsys.readouterr().err.count("cannot write") == 1
-    assert read(tmp_path / "t.csv")[-1] == {"steps": "3", "name": "kept", "value": "0.5"}
+    later = b"".join(b"%d,later,0.125\n" % steps for steps in (2, 3, 4))
+    assert path.read_bytes() == b"steps,name,value\n1,a,1\n" + later + b"5,b,0.5\n"
+
+
+@pytest.mark.parametrize("disk", [FullDisk(), Locked()], ids=["full", "locked"])
+def test_a_column_can_come_while_nothing_can_be_written(tmp_path: Path, disk: FullDisk) -> None:
+    path = tmp_path / "t.csv"
+    table = written(path, (1, "a", 1.0))
+    with files.using(disk):
+        table.add({"steps": 2, "name": "b", "value": 2.0})
+        table.flush()
+        table.add({"steps": 3, "name": "c", "value": 3.0, "term_win": 0.25})
+        table.flush()
+        disk.full = False
+        table.flush()
+    assert [tuple(row.values()) for row in read(path)] == [
+        ("1", "a", "1", ""),
+        ("2", "b", "2", ""),
+        ("3", "c", "3", "0.25"),
+    ]
+
+
+def test_a_held_file_with_fewer_columns_is_widened_once_it_can_be(tmp_path: Path) -> None:
+    path, disk = tmp_path / "t.csv", Locked()
+    path.write_bytes(b"steps,name\n1,a\n")
+    table = Table(path, COLUMNS)
+    with files.using(disk):
+        table.begin(1)
+        table.add({"steps": 2, "name": "b", "value": 2.0})
+        table.flush()
+        disk.full = False
+        table.flush()
+    assert path.read_bytes() == b"steps,name,value\n1,a,\n2,b,2\n"
+
+
+def test_only_so_many_rows_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("understudy.telemetry.table._MOST", 3)
+    table, disk = written(tmp_path / "t.csv"), Locked()
+    with files.using(disk):
+        for steps in range(1, 9):
+            table.add({"steps": steps})
+            table.flush()
+        disk.full = False
+        table.flush()
+    assert [row["steps"] for row in table.rows()] == ["1", "6", "7", "8"]

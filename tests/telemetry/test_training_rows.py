@@ -6,6 +6,8 @@ import pytest
 
 from understudy.core.statistics import wilson
 from understudy.telemetry import events as ev
+from understudy.telemetry.history import History
+from understudy.telemetry.table import Table
 from understudy.telemetry.training_rows import (
     BEHAVIOUR,
     CHECKPOINTS,
@@ -158,6 +160,29 @@ def test_rows_have_no_column_that_their_table_does_not_announce() -> None:
     told = rows_of(rows, (1.0, batch()), (1.0, iteration(64, WON))) + list(rows.close())
     for table, row in told:
         assert {name for name in row if not name.startswith("term_")} <= set(COLUMNS[table])
+
+
+def test_every_number_of_an_update_is_in_the_table() -> None:
+    kept_apart = {"matches", "replayed", "steps", "seconds", "samples_per_insert", "version_lag"}
+    assert set(ev.BatchTrained.__struct_fields__) - kept_apart <= set(COLUMNS[TRAINING])
+
+
+def test_a_run_whose_table_has_fewer_columns_goes_on_with_all_of_them(tmp_path: Path) -> None:
+    path = tmp_path / f"{TRAINING}.csv"
+    path.write_text("time_s,steps,stage,iterations,kl\n1.5,64,,1,0.01\n", encoding="utf-8")
+    table, rows = Table(path, COLUMNS[TRAINING]), TrainingRows(0.0)
+    table.begin(64)
+    told = rows_of(rows, (1.0, batch(kl=0.02, recognition_loss=0.5)), (2.0, iteration(128, WON)))
+    for row in only(told + list(rows.close()), TRAINING):
+        table.add(row)  # type: ignore[arg-type]
+    table.flush()
+    assert path.read_text(encoding="utf-8").startswith("time_s,steps,stage,iterations,kl,loss,")
+    history = History()
+    for read in table.rows():
+        history.add(TRAINING, read)
+    assert history.training["kl"].values() == pytest.approx([0.01, 0.02])
+    assert history.training["recognition_loss"].steps().tolist() == [128]
+    assert history.training["recognition_loss"].values().tolist() == [0.5]
 
 
 def test_every_table_and_column_is_documented() -> None:

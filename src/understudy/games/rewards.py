@@ -34,9 +34,13 @@ from understudy.games.moments import (
 from understudy.games.terms import load_terms, term, terms_of
 
 __all__ = [
-    "LIMIT", "QUANTUM", "Moment", "Potential", "RewardSet", "Rewards", "Shaped", "Term", "blended",
-    "load_terms", "rewards_of", "term", "terms_of", "weights_of",
+    "LEAST", "LIMIT", "QUANTUM", "Moment", "Potential", "RewardSet", "Rewards", "Shaped", "Term",
+    "blended", "load_terms", "rewards_of", "term", "terms_of", "weights_of", "within_limits",
 ]  # fmt: skip
+
+
+LEAST = QUANTUM / 2
+"""The smallest weight: 1 of anything that weighs less would be rounded to nothing."""
 
 
 class Rewards(Protocol):
@@ -93,10 +97,16 @@ def weights_of(game: str, chosen: Rewards | str, *, key: str = "rewards") -> dic
     return weights
 
 
+def within_limits(weights: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The nearest weights [K] that settings may say; 0 stays."""
+    sizes = np.clip(np.abs(weights), np.float32(LEAST), np.float32(LIMIT))
+    return np.asarray(np.sign(weights) * sizes, np.float32)
+
+
 def _check(weight: float, place: str) -> None:
     if not math.isfinite(weight) or abs(weight) > LIMIT:
         raise ConfigError(f"{place}: expected a weight from {-LIMIT:g} to {LIMIT:g}, got {weight}")
-    if 0 < abs(weight) < QUANTUM / 2:
+    if 0 < abs(weight) < LEAST:
         raise ConfigError(
             f"{place}: {weight} is too small: what a term adds to a frame is rounded to multiples "
             f"of 2**-16 = {QUANTUM:.2g}, and 1 of it would be nothing"

@@ -18,8 +18,8 @@ ALL = "all"
 """What takes an opponent's place in rows over all of them; no bot can be called so."""
 
 _MEANS = (
-    "loss", "policy_loss", "value_loss", "opponent_loss", "entropy", "kl", "clip_share",
-    "gradient_norm", "explained_variance", "first_ratio",
+    "loss", "policy_loss", "value_loss", "opponent_loss", "recognition_loss", "entropy", "kl",
+    "clip_share", "gradient_norm", "explained_variance", "first_ratio",
 )  # fmt: skip
 
 

@@ -1,7 +1,8 @@
 """The journal: events appended as JSON lines, one file per process, read by every screen.
 
-Writing never raises: a full disk is said once on stderr and the game goes on. A line that was cut
-off by a crash is skipped by readers, and nothing else is.
+Writing never raises: a full disk is said once on stderr and the game goes on; whoever follows the
+journal in this process hears of the event all the same. A line that was cut off by a crash is
+skipped by readers, and nothing else is.
 """
 
 from __future__ import annotations
@@ -53,14 +54,19 @@ class Journal:
         """Append one event."""
         entry = Entry(t=self._clock.time(), by=self._by, e=event)
         with self._lock:
-            try:
-                files.append(self._path, _encoded(entry))
-                for reader in self._readers:
-                    reader(entry)
-            except OSError as error:
-                if not self._complained:
-                    self._complained = True
-                    complain(f"cannot write the journal: {error}")
+            for each in (self._append, *self._readers):
+                try:
+                    each(entry)
+                except OSError as error:
+                    self._complain(error)
+
+    def _append(self, entry: Entry) -> None:
+        files.append(self._path, _encoded(entry))
+
+    def _complain(self, error: OSError) -> None:
+        if not self._complained:
+            self._complained = True
+            complain(f"cannot write the journal: {error}")
 
 
 class Reader:

@@ -1,8 +1,8 @@
 """A CSV file that grows while training runs: buffered, appended in one write, never synced.
 
 Every table has a column `steps` that never falls from row to row, so a session that goes on from a
-version can cut off what is not part of it. Writing never raises: a full disk is said once, and
-training goes on.
+version can cut off what is not part of it. Writing never raises: a full disk, or a file that
+another program holds, is said once, and what was not written comes with the next rows.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ Value: TypeAlias = float | int | str | None
 Row: TypeAlias = Mapping[str, Value]
 
 STEPS = "steps"
+_MOST = 20_000
+"""Rows that wait for a file that cannot be written; of more, the oldest are lost."""
 
 
 class Table:
@@ -31,7 +33,8 @@ class Table:
         self._columns = list(columns)
         self._preamble = preamble
         self._buffer: list[Row] = []
-        self._torn = False
+        self._left = b""
+        """what is missing of the last append; it may begin in the middle of a row"""
         self._complained = False
 
     def begin(self, at_steps: int) -> None:
@@ -42,11 +45,14 @@ class Table:
             if before and STEPS not in header:  # lost in a power cut, or not ours
                 files.move(self._path, self._path.with_name(f"{self._path.name}.damaged"))
             self._preamble = preamble or self._preamble
-            self._columns = list(dict.fromkeys([*header, *self._columns]))
+            columns = list(dict.fromkeys([*header, *self._columns]))
+            if STEPS in header:
+                self._columns = header  # until the file has the others, too
             kept = [row for row in rows if _steps(row) <= at_steps]
-            after = self._whole(kept)
+            after = self._whole(kept, columns)
             if after != before:
                 files.write_atomic(self._path, after)
+            self._columns = columns
         except OSError as error:
             self._complain(error)
 
@@ -55,17 +61,14 @@ class Table:
         self._buffer.append(row)
 
     def flush(self) -> None:
-        """Everything added so far is in the file."""
-        if not self._buffer:
-            return
-        rows, self._buffer = self._buffer, []
+        """Everything added so far is in the file, or will be after a later flush."""
         try:
-            self._widen(rows)
-            end_of_torn = b"\n" if self._torn else b""
-            self._torn = True  # until the write is known to be whole
-            files.append(self._path, end_of_torn + _written(rows, self._columns))
-            self._torn = False
+            self._append(self._left)  # first, as a file is widened by whole rows
+            self._widen(self._buffer)
+            rows, self._buffer = self._buffer, []
+            self._append(_written(rows, self._columns))
         except OSError as error:
+            del self._buffer[:-_MOST]
             self._complain(error)
 
     def rows(self) -> Iterator[dict[str, str]]:
@@ -75,17 +78,34 @@ class Table:
         except OSError as error:
             self._complain(error)
 
+    def _append(self, data: bytes) -> None:
+        """Of a write that fails, what did not reach the file is left for the next one."""
+        if not data:
+            return
+        self._left, before = data, self._size()
+        try:
+            files.append(self._path, data)
+        except OSError:
+            self._left = data[max(self._size() - before, 0) :]
+            raise
+        self._left = b""
+
+    def _size(self) -> int:
+        return self._path.stat().st_size if self._path.exists() else 0
+
     def _widen(self, rows: Sequence[Row]) -> None:
         """A column that nobody knew of (a new reward term) is added to the file, once."""
         new = {name: None for row in rows for name in row if name not in self._columns}
         if new:
-            self._columns += new
-            files.write_atomic(self._path, self._whole(list(self.rows())))
+            columns = [*self._columns, *new]
+            written = _parsed(self._path.read_bytes() if self._path.exists() else b"")[2]
+            files.write_atomic(self._path, self._whole(written, columns))
+            self._columns = columns
 
-    def _whole(self, rows: Sequence[Row]) -> bytes:
+    def _whole(self, rows: Sequence[Row], columns: Sequence[str]) -> bytes:
         preamble = f"{self._preamble}\n" if self._preamble else ""
-        header = _written([dict(zip(self._columns, self._columns, strict=True))], self._columns)
-        return preamble.encode() + header + _written(rows, self._columns)
+        header = _written([dict(zip(columns, columns, strict=True))], columns)
+        return preamble.encode() + header + _written(rows, columns)
 
     def _complain(self, error: OSError) -> None:
         if not self._complained:
