@@ -186,6 +186,8 @@ def test_ctrl_c_keeps_what_was_finished(
         (("--agent", "mine", "--matches", "4"), "--matches: expected 5 or more"),
         (("--agent", "mine", "--ablation", "-1"), "--ablation"),
         (("--agent", "mine", "--opponents", "based"), "--opponents: expected two or more"),
+        (("--agent", "mine", "--opponents", "all,league"), "name some of its snapshots instead"),
+        (("--agent", "mine", "--out", "mine/run.json"), "run.json is a file; expected a folder"),
     ],
 )
 def test_a_mistake_is_told_before_anything_is_played(

@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from understudy.cli.meter import Meter
+from understudy.core import files
 from understudy.core.clock import SystemClock
 from understudy.games import catalog
 from understudy.match.series import plain
@@ -193,6 +194,23 @@ def test_a_file_with_every_measure(elsewhere: Path) -> None:
         assert float(row[name]) == mean
     called = understudy(*BRAWL, "--agent", "based", "--csv", "nowhere/table.csv")
     assert called.code == 2 and "--csv: there is no folder 'nowhere'" in called.err
+
+
+def test_a_file_that_cannot_be_is_told_before_the_first_match(
+    elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Meter, "show", lambda meter, share: pytest.fail("a match was played"))
+    asked = (*BRAWL, "--agent", "aggressive", *FEW, "--csv")
+    called = understudy(*asked, elsewhere)
+    assert called.code == 2 and "is a folder; expected the name of a file" in called.err
+
+    def refuse(folder: Path) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(files, "check_writable", refuse)
+    called = understudy(*asked, "table.csv")
+    assert called.code == 2
+    assert "--csv table.csv: cannot be written (Permission denied)" in called.err
 
 
 @pytest.mark.parametrize(

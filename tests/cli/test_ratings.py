@@ -112,12 +112,15 @@ def test_mistakes_and_damage_are_one_line(elsewhere: Path) -> None:
     assert "--players: expected 0 or more" in refused("--players", -1)
     assert "--matches: expected 1 or more" in refused("--matches", 0)
     assert "no run yet" in refused()
+    Path("taken").write_text("I am a file", encoding="utf-8")
+    assert "taken: not a run folder" in refused("--run", "taken")
     assert "has no league.json" in refused("--run", brawl_run(elsewhere / "plain", versions=1))
     assert "no version yet" in refused("--run", brawl_run(elsewhere / "empty", versions=0))
     run = brawl_league(elsewhere / "mine")
     path = run / "league" / "step-000003000.npz"
     path.write_bytes(path.read_bytes()[:-1] + b"?")
     assert "does not match the checksum" in refused("--run", run, "--engine", "numpy")
+    assert "--out taken: taken is a file" in refused("--run", run, "--out", "taken")
 
 
 def test_ctrl_c_ends_it_without_a_result(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:

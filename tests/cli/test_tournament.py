@@ -104,6 +104,17 @@ def test_what_is_missing_is_said_before_the_first_match(
     assert called.code == 2 and f'pip install "understudy[{extra}]"' in called.err
 
 
+@pytest.mark.parametrize("out", ["taken", "taken/within"])
+def test_a_folder_that_cannot_be_is_told_before_the_first_match(
+    out: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("taken").write_text("I am a file", encoding="utf-8")
+    monkeypatch.setattr(Meter, "show", lambda meter, share: pytest.fail("a match was played"))
+    called = understudy(*BRAWL, "based", "random", "--matches", 1, "--out", out, *NUMPY)
+    assert called.code == 2
+    assert f"--out {out}: taken is a file; expected a folder" in called.err.replace("\\", "/")
+
+
 def test_ctrl_c_ends_it_without_a_result(monkeypatch: pytest.MonkeyPatch) -> None:
     def impatient(meter: Meter, share: float) -> None:
         raise KeyboardInterrupt

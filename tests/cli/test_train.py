@@ -21,6 +21,7 @@ from understudy.core.errors import ConfigError
 from understudy.games import terms
 from understudy.policy.mlp import Mlp
 from understudy.registry.run_folder import RunFolder
+from understudy.run.host.session import HostSession
 from understudy.run.train_session import Session
 from understudy.telemetry.fold import StatusReader
 from understudy.telemetry.status import Status
@@ -123,7 +124,7 @@ def test_a_person_sees_how_it_goes() -> None:
         (("--steps", "many"), "--steps: expected a whole number such as 10_000_000, got 'many'"),
         (("--steps", "64", "--minutes", "1"), "--steps or --minutes: give one of them"),
         (("--minutes", "0"), "--minutes: expected more than 0"),
-        (("--preset", "smal"), "Did you mean 'small'"),
+        (("--preset", "smal"), "understudy: --preset: expected one of mlp, "),
         (("--config", "smal"), "Did you mean 'small'"),
         (("--config", "none.toml"), "--config: there is no file none.toml"),
         (("--opponents", "randm"), "Did you mean 'random'"),
@@ -133,10 +134,15 @@ def test_a_person_sees_how_it_goes() -> None:
         (("--set", "train.games=7"), "train.games: expected a multiple of train.groups"),
         (("--delay", "99"), "delay must be one of"),
         (("--actions", "keyz"), "Did you mean 'keys'"),
-        (("--stage", "first"), "curriculum.pin: expected no name (there are no stages)"),
+        (("--stage", "first"), "understudy: --stage: expected no name (there are no stages)"),
+        (("--set", "curriculum.pin=x"), "understudy: --set: curriculum.pin: expected no name"),
+        (("--seed", "-1"), "understudy: --seed: expected 0 to 2**63 - 1, got -1"),
+        (("--seed", "9" * 23), "understudy: --seed: expected 0 to 2**63 - 1, got 999"),
+        (("--seed", "1", "--set", "learner.seed=-1"), "understudy: --set: learner.seed: expected"),
+        (("--population", "0"), "understudy: --population: expected a number above 0, got 0"),
         (("--set", "rewards.set=dens"), "rewards.set: brawl has no set of rewards 'dens'"),
         (("--set", "rewards.weights.combos=1"), "Did you mean 'combo'"),
-        (("--terms", "none.py"), "there is no file none.py"),
+        (("--terms", "none.py"), "understudy: --terms: there is no file none.py"),
         (("--exploit", "runs/x"), "--opponents: an exploiter meets the agent of --exploit alone"),
         (("--resume", "--run", "nothing"), "--resume: nothing holds no run"),
         (("--resume",), "no run yet"),
@@ -156,9 +162,15 @@ def test_a_mistake_is_one_line_and_leaves_nothing_behind(
     ("args", "expected"),
     [
         (("--opponents", "random"), "--opponents: the stages of the curriculum say whom they meet"),
-        (("--stage", "secnd"), "curriculum.pin: expected one of first, second; got 'secnd'. Did"),
-        (("--set", "curriculum.stages.second.rewards=dnse"), "curriculum.stages[1].rewards: brawl"),
-        (("--set", "curriculum.stages.second.opponents=rando"), "curriculum.stages[1].opponents:"),
+        (("--stage", "secnd"), "--stage: expected one of first, second; got 'secnd'. Did"),
+        (
+            ("--set", "curriculum.stages.second.rewards=dnse"),
+            "curriculum.stages.second.rewards: brawl",
+        ),
+        (
+            ("--set", "curriculum.stages.second.opponents=rando"),
+            "curriculum.stages.second.opponents:",
+        ),
         (("--set", "curriculum.stages.third.hold=0.2"), "expected one of first, second"),
     ],
 )
@@ -178,6 +190,20 @@ def test_other_games_and_other_folders_are_refused(trained: Path) -> None:
     assert refused.code == 2 and "--resume continues it" in refused.err
     other = understudy("train", "brawl", "--resume", "--run", trained, "--preset", "small")
     assert other.code == 2 and "network" in other.err
+
+
+def test_a_budget_that_is_spent_already_is_told(trained: Path) -> None:
+    before = (trained / "config.toml").read_bytes()
+    call = ("train", "brawl", "--resume", "--run", trained)
+    few = ("--set", "train.steps=1024", "--set", "learner.gamma=0.5")
+    for flags in (("--steps", 1024), ("--steps", 64), few):
+        refused = understudy(*call, *flags)
+        assert (refused.code, refused.out) == (2, "")
+        assert refused.err == (
+            "understudy: --steps: this run has 1,024 steps already; name more of them, "
+            "or --minutes\n"
+        )
+    assert (trained / "config.toml").read_bytes() == before
 
 
 @pytest.mark.parametrize(
@@ -322,5 +348,25 @@ def test_an_environment_is_made_with_the_options_that_are_given(
     assert folder.identity.game_options == {"opponent": "constant", "delay": "3"}
     again = understudy("train", environment, "--run", "run", "--resume", "--steps", 128, "--json")
     assert again.code == 0 and (again.json["steps"], again.json["version"]) == (128, 2)
+    assert "--preset: expected one of" in understudy(*call, "--preset", "mpl").err
     wrong = understudy("train", "brawl", "--option", "opponent=constant")
     assert wrong.code == 2 and "--option: brawl has no such choice" in wrong.err
+
+
+def test_a_budget_that_is_a_setting_counts_for_an_environment_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[HostSession] = []
+
+    def noted(self: TrainScreen, one: HostSession) -> tuple[bool, dict[str, object]]:
+        asked.append(one)
+        return False, {}
+
+    monkeypatch.setattr(TrainScreen, "host", noted)
+    for flags in (
+        ("--set", "train.steps=4096"),
+        ("--set", "train.steps=4096", "--steps", "2k"),
+        (),
+    ):
+        assert understudy("train", "gymnasium:CartPole-v1", *flags).code == 0
+    assert [one.budget.steps for one in asked] == [4096, 2000, 200_000]

@@ -50,7 +50,7 @@ def slow_joint(space: ActionSpace, logits: NDArray, legal: NDArray) -> dict[tupl
 
 
 @each_space
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(seed=st.integers(0, 2**16), unmasked=st.booleans())
 def test_formulas_agree_with_enumeration(space: ActionSpace, seed: int, unmasked: bool) -> None:
     logits, legal = case(space, seed)
@@ -98,7 +98,7 @@ def test_what_is_illegal_has_probability_zero(space: ActionSpace) -> None:
 
 
 @each_space
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(seed=st.integers(0, 2**16), scale=st.sampled_from([0.0, 1.0, 40.0]))
 def test_what_is_illegal_is_never_drawn(space: ActionSpace, seed: int, scale: float) -> None:
     logits, legal = case(space, seed)

@@ -57,7 +57,7 @@ def assert_same_tree(one: Tree, other: Tree) -> None:
 
 
 @each_network
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     lengths=st.lists(st.sampled_from([1, 2, 7, 33, 70]), min_size=1, max_size=3),
     rate=st.sampled_from([0.0, 0.03, 0.4]),

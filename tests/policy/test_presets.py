@@ -46,3 +46,5 @@ def test_every_name_gives_its_network() -> None:
 def test_an_unknown_name_suggests_the_nearest() -> None:
     with pytest.raises(ConfigError, match="Did you mean 'decision-transformer'"):
         network("decision-transfomer")
+    with pytest.raises(ConfigError, match="--preset: expected one of mlp, mlp-large, "):
+        network("none", flag="--preset")

@@ -90,5 +90,7 @@ def test_damaged_settings_are_a_clear_error(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_a_run_is_not_one(tmp_path: Path) -> None:
-    with pytest.raises(RunFolderError, match="not a run folder"):
-        RunFolder.load(tmp_path, SetClock())
+    (tmp_path / "file").write_text("I am a file")
+    for path in (tmp_path, tmp_path / "file"):
+        with pytest.raises(RunFolderError, match="not a run folder"):
+            RunFolder.load(path, SetClock())

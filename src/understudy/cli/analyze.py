@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import msgspec
 import typer
 
+from understudy.core.errors import ConfigError
 from understudy.run.interrupts import INTERRUPTED
 from understudy.telemetry.text import complain, plain, say, say_json
-
-if TYPE_CHECKING:
-    pass
 
 
 def analyze(
@@ -43,17 +41,26 @@ def analyze(
 ) -> None:
     """See what an agent makes of its opponents: latents, probes, attention, and their worth.
 
-    Writes PNG, CSV and analysis.json; the untrained network is the zero line of each.
+    Writes PNG, CSV and analysis.json; the untrained network is the zero line
+    of each but the ablation, where it is the latents of other matches.
 
     Example: understudy analyze brawl --agent runs/brawl-1 --matches 100 --ablation 2000
     """
     from understudy.analysis.canvas import check_installed
     from understudy.analysis.findings import page
+    from understudy.cli.destination import check_folder
     from understudy.cli.meter import Meter
     from understudy.run import analyzing
-    from understudy.run.judging import Cast, latest_run, split
+    from understudy.run.judging import LEAGUE, Cast, latest_run, split
 
     check_installed()
+    if out is not None:
+        check_folder("--out", out)
+    if LEAGUE in split(opponents):
+        raise ConfigError(
+            f"--opponents {LEAGUE}: opponents are told apart here, one by one; "
+            "name some of its snapshots instead: RUN@step-N"
+        )
     name = agent if agent is not None else latest_run("--agent")
     carry_on, encoder = analyzing.engines_named(engine)
     leads = [("--agent", name), *(("--opponents", one) for one in split(opponents))]

@@ -65,7 +65,10 @@ def version() -> None:
 
 @app.callback()
 def _root() -> None:
-    """A game bot keeps playing while a learner improves it in the background."""
+    """A game bot keeps playing while a learner improves it in the background.
+
+    Example: understudy play swarm
+    """
 
 
 def run() -> None:

@@ -15,10 +15,18 @@ from understudy.core.config.section import Section
 from understudy.core.config.words import settings
 from understudy.telemetry.text import say, say_json
 
-app = typer.Typer(no_args_is_help=True, help="Settings by name, for `--config` of train and serve.")
+app = typer.Typer(no_args_is_help=True)
 
 _WIDTH = 96
 _Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+
+
+@app.callback()
+def _config() -> None:
+    """Settings by name, for `--config` of train and serve.
+
+    Example: understudy config show curriculum --changed
+    """
 
 
 @app.command("list")

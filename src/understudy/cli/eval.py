@@ -54,6 +54,7 @@ def evaluate(
 
     Example: understudy eval brawl --agent runs/brawl-1 --opponents all,heldout,league --matches 500
     """
+    from understudy.cli.destination import check_file
     from understudy.cli.meter import metered
     from understudy.match.evaluate import judge
     from understudy.run.judging import Cast, engine_named, latest_run, split
@@ -61,8 +62,8 @@ def evaluate(
     for flag, count in (("--matches", matches), ("--snapshots", snapshots)):
         if count < 1:
             raise ConfigError(f"{flag}: expected 1 or more, got {count}")
-    if csv is not None and not csv.parent.is_dir():
-        raise ConfigError(f"--csv: there is no folder {str(csv.parent)!r}")
+    if csv is not None:
+        check_file("--csv", csv)
     carry_on = engine_named(engine)
     name = agent if agent is not None else latest_run("--agent")
     leads = [("--agent", name), *(("--opponents", one) for one in split(opponents))]

@@ -12,11 +12,19 @@ from understudy.core.errors import FileFormatError, RunFolderError
 from understudy.registry.run_folder import RunFolder
 from understudy.telemetry.text import duration, say, say_json, stamp
 
-app = typer.Typer(no_args_is_help=True, help="The versions of a run, and which of them plays.")
+app = typer.Typer(no_args_is_help=True)
 
 _Run = Annotated[Path | None, typer.Option("--run", help="The run folder (default: the latest).")]
 _Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 _Version = Annotated[int, typer.Argument(help="The number of a version.")]
+
+
+@app.callback()
+def _models() -> None:
+    """The versions of a run, and which of them plays.
+
+    Example: understudy models list --run runs/swarm-1
+    """
 
 
 @app.command("list")

@@ -102,7 +102,7 @@ def play(
     before = kept(run)
     if seed is None:
         seed = before.config.learner.seed if before else 0
-    new = network_named(network or "mlp")
+    new = network_named(network or "mlp", flag="--network")
     session = Session(
         game=game,
         run=run or new_run(game),

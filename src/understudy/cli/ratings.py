@@ -39,6 +39,7 @@ def ratings(
 
     Example: understudy ratings --run runs/brawl-1 --players 4 --matches 40
     """
+    from understudy.cli.destination import check_folder
     from understudy.run.folders import latest
     from understudy.run.payoff_files import check_installed
     from understudy.run.ratings import read_ledger
@@ -46,6 +47,8 @@ def ratings(
     for flag, value, least in (("--players", players, 0), ("--matches", matches, 1)):
         if value < least:
             raise ConfigError(f"{flag}: expected {least} or more, got {value}")
+    if out is not None:
+        check_folder("--out", out)
     ledger = read_ledger(run or latest())
     frozen = None
     if not no_play:

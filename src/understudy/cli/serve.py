@@ -102,7 +102,7 @@ def serve(
 
     before = kept(run)
     base = before.config if before and not config else config_named(config or _CONFIG)
-    new = network_named(network or ("mlp" if schema else "pointer"))
+    new = network_named(network or ("mlp" if schema else "pointer"), flag="--network")
     own = {} if before else _defaults(new, base)
     if seed is not None:
         own["learner.seed"] = seed

@@ -9,16 +9,29 @@ from typing import Any
 from understudy.core.config import Config, with_values
 from understudy.core.errors import ConfigError
 
+_FLAGS = {
+    "learner.seed": "--seed",
+    "train.opponents": "--opponents",
+    "curriculum.pin": "--stage",
+    "population.agents": "--population",
+    "live.threshold": "--threshold",
+}
+"""Settings that have a flag of their own."""
+
 
 def config_from(
     pairs: Sequence[str], *, base: Config | None = None, defaults: Mapping[str, Any]
 ) -> Config:
     """The settings of a run (`base`), changed by `defaults` and then by what the person set."""
-    values = {**defaults, **dict(parsed(pair) for pair in pairs)}
+    chosen = dict(parsed(pair) for pair in pairs)
     try:
-        return with_values(base or Config(), values)
+        return with_values(base or Config(), {**defaults, **chosen})
     except ConfigError as error:
-        raise ConfigError(f"--set: {str(error).removeprefix('config: ')}") from error
+        told = str(error).removeprefix("config: ")
+        key, _, rest = told.partition(": ")
+        if key in _FLAGS and key in defaults and key not in chosen:
+            raise ConfigError(f"{_FLAGS[key]}: {rest}") from error
+        raise ConfigError(f"--set: {told}") from error
 
 
 def parsed(

@@ -37,6 +37,7 @@ def tournament(
 
     Example: understudy tournament brawl runs/a runs/b based kiting --matches 200
     """
+    from understudy.cli.destination import check_folder
     from understudy.cli.meter import metered
     from understudy.cli.payoff_table import found_page
     from understudy.run import payoff_files
@@ -46,6 +47,7 @@ def tournament(
     if matches < 1:
         raise ConfigError(f"--matches: expected 1 or more, got {matches}")
     if out is not None:
+        check_folder("--out", out)
         payoff_files.check_installed()
     carry_on = engine_named(engine)
     pairs = len(players) * (len(players) - 1) // 2

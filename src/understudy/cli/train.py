@@ -163,7 +163,10 @@ class _Wish:
         from understudy.games.rewards import load_terms
 
         for module in modules:
-            load_terms(module)
+            try:
+                load_terms(module)
+            except ConfigError as error:
+                raise ConfigError(f"--{error}") from error  # it begins with `terms`
 
     def session(
         self,
@@ -209,7 +212,7 @@ class _Wish:
             game=self.game,
             game_options=chosen,
             run=self._folder(self.game),
-            network=kept or network(preset),
+            network=kept or network(preset, flag="--preset"),
             config=resolved,
             budget=self._budget(resolved.train.steps or _DEFAULT_STEPS),
             resume=self.resume,
@@ -231,6 +234,7 @@ class _Wish:
         base = self.before.config if self.before else host_config()
         if self.config:
             base = config(self.config)
+        resolved = config_from(self.set, base=base, defaults={"learner.seed": self.seed})
         kept = self.before.spec.network if self.before and not self.preset else None
         before = self.before.identity.game_options if self.before else {}
         options = {name: value_of(text) for name, text in before.items()}
@@ -239,11 +243,11 @@ class _Wish:
             environment=self.game,
             options=options,
             run=self._folder(self.game.replace(":", "-").replace("/", "-")),
-            budget=self._budget(base.train.steps or _DEFAULT_HOST_STEPS),
+            budget=self._budget(resolved.train.steps or _DEFAULT_HOST_STEPS),
             evaluate=_HOST_EVALUATION,
             resume=self.resume,
-            network=kept or network(self.preset or "mlp"),
-            config=config_from(self.set, base=base, defaults={"learner.seed": self.seed}),
+            network=kept or network(self.preset or "mlp", flag="--preset"),
+            config=resolved,
         )
 
     def _budget(self, default: int) -> Budget:

@@ -65,10 +65,10 @@ of 64 features and ten actions.
 """
 
 
-def network(name: str) -> AnyNetwork:
-    """The network of that name."""
+def network(name: str, *, flag: str = "network") -> AnyNetwork:
+    """The network of that name; `flag` is where a person gave it, for the error."""
     if name not in PRESETS:
         raise ConfigError(
-            f"network: expected one of {list(PRESETS)}, got {name!r}.{nearest(name, PRESETS)}"
+            f"{flag}: expected one of {', '.join(PRESETS)}; got {name!r}.{nearest(name, PRESETS)}"
         )
     return PRESETS[name]

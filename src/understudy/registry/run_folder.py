@@ -64,7 +64,7 @@ class RunFolder:
         path = root / _IDENTITY
         try:
             identity = msgspec.json.decode(path.read_bytes(), type=Identity)
-        except FileNotFoundError as error:
+        except (FileNotFoundError, NotADirectoryError) as error:
             raise RunFolderError(f"{root}: not a run folder (it has no {_IDENTITY})") from error
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise RunFolderError(f"{path}: {error}") from error

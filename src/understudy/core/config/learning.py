@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from understudy.core.config.section import Section, at_least_zero, positive
+from understudy.core.config.section import Section, at_least_zero, check, positive
 from understudy.core.errors import ConfigError
 
 
@@ -86,7 +86,8 @@ class LearnerConfig(Section, frozen=True, kw_only=True):
         at_least_zero(self, "learner", "entropy_weight", "value_weight", "imitation_weight")
         at_least_zero(self, "learner", "replay_matches", "replay_capacity", "max_version_lag")
         at_least_zero(self, "learner", "publish_interval_s", "gather_s")
-        at_least_zero(self, "learner", "drain_s", "niceness", "seed", "kl_stop")
+        at_least_zero(self, "learner", "drain_s", "niceness", "kl_stop")
+        check(self, "learner", ["seed"], "0 to 2**63 - 1", lambda value: 0 <= value < 2**63)
         at_least_zero(self, "learner", "opponent_weight", "recognition_weight")
         if not 0.0 <= self.gamma <= 1.0:
             raise ConfigError(f"learner.gamma: expected 0 to 1, got {self.gamma}")

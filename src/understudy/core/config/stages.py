@@ -44,6 +44,11 @@ class StageConfig(Section, frozen=True, kw_only=True):
     """Steps that this takes."""
 
     @property
+    def where(self) -> str:
+        """How `--set` and errors call it."""
+        return f"curriculum.stages.{self.name}"
+
+    @property
     def measured(self) -> tuple[str, tuple[str, ...]]:
         """What is measured, and against whom."""
         what, _, whom = self.measure.partition(":")
@@ -63,11 +68,13 @@ class CurriculumConfig(Section, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         names = [stage.name for stage in self.stages]
         for index, stage in enumerate(self.stages):
-            where = f"curriculum.stages[{index}]"
             if not stage.name or stage.name in names[:index]:
-                raise ConfigError(f"{where}.name: expected a name of its own, got {stage.name!r}")
-            _check_criterion(stage, where, last=index == len(names) - 1)
-            _check_rewards(stage, where)
+                raise ConfigError(
+                    f"curriculum.stages[{index}].name: expected a name of its own, "
+                    f"got {stage.name!r}"
+                )
+            _check_criterion(stage, last=index == len(names) - 1)
+            _check_rewards(stage)
         if self.pin and self.pin not in names:
             expected = f"one of {', '.join(names)}" if names else "no name (there are no stages)"
             raise ConfigError(
@@ -75,7 +82,8 @@ class CurriculumConfig(Section, frozen=True, kw_only=True):
             )
 
 
-def _check_criterion(stage: StageConfig, where: str, *, last: bool) -> None:
+def _check_criterion(stage: StageConfig, *, last: bool) -> None:
+    where = stage.where
     positive(stage, where, "min_matches", "window")
     share(stage, where, "hold")
     check(stage, where, ["threshold"], "0 to below 1", lambda value: 0 <= value < 1)
@@ -86,18 +94,18 @@ def _check_criterion(stage: StageConfig, where: str, *, last: bool) -> None:
             f"min_matches = {stage.min_matches}"
         )
     if stage.measure:
-        _check_measure(stage, where)
+        _check_measure(stage)
     if stage.threshold == 0:
         if not last:
             raise ConfigError(f"{where}.threshold: only the last stage may do without one")
         return
     if not stage.measure:
         raise ConfigError(f"{where}.measure: expected such as win_rate:based, for the threshold")
-    _check_possible(stage, where)
+    _check_possible(stage)
 
 
-def _check_measure(stage: StageConfig, where: str) -> None:
-    what, whom = stage.measured
+def _check_measure(stage: StageConfig) -> None:
+    where, (what, whom) = stage.where, stage.measured
     if what not in MEASURES:
         raise ConfigError(
             f"{where}.measure: expected {' or '.join(MEASURES)} and whom, such as win_rate:based; "
@@ -117,22 +125,22 @@ def _check_measure(stage: StageConfig, where: str) -> None:
             )
 
 
-def _check_possible(stage: StageConfig, where: str) -> None:
+def _check_possible(stage: StageConfig) -> None:
     """Even the best can show no more in `window` matches than the bound of winning them all."""
     whom = len(stage.measured[1])
     best, _ = wilson(stage.window, stage.window, one_sided(stage.confidence))
     best = 1 - (1 - best) / math.sqrt(whom)
     if best < stage.threshold:
         raise ConfigError(
-            f"{where}.window: {stage.window} matches, all won, show no more than {best:.1%} with "
-            f"{stage.confidence:.0%} confidence; the threshold is {stage.threshold:.1%}"
+            f"{stage.where}.window: {stage.window} matches, all won, show no more than {best:.1%} "
+            f"with {stage.confidence:.0%} confidence; the threshold is {stage.threshold:.1%}"
         )
 
 
-def _check_rewards(stage: StageConfig, where: str) -> None:
-    at_least_zero(stage, where, "anneal_steps")
+def _check_rewards(stage: StageConfig) -> None:
+    at_least_zero(stage, stage.where, "anneal_steps")
     if bool(stage.rewards_end) != bool(stage.anneal_steps):
         raise ConfigError(
-            f"{where}.anneal_steps: expected together with rewards_end; got "
+            f"{stage.where}.anneal_steps: expected together with rewards_end; got "
             f"rewards_end = {stage.rewards_end!r}, anneal_steps = {stage.anneal_steps}"
         )

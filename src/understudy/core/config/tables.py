@@ -9,7 +9,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 import msgspec
 
@@ -34,6 +34,8 @@ from understudy.core.errors import ConfigError, nearest
 
 RENAMED = {"train.snapshot_steps": "league.save_freq"}
 """Keys of older runs, and what they are called now."""
+_KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
+"""What a setting of this type is to be, in words."""
 
 
 class Config(Section, frozen=True, kw_only=True):
@@ -81,9 +83,9 @@ def from_table(table: Mapping[str, Any], *, source: str = "config") -> Config:
 
 
 def checked(table: Mapping[str, Any], *, source: str) -> dict[str, Any]:
-    """The same tables under the names of today; unknown keys are errors."""
+    """The same tables under the names of today; unknown keys and wrong kinds are errors."""
     table = _renamed(table)
-    _reject_unknown(table, Config, source, prefix="")
+    _check_table(table, Config, source, prefix="")
     return table
 
 
@@ -140,7 +142,7 @@ def _renamed(table: Mapping[str, Any]) -> dict[str, Any]:
     return dict(table)
 
 
-def _reject_unknown(
+def _check_table(
     table: Mapping[str, Any], section: type[Section], source: str, prefix: str
 ) -> None:
     known = {field.name: field.type for field in msgspec.structs.fields(section)}
@@ -152,9 +154,27 @@ def _reject_unknown(
         if within is known[key]:
             if not isinstance(value, Mapping):
                 raise ConfigError(f"{source}: {where}: expected a table of settings")
-            _reject_unknown(value, within, source, prefix=f"{where}.")
-        elif within:
+            _check_table(value, within, source, prefix=f"{where}.")
+        elif within is None:
+            _check_kind(value, known[key], f"{source}: {where}")
+        else:
             if not isinstance(value, Sequence) or not all(isinstance(e, Mapping) for e in value):
                 raise ConfigError(f"{source}: {where}: expected tables [[{where}]]")
             for index, one in enumerate(value):
-                _reject_unknown(one, within, source, prefix=f"{where}[{index}].")
+                place = f".{one['name']}" if one.get("name") else f"[{index}]"
+                _check_table(one, within, source, prefix=f"{where}{place}.")
+
+
+def _check_kind(value: Any, kind: Any, where: str) -> None:
+    """A value that is not of the kind of its setting is an error that says what was expected."""
+    if get_origin(kind) is dict and isinstance(value, Mapping):
+        for name, one in value.items():
+            _check_kind(one, get_args(kind)[1], f"{where}.{name}")
+        return
+    try:
+        msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        names = get_args(kind) if get_origin(kind) is Literal else ()
+        what = f"one of {', '.join(names)}" if names else _KINDS.get(kind, "a table of settings")
+        hint = nearest(str(value), names)
+        raise ConfigError(f"{where}: expected {what}; got {value!r}.{hint}") from error
