@@ -1,9 +1,14 @@
-"""One maths thread a worker, and one cache of compiled programs for all of them."""
+"""One maths thread a worker, one cache of compiled programs for all, and no test by the clock."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
+
+from hypothesis import settings
+
+settings.register_profile("patient", deadline=None)  # a busy machine is no failure
+settings.load_profile("patient")
 
 # Before JAX is imported anywhere: two workers with two threads each would only fight.
 os.environ["NPROC"] = "1"

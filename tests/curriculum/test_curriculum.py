@@ -242,7 +242,7 @@ def test_a_pin_that_is_new_moves_a_resumed_run() -> None:
 # --- what is kept ----------------------------------------------------------------------------
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(0, 2**31), st.integers(1, 60))
 def test_a_resume_goes_on_as_if_nothing_had_been(seed: int, cut: int) -> None:
     rules, random = curriculum(), np.random.default_rng(seed)

@@ -91,7 +91,7 @@ def test_what_was_played_is_what_is_read(case: tuple[PolicySpec, Episode]) -> No
     assert_equal(episodes.decode(episodes.encode(one), spec, what="it"), one)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(data=st.data())
 def test_a_damaged_file_is_read_right_or_refused(data: st.DataObject) -> None:
     good = episode("a", legal=np.ones((3, 2), np.bool_))

@@ -84,7 +84,7 @@ STEPS = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(
     kind=st.sampled_from(["uniform", "prioritised"]),
     capacity=st.integers(0, 8),

@@ -22,7 +22,7 @@ def slow_find(values: npt.NDArray[np.float64], mass: float) -> int:
     raise AssertionError("mass is not below the total")
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(data=st.data(), capacity=st.sampled_from(CAPACITIES))
 def test_finds_what_a_walk_along_all_numbers_finds(data: st.DataObject, capacity: int) -> None:
     tree, values = SumTree(capacity), np.zeros(capacity)
@@ -39,7 +39,7 @@ def test_finds_what_a_walk_along_all_numbers_finds(data: st.DataObject, capacity
         assert found.tolist() == [slow_find(values, mass) for mass in masses]
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     numbers=st.lists(st.floats(0.0, 1e150), min_size=1, max_size=40),
     capacity=st.sampled_from(CAPACITIES[1:]),

@@ -228,9 +228,7 @@ LIVES = st.lists(
 )
 
 
-@examples(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@examples(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(life=LIVES, limit=st.integers(1, 4), epochs=st.integers(1, 2))
 def test_no_match_is_ever_sampled_more_often_than_it_may(
     tmp_path_factory: pytest.TempPathFactory, life: list[str], limit: int, epochs: int

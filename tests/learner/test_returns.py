@@ -71,7 +71,7 @@ def slow_vtrace(case: Case, lam: float, cap: float) -> tuple[NDArray, NDArray]:
     return targets[:T], advantages
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(seed=seeds)
 def test_discounted_returns_are_sums_of_what_follows(seed: int) -> None:
     case = Case(seed)
@@ -79,7 +79,7 @@ def test_discounted_returns_are_sums_of_what_follows(seed: int) -> None:
     np.testing.assert_allclose(fast, slow_returns(case), rtol=1e-4, atol=1e-4)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(seed=seeds, lam=lambdas)
 def test_gae_agrees_with_its_definition(seed: int, lam: float) -> None:
     case = Case(seed)
@@ -87,7 +87,7 @@ def test_gae_agrees_with_its_definition(seed: int, lam: float) -> None:
     np.testing.assert_allclose(fast, slow_gae(case, lam), rtol=1e-4, atol=1e-4)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(seed=seeds, lam=lambdas, cap=st.sampled_from([0.5, 1.0, 3.0]))
 def test_vtrace_agrees_with_its_definition(seed: int, lam: float, cap: float) -> None:
     case = Case(seed)
@@ -104,7 +104,7 @@ def test_vtrace_agrees_with_its_definition(seed: int, lam: float, cap: float) ->
     np.testing.assert_allclose(fast.advantages, advantages, rtol=1e-4, atol=1e-4)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(seed=seeds, lam=lambdas, cap=st.sampled_from([1.0, 3.0]))
 def test_vtrace_on_policy_is_gae(seed: int, lam: float, cap: float) -> None:
     case = Case(seed)

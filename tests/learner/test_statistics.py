@@ -9,7 +9,7 @@ from understudy.experience.episode import returns_of
 from understudy.learner import statistics
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     lengths=st.lists(st.integers(1, 30), min_size=1, max_size=6),
     offset=st.sampled_from([0.0, 5.0, 1e4]),

@@ -902,7 +902,7 @@ def fuzzed(chance: random.Random) -> bytes:
     return bytes(data)
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=20, suppress_health_check=list(HealthCheck))
 @given(seed=st.integers(0, 2**32), more=st.lists(st.binary(max_size=30), max_size=5))
 def test_ten_thousand_fuzzed_messages_get_an_answer_each_and_touch_no_neighbour(
     seed: int, more: list[bytes], tmp_path_factory: pytest.TempPathFactory

@@ -104,7 +104,7 @@ def test_what_waited_too_long_gets_the_safe_answer(monkeypatch: pytest.MonkeyPat
 
 
 @given(st.lists(st.integers(0, 30), max_size=2000), st.integers(1, 80))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_everybody_is_answered_once_and_in_order_whatever_comes(
     askers: list[int], queue: int
 ) -> None:

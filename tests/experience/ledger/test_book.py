@@ -158,7 +158,7 @@ class Machine(RuleBasedStateMachine):
         shutil.rmtree(self.folder)
 
 
-Machine.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+Machine.TestCase.settings = settings(max_examples=60, stateful_step_count=40)
 test_any_order_of_events = Machine.TestCase
 
 

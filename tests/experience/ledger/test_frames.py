@@ -51,7 +51,7 @@ def test_a_file_torn_at_any_byte_is_read_up_to_there() -> None:
         assert told == ([f"its last {torn} bytes are half a record: left out"] if torn else [])
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(data=st.data())
 def test_damage_costs_the_batch_that_it_hit_and_no_other(data: st.DataObject) -> None:
     hit = data.draw(st.integers(0, len(FRAMES) - 1))
@@ -64,7 +64,7 @@ def test_damage_costs_the_batch_that_it_hit_and_no_other(data: st.DataObject) ->
     assert len(told) == 1
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(data=st.binary(max_size=200))
 def test_anything_at_all_can_be_in_a_file(data: bytes) -> None:
     read, told = split(data)

@@ -86,7 +86,7 @@ MOVES = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     moves=MOVES, segment=st.integers(1, 6), segment_s=st.floats(0.5, 10.0), stagger=st.booleans()
 )
