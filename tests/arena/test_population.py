@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from understudy.arena import population as populations
-from understudy.arena.arena import Arena, Iteration
+from understudy.arena.arena import Arena
 from understudy.arena.population import Member, Population
+from understudy.arena.results import Iteration
 from understudy.core.config import with_values
 from understudy.core.errors import NotFinite
 from understudy.learner.trainer import Trainer

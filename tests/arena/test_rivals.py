@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from understudy.arena.arena import Arena, Iteration, Result
+from understudy.arena.arena import Arena
 from understudy.arena.mix import Share
+from understudy.arena.results import Iteration, Result
 from understudy.arena.rivals import Rivals, Seating
 from understudy.core.arrays import NDArray
 

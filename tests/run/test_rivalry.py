@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from arena.makers import GAMES, GROUPS, WEIGHTS, arena, mix_of
 
-from understudy.arena.arena import Result
 from understudy.arena.mix import Share
+from understudy.arena.results import Result
 from understudy.core.clock import SystemClock
 from understudy.core.config import LeagueConfig
 from understudy.league.league import League

@@ -9,12 +9,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import psutil
 import pytest
 from live.minds import publish
-from server.standing import ask, hear, until
+from server.standing import ask, hear, process, until
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
 
@@ -82,25 +83,12 @@ def journal(run: Path) -> list[events.Event]:
 # --- killed -------------------------------------------------------------------------------------
 
 
-@contextlib.contextmanager
-def process(folder: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """`understudy serve` as a person starts it, and its address."""
+def of_my_own(folder: Path) -> AbstractContextManager[tuple[subprocess.Popen[str], str]]:
+    """A server for a game that a file declares, and its address."""
     (folder / "game.toml").write_text(GAME, encoding="utf-8")
-    line = "serve --schema game.toml --run run --port 0 --learner off --quiet"
+    line = "--schema game.toml --run run --port 0 --learner off --quiet"
     line += " --set live.messages_per_s=1e6"
-    with subprocess.Popen(
-        [sys.executable, "-m", "understudy", *line.split()],
-        cwd=folder,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as child:
-        assert child.stderr is not None
-        try:
-            first = child.stderr.readline()
-            assert "ws://" in first, first + child.stderr.read()
-            yield child, "ws://" + first.split("ws://")[1].split(",")[0]
-        finally:
-            child.kill()
+    return process(*line.split(), cwd=folder)
 
 
 def talk_until_killed(
@@ -130,12 +118,12 @@ def test_every_acknowledged_decision_survives_sigkill(tmp_path: Path) -> None:
     acknowledged: list[int] = []
     tick, chance = 0, random.Random(5)
     for _ in range(2):
-        with process(tmp_path) as (child, url), connect(url, compression=None) as socket:
+        with of_my_own(tmp_path) as (child, url), connect(url, compression=None) as socket:
             hello["resume"] = ask(socket, hello)["resume"]  # the same client, each time
             ids, tick = talk_until_killed(socket, child, chance.uniform(0.02, 0.2), tick)
             acknowledged += ids
     assert len(acknowledged) > 16 and len(set(acknowledged)) == len(acknowledged)
-    with process(tmp_path) as (child, url), connect(url, compression=None) as socket:
+    with of_my_own(tmp_path) as (child, url), connect(url, compression=None) as socket:
         assert ask(socket, hello)["client"] == "north"
         for key in acknowledged:
             reward = {"type": "reward", "decision_id": key, "reward": 0.5}

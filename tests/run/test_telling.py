@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from understudy.arena.arena import Ended, Insight, Iteration, Result
+from understudy.arena.results import Ended, Insight, Iteration, Result
 from understudy.match.tally import Report, Tally
 from understudy.run.telling import checkpoint_judged, drift, matches_trained, strategy_measured
 

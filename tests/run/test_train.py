@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from arena.makers import BOTS, CONFIG, GAME, GAMES, NETWORK, SEGMENT
 
-from understudy.arena.arena import Iteration, Result
+from understudy.arena.results import Iteration, Result
 from understudy.core.clock import SystemClock
 from understudy.core.config import Config, with_values
 from understudy.core.errors import (

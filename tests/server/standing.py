@@ -1,10 +1,12 @@
-"""A real server on loopback, in a thread, around a session that can be scripted."""
+"""A real server on loopback: in a thread around a session that can be scripted, or a process."""
 
 from __future__ import annotations
 
 import contextlib
 import http.client
 import json
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -182,3 +184,21 @@ def until(holds: Callable[[], object]) -> None:
     while not holds():
         assert time.monotonic() < deadline
         time.sleep(0.005)
+
+
+@contextlib.contextmanager
+def process(*line: str, cwd: Path | None = None) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """`understudy serve` as a person starts it, and its address."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "understudy", "serve", *line],
+        cwd=cwd,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as child:
+        assert child.stderr is not None
+        try:
+            first = child.stderr.readline()
+            assert "ws://" in first, first + child.stderr.read()
+            yield child, "ws://" + first.split("ws://")[1].split(",")[0]
+        finally:
+            child.kill()

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -73,18 +71,13 @@ def observation(territory: int, tick: int, spawned: int | None) -> dict[str, Any
 @contextlib.contextmanager
 def served(run: Path) -> Iterator[str]:
     """`understudy serve territory` as a person starts it; its address."""
+    from server.standing import process
+
     flags = [flag for key, value in SETTINGS.items() for flag in ("--set", f"{key}={value}")]
-    line = ["serve", "territory", "--run", str(run), "--port", "0", "--gate", "open", "--quiet"]
-    with subprocess.Popen(
-        [sys.executable, "-m", "understudy", *line, "--seed", "3", *flags],
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as child:
-        assert child.stderr is not None
+    line = ["territory", "--run", str(run), "--port", "0", "--gate", "open", "--quiet"]
+    with process(*line, "--seed", "3", *flags) as (child, url):
         try:
-            first = child.stderr.readline()
-            assert "ws://" in first, first + child.stderr.read()
-            yield "ws://" + first.split("ws://")[1].split(",")[0]
+            yield url
         finally:
             child.terminate()
             child.communicate(timeout=60)

@@ -15,9 +15,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from understudy.arena import slots as slotting
-from understudy.arena.arena import Arena, Iteration
+from understudy.arena.arena import Arena
 from understudy.arena.compiling import options
 from understudy.arena.iteration import Orders, Played, for_slots, iterate
+from understudy.arena.results import Iteration
 from understudy.arena.slots import Plan, Slots
 from understudy.core.arrays import NDArray
 from understudy.core.errors import NotFinite

@@ -163,10 +163,7 @@ class _Wish:
         from understudy.games.rewards import load_terms
 
         for module in modules:
-            try:
-                load_terms(module)
-            except ConfigError as error:
-                raise ConfigError(f"--{error}") from error  # it begins with `terms`
+            load_terms(module, flag="--terms")
 
     def session(
         self,

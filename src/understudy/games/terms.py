@@ -62,11 +62,12 @@ def term(game: str, *, name: str | None = None) -> Callable[[Term], Term]:
     return add
 
 
-def load_terms(source: str | Path) -> tuple[str, ...]:
+def load_terms(source: str | Path, *, flag: str = "terms") -> tuple[str, ...]:
     """Import a user's module, `my_terms.py` or `package.my_terms`, and name the terms it added.
 
-    Each is tried on two frames of a real match under NumPy. What is wrong is a `ConfigError`, and
-    then none of them is kept. Loading the same module again changes nothing.
+    Each is tried on two frames of a real match under NumPy. What is wrong is a `ConfigError`
+    that begins with `flag`, and then none of them is kept. Loading the same module again changes
+    nothing.
     """
     path = Path(source)
     is_file = path.suffix == ".py" or path.is_file()
@@ -74,11 +75,11 @@ def load_terms(source: str | Path) -> tuple[str, ...]:
     if key in _LOADED:
         return _LOADED[key]
     if is_file and not path.is_file():
-        raise ConfigError(f"terms: there is no file {source}")
+        raise ConfigError(f"{flag}: there is no file {source}")
     known = {game: dict(terms) for game, terms in _ADDED.items()}
     try:
-        _import(path if is_file else str(source))
-        _LOADED[key] = _checked_since(known, f"terms {source}")
+        _import(path if is_file else str(source), where=f"{flag} {source}")
+        _LOADED[key] = _checked_since(known, f"{flag} {source}")
     finally:
         if key not in _LOADED:
             _ADDED.clear()
@@ -86,7 +87,7 @@ def load_terms(source: str | Path) -> tuple[str, ...]:
     return _LOADED[key]
 
 
-def _import(source: Path | str) -> None:
+def _import(source: Path | str, *, where: str) -> None:
     """Run a user's module."""
     try:
         if isinstance(source, str):
@@ -97,10 +98,10 @@ def _import(source: Path | str) -> None:
             raise ConfigError("not a Python file: its name does not end in .py")
         spec.loader.exec_module(importlib.util.module_from_spec(spec))
     except ConfigError as error:
-        raise ConfigError(f"terms {source}: {error}") from error
+        raise ConfigError(f"{where}: {error}") from error
     except _WRONG as error:
         raise ConfigError(
-            f"terms {source}: cannot be imported ({type(error).__name__}: {error})"
+            f"{where}: cannot be imported ({type(error).__name__}: {error})"
         ) from error
 
 

@@ -12,8 +12,9 @@ import time
 from collections.abc import Mapping
 from typing import Self
 
-from understudy.arena.arena import Arena, Insight, Iteration, check
+from understudy.arena.arena import Arena, check
 from understudy.arena.judging import compiled
+from understudy.arena.results import Insight, Iteration
 from understudy.core.config import Config
 from understudy.core.errors import UnderstudyError
 from understudy.core.opponents import SELF

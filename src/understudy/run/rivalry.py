@@ -12,8 +12,9 @@ from functools import partial
 import msgspec
 import numpy as np
 
-from understudy.arena.arena import Arena, Result
+from understudy.arena.arena import Arena
 from understudy.arena.mix import Share
+from understudy.arena.results import Result
 from understudy.arena.rivals import Seating
 from understudy.core.chance import fold, uniform
 from understudy.core.ops import NUMPY

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from understudy.arena.arena import Insight, Iteration
+from understudy.arena.results import Insight, Iteration
 from understudy.match.tally import Report
 from understudy.telemetry import arena_events, events
 

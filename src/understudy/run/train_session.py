@@ -20,7 +20,7 @@ from understudy.telemetry import events
 from understudy.telemetry.journal import Entry
 
 if TYPE_CHECKING:
-    from understudy.arena.arena import Iteration
+    from understudy.arena.results import Iteration
 
 _RECENT = 200
 """Win rates while training are over this many of the last matches against each opponent."""

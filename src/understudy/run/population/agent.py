@@ -14,8 +14,8 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from understudy.arena.arena import Iteration, Result
 from understudy.arena.population import Member
+from understudy.arena.results import Iteration, Result
 from understudy.core import files
 from understudy.core.arrays import NDArray
 from understudy.core.chance import fold

@@ -14,8 +14,8 @@ from typing import Self
 
 import numpy as np
 
-from understudy.arena.arena import Iteration
 from understudy.arena.population import Population
+from understudy.arena.results import Iteration
 from understudy.core import files
 from understudy.core.chance import fold, uniform
 from understudy.core.clock import Clock

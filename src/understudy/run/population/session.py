@@ -10,7 +10,7 @@ from understudy.league.lineage import Change, Lineage, Row, Settings, ancestry, 
 from understudy.run.train_session import Outcome, Progress
 
 if TYPE_CHECKING:
-    from understudy.arena.arena import Iteration
+    from understudy.arena.results import Iteration
     from understudy.core.errors import NotFinite
 
 
