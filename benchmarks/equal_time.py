@@ -126,7 +126,12 @@ def meet(
 def starved(peer: Mapping[str, Any]) -> bool:
     """Whether others kept the peer from the processors while the clock ran."""
     by_clock = peer.get("budget_of") == "wall"
-    return by_clock and bool(peer["cores_used"] < STARVED * peer["settings"]["threads"])
+    return by_clock and bool(peer["cores_used"] < STARVED * _usable(peer["settings"]))
+
+
+def _usable(settings: Mapping[str, Any]) -> int:
+    """Cores that the peer can keep busy: environments one after the other have one."""
+    return 1 if settings["dummy"] else int(settings["threads"])
 
 
 def table(result: Mapping[str, Any]) -> str:
@@ -160,8 +165,8 @@ def table(result: Mapping[str, Any]) -> str:
             lines.append(f"{name:20} {one['win_rate']:7.1%} {theirs['win_rate']:7.1%}")
     if result["peer_starved"]:
         lines.append(
-            f"the peer got {peer['cores_used']:.1f} cores for its {peer['settings']['threads']} "
-            "threads: other programs were running, and this is no result; use --cpu-minutes"
+            f"the peer got {peer['cores_used']:.1f} of the {_usable(peer['settings'])} cores that "
+            "it can use: other programs were running, and this is no result; use --cpu-minutes"
         )
     return "\n".join(lines)
 

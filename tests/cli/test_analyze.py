@@ -28,7 +28,9 @@ from understudy.run.analyzing import ATTENDED, file_name, shown_states
 from .calling import understudy
 from .runs_of_brawl import brawl_run
 
-TINY = Strategist(width=8, heads=2, layers=1, feed=8, window=9, latent=5, lstm=6, head_widths=(8,))
+TINY = Strategist(
+    width=8, heads=2, layers=1, feed=8, window=9, latent=5, lstm=6, head_widths=(8,), kinds=8
+)
 NAMES = ("random", "clockwork")
 ASKED = ("analyze", "brawl", "--engine", "numpy", "--opponents", ",".join(NAMES), "--matches", 6)
 PICTURES = {
@@ -85,7 +87,8 @@ def test_every_picture_and_the_numbers_behind_it(analysed: tuple[Path, dict[str,
 
 def test_the_probe_at_every_time(analysed: tuple[Path, dict[str, Any]]) -> None:
     out, found = analysed
-    assert set(found["probe"]) == set(found["readings"]) == {"latent", "latents", "frame", "frames"}
+    readings = {"latent", "latents", "frame", "frames", "itself"}
+    assert set(found["probe"]) == set(found["readings"]) == readings
     assert list(found["probe"]["latent"]) == ["1", "2", "4", "8"]
     for times in found["probe"].values():
         for verdict in times.values():
@@ -100,7 +103,7 @@ def test_the_probe_at_every_time(analysed: tuple[Path, dict[str, Any]]) -> None:
     written = Counter((row["reading"], row["encoder"]) for row in rows(out / "probe.csv"))
     assert written == {
         **{(name, kind): 4 for name in ("latent", "latents") for kind in ("trained", "untrained")},
-        **{(name, "none"): 4 for name in ("frame", "frames", "ceiling")},
+        **{(name, "none"): 4 for name in ("frame", "frames", "itself", "ceiling")},
     }
     assert len(rows(out / "confusion.csv")) == 4 * 2 * 2
 

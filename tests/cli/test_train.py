@@ -19,7 +19,9 @@ from understudy.cli.train_screen import TrainScreen
 from understudy.core.clock import SystemClock
 from understudy.core.errors import ConfigError
 from understudy.games import terms
+from understudy.learner import hardware
 from understudy.policy.mlp import Mlp
+from understudy.policy.presets import network
 from understudy.registry.run_folder import RunFolder
 from understudy.run.host.session import HostSession
 from understudy.run.train_session import Session
@@ -84,15 +86,21 @@ def test_a_run_goes_on_with_what_it_is(trained: Path) -> None:
     assert status["learner"] == "stopped" and status["version"] == 2
 
 
-def test_a_run_goes_on_with_the_options_of_its_game(monkeypatch: pytest.MonkeyPatch) -> None:
-    run = brawl_run(Path("run"), delay="2")
-    asked: list[Session] = []
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[Session]:
+    """The sessions that were asked for; none of them trains."""
+    sessions: list[Session] = []
 
     def noted(self: TrainScreen, one: Session) -> tuple[bool, dict[str, object]]:
-        asked.append(one)
+        sessions.append(one)
         return False, {}
 
     monkeypatch.setattr(TrainScreen, "arena", noted)
+    return sessions
+
+
+def test_a_run_goes_on_with_the_options_of_its_game(asked: list[Session]) -> None:
+    run = brawl_run(Path("run"), delay="2")
     assert understudy("train", "brawl", "--run", run, "--resume", "--actions", "keys").code == 0
     assert asked[0].game_options == {"delay": "2", "actions": "keys"}
     assert asked[0].network == Mlp((8,))
@@ -118,6 +126,32 @@ def test_a_person_sees_how_it_goes() -> None:
 
 
 @pytest.mark.parametrize(
+    ("flags", "gpu", "preset"),
+    [
+        ((), False, "small"),
+        ((), True, "seed"),
+        (("--config", "curriculum"), True, "small"),
+        (("--config", "classic"), True, "seed"),
+        (("--config", "curriculum", "--preset", "medium"), False, "medium"),
+        (("--config", "curriculum", "--set", "train.preset=medium"), False, "medium"),
+        (("--preset", "mlp"), True, "mlp"),
+    ],
+)
+def test_a_config_comes_with_its_network_unless_another_is_named(
+    flags: tuple[str, ...],
+    gpu: bool,
+    preset: str,
+    asked: list[Session],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(hardware, "has_gpu", lambda: gpu)
+    called = understudy("train", "brawl", *flags)
+    assert called.code == 0, called.err
+    assert asked[-1].network == network(preset)
+    assert asked[-1].config.train.preset == ("" if "classic" in flags else preset)
+
+
+@pytest.mark.parametrize(
     ("args", "expected"),
     [
         (("--steps", "63"), "--steps: one rollout alone is 64 steps"),
@@ -125,6 +159,7 @@ def test_a_person_sees_how_it_goes() -> None:
         (("--steps", "64", "--minutes", "1"), "--steps or --minutes: give one of them"),
         (("--minutes", "0"), "--minutes: expected more than 0"),
         (("--preset", "smal"), "understudy: --preset: expected one of mlp, "),
+        (("--set", "train.preset=small"), "train.preset: the network is that of --preset, and"),
         (("--config", "smal"), "Did you mean 'small'"),
         (("--config", "none.toml"), "--config: there is no file none.toml"),
         (("--opponents", "randm"), "Did you mean 'random'"),
@@ -190,6 +225,10 @@ def test_other_games_and_other_folders_are_refused(trained: Path) -> None:
     assert refused.code == 2 and "--resume continues it" in refused.err
     other = understudy("train", "brawl", "--resume", "--run", trained, "--preset", "small")
     assert other.code == 2 and "network" in other.err
+    other = understudy(
+        "train", "brawl", "--resume", "--run", trained, "--set", "train.preset=small"
+    )
+    assert other.code == 2 and "train.preset: the network is that of the run" in other.err
 
 
 def test_a_budget_that_is_spent_already_is_told(trained: Path) -> None:

@@ -162,8 +162,9 @@ def test_a_file_that_is_no_peer_is_told_apart(benchmark: Any, tmp_path: Path) ->
 
 def test_a_peer_that_others_slowed_down_is_no_result(benchmark: Any) -> None:
     starved = benchmark("equal_time").starved
-    told = {"budget_of": "wall", "cores_used": 1.0, "settings": {"threads": 2}}
+    told = {"budget_of": "wall", "cores_used": 1.0, "settings": {"threads": 2, "dummy": False}}
     assert starved(told)
+    assert not starved(told | {"settings": {"threads": 2, "dummy": True}})  # it has no use for two
     assert not starved(told | {"cores_used": 1.9})
     assert not starved(told | {"budget_of": "cpu"})
     assert not starved({"model": "peer-020.npz"})

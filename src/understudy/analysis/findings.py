@@ -142,15 +142,22 @@ def _probe_lines(
     lines = [
         f"A linear probe names the opponent (chance {chance:.0%}; 95% intervals):",
         f"{'':13}{'trained latent':<24}{'untrained':>9}   {'gained':<24}{'frame alone':>11}"
-        f"{'at most':>10}",
+        f"{'itself':>9}{'at most':>10}",
     ]
+    own = probe.get("itself", {})
     for at, verdict in probe["latent"].items():
         one, zero, gain = verdict.trained, verdict.untrained, verdict.gain
         share = f"{one.share:.1%} ({one.low:.1%} to {one.high:.1%})"
         gained = f"{gain.mean:+.1%} ({gain.low:+.1%} to {gain.high:+.1%})" if gain else "-"
         lines.append(
             f"  after {at} s{'':<2}{share:<24}{zero.share if zero else 0:>9.1%}   {gained:<24}"
-            f"{probe['frame'][at].trained.share:>11.1%}{ceiling.get(at, 1.0):>10.1%}"
+            f"{probe['frame'][at].trained.share:>11.1%}"
+            f"{f'{own[at].trained.share:.1%}' if at in own else '-':>9}"
+            f"{ceiling.get(at, 1.0):>10.1%}"
+        )
+    if own:
+        lines.append(
+            "  itself: no probe, but whom the agent names; it knows whom it trained against"
         )
     return [*lines, "  at most: matches that look alike so far cannot be told apart by anyone"]
 

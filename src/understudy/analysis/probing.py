@@ -7,6 +7,7 @@ the *same* first seconds there, and the other's name on an equal match would tea
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -108,8 +109,15 @@ def compare(reading: Reading, *, opponents: int) -> Verdict:
     """The trained encoder beside the mean of the untrained ones."""
     labels, numbers = reading.labels, reading.numbers
     answers = named(reading.trained, labels, numbers)
-    right = answers == labels
     zero = [named(one, labels, numbers) == labels for one in reading.untrained]
+    return verdict(labels, answers, zero, opponents=opponents)
+
+
+def verdict(
+    labels: NDArray, answers: NDArray, zero: Sequence[NDArray] = (), *, opponents: int
+) -> Verdict:
+    """On answers [N], and on where each of the untrained ones was right, bool [N]."""
+    right = answers == labels
     return Verdict(
         trained=Accuracy.of(right),
         untrained=Accuracy.of(np.stack(zero)) if zero else None,

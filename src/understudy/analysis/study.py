@@ -12,11 +12,19 @@ import numpy as np
 
 from understudy.analysis import geometry
 from understudy.analysis.attending import evenness, received
-from understudy.analysis.encoding import Encoder, attention, latents, untrained_twin
-from understudy.analysis.probing import Reading, Verdict, ceiling, compare, folds
+from understudy.analysis.encoding import (
+    Encoder,
+    attention,
+    latents,
+    strategist_of,
+    untrained_twin,
+)
+from understudy.analysis.probing import Reading, Verdict, ceiling, compare, folds, verdict
 from understudy.analysis.recording import Record, Show, nobody, portion
 from understudy.analysis.threads import one_thread
 from understudy.core.arrays import NDArray
+from understudy.core.ops import NUMPY
+from understudy.policy.layers import read_out
 from understudy.policy.policy import Policy
 
 SECONDS = (1, 2, 4, 8)
@@ -30,9 +38,11 @@ READINGS = {
     "latents": "the mean of all latents up to that frame",
     "frame": "what the agent saw of its opponent in that frame alone",
     "frames": "the mean of what it saw of its opponent up to that frame",
+    "itself": "no probe: whom the agent names, by the head that training taught it",
 }
 """What a probe can be given; the first is what the agent acts on. Those of frames need no encoder:
-they say how much lies open in the observation, and have no untrained twin."""
+they say how much lies open in the observation, and have no untrained twin. Nor has the last, which
+is the agent's own answer and can be right only about opponents that it met in training."""
 
 
 @dataclass(frozen=True)
@@ -99,14 +109,38 @@ def everyone(policy: Policy) -> list[Policy]:
     return [policy, *(untrained_twin(policy, seed) for seed in range(UNTRAINED))]
 
 
+def answers(
+    policy: Policy, encoded: Encoded, opponents: Sequence[str], bots: Sequence[str]
+) -> NDArray | None:
+    """Whom of `opponents` the agent itself names at each of `SECONDS`, int [K, N].
+
+    `bots` are the game's, in the order that training numbers them in; None where the agent names
+    nobody, or somebody is no bot.
+    """
+    network = strategist_of(policy, who="policy")
+    if network.kinds < len(bots) or not set(opponents) <= set(bots):
+        return None
+    logits = read_out(NUMPY, policy.weights.params, "kind", encoded.at[0])
+    said: NDArray = logits[..., [bots.index(name) for name in opponents]].argmax(-1)
+    return said
+
+
 def probe_all(
-    record: Record, encoded: Encoded, *, opponent: int, frames_per_s: int, show: Show = nobody
+    record: Record,
+    encoded: Encoded,
+    said: NDArray | None,
+    *,
+    opponent: int,
+    frames_per_s: int,
+    show: Show = nobody,
 ) -> dict[str, dict[int, Verdict]]:
     """Every reading at every time that enough matches lasted to.
 
-    `opponent` is how many features, the last ones, are the opponent's.
+    `said` are the agent's own `answers`; `opponent` is how many features, the last ones, are the
+    opponent's.
     """
-    verdicts: dict[str, dict[int, Verdict]] = {reading: {} for reading in READINGS}
+    readings = [name for name in READINGS if name != "itself" or said is not None]
+    verdicts: dict[str, dict[int, Verdict]] = {reading: {} for reading in readings}
     for index, (seconds, frames) in enumerate(zip(SECONDS, frames_at(frames_per_s), strict=True)):
         lasted = record.reaching(frames)
         labels = record.labels[lasted]
@@ -122,6 +156,10 @@ def probe_all(
         ):
             reading = Reading(trained, untrained, labels, record.numbers[lasted])
             verdicts[name][seconds] = compare(reading, opponents=len(record.opponents))
+        if said is not None:
+            verdicts["itself"][seconds] = verdict(
+                labels, said[index, lasted], opponents=len(record.opponents)
+            )
         show((index + 1) / len(SECONDS))
     return verdicts
 

@@ -15,6 +15,7 @@ from understudy.run.interrupts import INTERRUPTED
 from understudy.telemetry.text import say_json
 
 if TYPE_CHECKING:
+    from understudy.policy.spec import AnyNetwork
     from understudy.run.exploiting import Victim
     from understudy.run.host.session import HostSession
     from understudy.run.train_session import Session
@@ -31,7 +32,7 @@ def train(
     ],
     preset: Annotated[
         str | None,
-        typer.Option(help="The network: small, medium, seed ... (default: by hardware)."),
+        typer.Option(help="The network: small, medium, seed ... (default: the config's)."),
     ] = None,
     config: Annotated[
         str | None,
@@ -175,9 +176,7 @@ class _Wish:
         population: int | None,
     ) -> Session:
         """In the arena."""
-        from understudy.policy.presets import network
-        from understudy.run.named_configs import config, names
-        from understudy.run.train import preset_for_this_machine
+        from understudy.run.named_configs import config
         from understudy.run.train_session import Session
 
         chosen = {name: str(value) for name, value in options.items() if value is not None}
@@ -185,35 +184,58 @@ class _Wish:
             chosen = self.before.identity.game_options | chosen
         settings: dict[str, object] = {"learner.seed": self.seed}
         for key, value in (
+            ("train.preset", self.preset),
             ("train.opponents", opponents),
             ("curriculum.pin", stage),
             ("population.agents", population),
         ):
             if value is not None:
                 settings[key] = value
-        kept = self.before.spec.network if self.before and not self.preset else None
+        kept = None
+        if self.before and not self.preset:
+            kept, settings["train.preset"] = (
+                self.before.spec.network,
+                self.before.config.train.preset,
+            )
         if exploit is not None:
             if opponents is not None:
                 raise ConfigError("--opponents: an exploiter meets the agent of --exploit alone")
             victim = self._victim(exploit, chosen)
-            settings |= {"league.exploits": victim.agent, "train.groups": 1}
+            settings |= {"league.exploits": victim.agent, "train.groups": 1, "train.preset": ""}
             kept, chosen = victim.network, dict(victim.options)
-        preset = self.preset or ("" if kept else preset_for_this_machine())
         base = self.before.config if self.before else None
         if self.config or base is None:
-            base = config(self.config or (preset if preset in names() else _PLAIN_CONFIG))
+            base = config(self.config or (_PLAIN_CONFIG if kept else self._named_after_preset()))
         resolved = config_from(self.set, base=base, defaults=settings)
+        if resolved.train.preset != settings.get("train.preset", resolved.train.preset):
+            whose = "--preset" if self.preset else "the run"
+            raise ConfigError(f"--set: train.preset: the network is that of {whose}, and stays")
         if opponents is not None and resolved.curriculum.stages:
             raise ConfigError("--opponents: the stages of the curriculum say whom they meet")
         return Session(
             game=self.game,
             game_options=chosen,
             run=self._folder(self.game),
-            network=kept or network(preset, flag="--preset"),
+            network=kept or self._network(resolved.train.preset),
             config=resolved,
             budget=self._budget(resolved.train.steps or _DEFAULT_STEPS),
             resume=self.resume,
         )
+
+    def _named_after_preset(self) -> str:
+        """The config that goes with the network, where no config was named."""
+        from understudy.run.named_configs import names
+        from understudy.run.train import preset_for_this_machine
+
+        preset = self.preset or preset_for_this_machine()
+        return preset if preset in names() else _PLAIN_CONFIG
+
+    def _network(self, preset: str) -> AnyNetwork:
+        from understudy.policy.presets import network
+        from understudy.run.train import preset_for_this_machine
+
+        flag = "--preset" if self.preset else "train.preset"
+        return network(preset or preset_for_this_machine(), flag=flag)
 
     def _victim(self, agent: str, options: Mapping[str, str]) -> Victim:
         from understudy.run.exploiting import victim

@@ -27,6 +27,7 @@ from understudy.analysis.findings import Findings, ablation_of, attention_of
 from understudy.analysis.recording import Record, Show, record
 from understudy.core import files
 from understudy.core.errors import ConfigError
+from understudy.games import catalog
 from understudy.games.base import Game
 from understudy.games.brawl.tables import FRAMES_PER_S
 from understudy.match.players import Player, PolicyPlayer
@@ -124,9 +125,10 @@ def _latents(
         encoded = study.encode(
             player.policy, seen, frames_per_s=FRAMES_PER_S, encoder=asked.encoder, show=show
         )
+    said = study.answers(player.policy, encoded, names, tuple(catalog.bots(asked.game.name)))
     with telling("probes") as show:
         found.probe = study.probe_all(
-            seen, encoded, opponent=opponent, frames_per_s=FRAMES_PER_S, show=show
+            seen, encoded, said, opponent=opponent, frames_per_s=FRAMES_PER_S, show=show
         )
     found.ceiling = study.ceilings(seen, frames_per_s=FRAMES_PER_S)
     tables.write_csv(out / "probe.csv", *tables.probe_rows(found.probe, found.ceiling))

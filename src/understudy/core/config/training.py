@@ -14,6 +14,8 @@ from understudy.core.errors import ConfigError
 class TrainConfig(Section, frozen=True, kw_only=True):
     """How `understudy train` plays and keeps what it learned (`[train]`)."""
 
+    preset: str = ""
+    """The network in the arena where --preset names none; empty: seed on a GPU, else small."""
     games: int = 256
     """Matches side by side."""
     segment: int = 128
