@@ -73,7 +73,9 @@ def test_the_curriculum_is_two_thresholds_and_then_its_own_past() -> None:
 
 def test_the_competition_is_the_published_mix() -> None:
     config = named_configs.config("competition_10m")
-    met = mix.parse(config.train.opponents, BOTS)
+    *first, last = config.curriculum.stages
+    assert tuple(first) == named_configs.config("curriculum").curriculum.stages[:-1]
+    met = mix.parse(last.opponents, BOTS)
     shares = {
         name: weight / sum(met.weights) for name, weight in zip(met.names, met.weights, strict=True)
     }
@@ -90,6 +92,47 @@ def test_a_file_builds_on_one_that_ships_and_names_what_differs(tmp_path: Path) 
     mine, theirs = named_configs.config(str(path)), named_configs.config("curriculum")
     train = msgspec.structs.replace(theirs.train, games=32)
     assert mine == msgspec.structs.replace(theirs, train=train)
+
+
+def test_a_file_changes_one_stage_of_another_by_its_name(tmp_path: Path) -> None:
+    text = 'extends = "curriculum"\n[curriculum.stages.based]\nthreshold = 0.5\n'
+    first, second, third = named_configs.config("curriculum").curriculum.stages
+    mine = named_configs.config(str(write(tmp_path / "mine.toml", text))).curriculum.stages
+    assert mine == (first, msgspec.structs.replace(second, threshold=0.5), third)
+    deeper = 'extends = "mine.toml"\n[curriculum.stages.league]\nopponents = "random,self"\n'
+    mine = named_configs.config(str(write(tmp_path / "deeper.toml", deeper))).curriculum.stages
+    assert [stage.threshold for stage in mine] == [0.9, 0.5, 0.0]
+    assert mine[2].opponents == "random,self"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            'extends = "curriculum"\n[curriculum.stages.leage]\nhold = 0.2\n',
+            r"mine.toml: curriculum\.stages\.leage: expected one of constant, .* mean 'league'",
+        ),
+        (
+            'extends = "curriculum"\n[curriculum.stages.league]\nholt = 0.2\n',
+            r"mine.toml: unknown key curriculum\.stages\.league\.holt.* mean 'hold'",
+        ),
+        (
+            'extends = "curriculum"\n[curriculum.stages]\nleague = 0.2\n',
+            r"mine.toml: curriculum\.stages\.league: expected a table of settings",
+        ),
+        (
+            'extends = "small"\n[curriculum.stages.league]\nhold = 0.2\n',
+            r"mine.toml: curriculum\.stages: expected tables \[\[curriculum\.stages\]\]",
+        ),
+        (
+            "[curriculum.stages.league]\nhold = 0.2\n",
+            r"mine.toml: curriculum\.stages: expected tables \[\[curriculum\.stages\]\]",
+        ),
+    ],
+)
+def test_a_stage_that_there_is_not_is_named(text: str, expected: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=expected):
+        named_configs.config(str(write(tmp_path / "mine.toml", text)))
 
 
 def test_a_file_builds_on_another_beside_it(

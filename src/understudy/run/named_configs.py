@@ -1,7 +1,8 @@
 """Settings with a name: TOML files that ship with the package, or a file of one's own.
 
 `extends = "small"` at the top of a file builds on another: on one that ships, or on a file beside
-it (`extends = "base.toml"`). What comes out is always resolved; a run keeps that.
+it (`extends = "base.toml"`). A table such as `[curriculum.stages.league]` changes that stage of
+the other. What comes out is always resolved; a run keeps that.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ def _resolved(
     if here in trail:
         raise ConfigError(f"{asker}: goes round in a circle: {' -> '.join((*trail, here))}")
     base = table.pop(_EXTENDS, None)
-    table = checked(table, source=source)
+    table = checked(table, source=source, over_others=base is not None)
     if base is None:
         return table, source
     if not isinstance(base, str):
@@ -71,7 +72,10 @@ def _resolved(
         base, f"{source}: {_EXTENDS}", folder=path.parent, trail=(*trail, here)
     )
     from_table(below, source=below_source)  # its own mistakes are told under its own name
-    return merged(below, table), source
+    try:
+        return merged(below, table), source
+    except ConfigError as error:
+        raise ConfigError(f"{source}: {error}") from error
 
 
 def _shipped(name: str) -> Traversable:

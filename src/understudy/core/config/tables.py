@@ -82,20 +82,33 @@ def from_table(table: Mapping[str, Any], *, source: str = "config") -> Config:
         raise ConfigError(f"{source}: {error}") from error
 
 
-def checked(table: Mapping[str, Any], *, source: str) -> dict[str, Any]:
-    """The same tables under the names of today; unknown keys and wrong kinds are errors."""
+def checked(table: Mapping[str, Any], *, source: str, over_others: bool = False) -> dict[str, Any]:
+    """The same tables under the names of today; unknown keys and wrong kinds are errors.
+
+    Tables that go over others (`merged`) may change single entries of a list by their names.
+    """
     table = _renamed(table)
-    _check_table(table, Config, source, prefix="")
+    _check_table(table, Config, source, prefix="", over_others=over_others)
     return table
 
 
-def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Both tables in one, table by table; where both have a value or a list, `over` is right."""
+def merged(base: Mapping[str, Any], over: Mapping[str, Any], *, prefix: str = "") -> dict[str, Any]:
+    """Both tables in one, table by table; where both have a value or a list, `over` is right.
+
+    Where `over` has a table for a list of named ones, as `[curriculum.stages.league]`, it changes
+    those that it names.
+    """
     both = dict(base)
     for key, value in over.items():
         old = both.get(key)
-        inner = isinstance(value, Mapping) and isinstance(old, Mapping)
-        both[key] = merged(old, value) if inner else value  # type: ignore[arg-type]
+        if isinstance(value, Mapping) and isinstance(old, Mapping):
+            both[key] = merged(old, value, prefix=f"{prefix}{key}.")
+        elif isinstance(value, Mapping) and isinstance(old, Sequence):
+            for name in value:
+                _inner(old, name, f"{prefix}{key}.{name}")
+            both[key] = [merged(one, value.get(one["name"], {})) for one in old]
+        else:
+            both[key] = value
     return both
 
 
@@ -143,7 +156,12 @@ def _renamed(table: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check_table(
-    table: Mapping[str, Any], section: type[Section], source: str, prefix: str
+    table: Mapping[str, Any],
+    section: type[Section],
+    source: str,
+    prefix: str,
+    *,
+    over_others: bool = False,
 ) -> None:
     known = {field.name: field.type for field in msgspec.structs.fields(section)}
     for key, value in table.items():
@@ -154,9 +172,14 @@ def _check_table(
         if within is known[key]:
             if not isinstance(value, Mapping):
                 raise ConfigError(f"{source}: {where}: expected a table of settings")
-            _check_table(value, within, source, prefix=f"{where}.")
+            _check_table(value, within, source, f"{where}.", over_others=over_others)
         elif within is None:
             _check_kind(value, known[key], f"{source}: {where}")
+        elif over_others and isinstance(value, Mapping):
+            for name, one in value.items():
+                if not isinstance(one, Mapping):
+                    raise ConfigError(f"{source}: {where}.{name}: expected a table of settings")
+                _check_table(one, within, source, prefix=f"{where}.{name}.")
         else:
             if not isinstance(value, Sequence) or not all(isinstance(e, Mapping) for e in value):
                 raise ConfigError(f"{source}: {where}: expected tables [[{where}]]")
