@@ -36,8 +36,9 @@ from understudy.core.arrays import to_npz
 from understudy.core.files import write_atomic
 from understudy.core.ops import NUMPY
 
-NEAR = 1e-4
-"""How far our forward may be from PyTorch's, in log-probability."""
+NEAR = 1e-3
+"""How far our forward may be from PyTorch's, in log-probability: rounding over 400 frames made up
+to 2e-4, and a wrong gate makes whole units."""
 
 
 @dataclass(frozen=True)

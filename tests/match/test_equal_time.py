@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,17 +18,8 @@ from understudy.games.gymnasium_env import GameEnv
 from understudy.match.evaluate import judge
 from understudy.match.players import BotPlayer, View
 
-BENCHMARKS = Path(__file__).parent.parent.parent / "benchmarks"
 COLUMNS, FRAMES = 6, 200
 TEN = Discrete(tuple("abcdefghij"))
-
-
-@pytest.fixture(scope="module")
-def benchmark() -> Iterator[Any]:
-    """Imports a module of the benchmarks by name."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(BENCHMARKS))
-        yield importlib.import_module
 
 
 class Short:
