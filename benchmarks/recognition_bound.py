@@ -2,9 +2,9 @@
 
     python benchmarks/recognition_bound.py RUN [--matches 5000] [--passes 7] [--greedy] [--json]
 
-Three bounds on what a probe of an agent's latent may reach. The ceiling of its own matches: bots
+Two bounds on what a probe of an agent's latent may reach. The ceiling of its own matches: bots
 that have done exactly the same so far cannot be told apart by anyone. The same with scripts as the
-agent that run at their opponent and strike in different ways, so that it shows itself soon. And a
+agent that run at their opponent and strike in different ways, so that it shows itself soon. Then a
 reader that learns nothing but to name: a GRU over all that was seen of the opponent, trained on
 four fifths of the recorded matches and judged on seeds that it never saw: no bound, but what
 twenty thousand matches teach somebody. Eight minutes on two cores.
@@ -25,17 +25,16 @@ import jax.numpy as jnp
 import machine
 import numpy as np
 import optax
+from equal_time import ours_of
 
 from understudy.analysis.recording import Record, record
 from understudy.analysis.study import ceilings
 from understudy.arena.judging import compiled
 from understudy.core.arrays import NDArray
-from understudy.core.clock import SystemClock
 from understudy.games import catalog
 from understudy.games.brawl.tables import FRAMES_PER_S
 from understudy.games.brawl.view import View
 from understudy.match.players import BotPlayer, Player, PolicyPlayer
-from understudy.registry.run_folder import RunFolder
 
 SECONDS = (1, 2, 4)
 FRAMES = SECONDS[-1] * FRAMES_PER_S
@@ -160,12 +159,8 @@ def main() -> None:
     parser.add_argument("--greedy", action="store_true", help="the agent's likeliest actions")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
-    folder = RunFolder.load(arguments.run, SystemClock())
-    champion = folder.pointers.read("champion")
-    version = champion.version if champion else folder.versions.head()
-    if version is None:
-        raise SystemExit(f"{arguments.run}: this run has no version yet")
-    agent = PolicyPlayer(folder.versions.policy(version), sampled=not arguments.greedy)
+    player, told = ours_of(arguments.run)
+    agent = PolicyPlayer(player.policy, sampled=not arguments.greedy)
     seen = seen_by(agent, arguments.matches)
     result: dict[str, Any] = {
         "scripts": {
@@ -184,7 +179,7 @@ def main() -> None:
     print(f"{'':44}" + "".join(f"{at:>7} s" for at in SECONDS))
     rows = {f"at most, a script with {name}": one for name, one in result["scripts"].items()}
     rows |= {
-        f"at most, {arguments.run} version {version}": result["agent"],
+        f"at most, {arguments.run} version {told['version']}": result["agent"],
         f"a reader of {4 * arguments.matches // 5:,} matches v each": result["reader"],
     }
     for name, one in rows.items():
