@@ -287,10 +287,15 @@ def arena() -> dict[str, object]:
 
 
 def population() -> dict[str, object]:
-    """Two agents, one round or more."""
-    steps = 20_480
-    more = {"population.interval_steps": 4_096, "population.replaced": 0.5,
-            "registry.keep_versions": 2}  # fmt: skip
+    """Two agents after a round in which both had enough matches to be judged."""
+    steps = 98_304
+    more = {
+        "train.games": 16,
+        "train.checkpoint_steps": steps // 2,
+        "population.interval_steps": steps // 2,
+        "population.replaced": 0.5,
+        "registry.keep_versions": 2,
+    }
     cli("train", "brawl", "--preset", "mlp", "--population", 2, "--opponents", "random,constant",
         "--run", _RUN, "--steps", steps, *settings(_SMALL | more))  # fmt: skip
     return trained(steps)
