@@ -73,8 +73,8 @@ def told() -> Iterator[ev.Event]:
         yield ev.BatchTrained(
             matches=ENDED, replayed=0, steps=16384, seconds=ITERATION_S, loss=0.1,
             policy_loss=-0.01, value_loss=0.1, entropy=2.0, kl=0.01, explained_variance=0.8,
-            first_ratio=1.0, clip_share=0.1, gradient_norm=0.3, learning_rate=5e-4,
-            samples_per_insert=3.0,
+            behaviour_kl=0.0, behaviour_kl_max=0.0, clip_share=0.1, gradient_norm=0.3,
+            learning_rate=5e-4, samples_per_insert=3.0,
         )  # fmt: skip
         yield ev.MatchesTrained(
             steps=16384 * i,

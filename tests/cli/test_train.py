@@ -71,7 +71,7 @@ def test_json_is_one_object_with_everything(trained: Path) -> None:
     assert (told["stage"], told["snapshots"], told["exploited"]) == ("", 0, None)
     assert told["rating"].keys() == {"mu", "sigma", "points", "margin"}
     assert told["seconds"] >= told["compiled_s"] > 0 and told["steps_s"] > 0
-    assert told["metrics"]["first_ratio"] == pytest.approx(1.0, abs=0.2)
+    assert 0.0 <= told["metrics"]["behaviour_kl"] <= told["metrics"]["behaviour_kl_max"] < 5e-9
 
 
 def test_a_run_goes_on_with_what_it_is(trained: Path) -> None:

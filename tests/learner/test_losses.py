@@ -114,7 +114,7 @@ def test_imitated_decisions_never_see_a_ratio() -> None:
     np.testing.assert_array_equal(plain, strange)
     assert one.total == other.total
     assert other.clip_share == 0.0
-    assert other.ratio == 1.0, "where nothing was sampled there is no ratio to report"
+    assert other.behaviour_kl == other.behaviour_kl_max == 0.0, "nothing was sampled"
 
 
 def test_the_entropy_bonus_is_a_gradient_that_raises_entropy() -> None:
@@ -200,6 +200,7 @@ def test_every_part_is_that_of_a_slow_loop() -> None:
     }
     share = 10.0
     total = clipped = moved = 0.0
+    apart: list[float] = []
     for index in np.ndindex(shape):
         now = {name: float(column[index]) for name, column in fields.items()}
         ratio = np.exp(now["log_probs"] - now["anchor_log_probs"])
@@ -209,6 +210,8 @@ def test_every_part_is_that_of_a_slow_loop() -> None:
             total -= weight * min(ratio * now["advantages"], bounded * now["advantages"])
             clipped += abs(ratio - 1.0) > 0.2
             moved += ratio - 1.0 - np.log(ratio)
+            played = np.exp(now["log_probs"] - now["behaviour_log_probs"])
+            apart.append(played - 1.0 - np.log(played))
         if now["imitated"]:
             total -= 0.7 * min(np.exp(now["imitation_advantages"]), 20.0) * now["log_probs"]
         if now["valid"]:
@@ -222,6 +225,39 @@ def test_every_part_is_that_of_a_slow_loop() -> None:
     assert float(got.total) == pytest.approx(total / share, rel=1e-4)
     assert float(got.clip_share) == pytest.approx(clipped / share) and clipped > 0
     assert float(got.kl) == pytest.approx(moved / share, rel=1e-4)
+    assert float(got.behaviour_kl) == pytest.approx(np.mean(apart), rel=1e-4)
+    assert float(got.behaviour_kl_max) == pytest.approx(np.max(apart), rel=1e-4)
+
+
+def test_a_policy_that_is_not_the_one_that_played_shows_in_the_behaviour_kl() -> None:
+    """The mean ratio does not show it: it is 1 in expectation, whatever is trained."""
+    played, trained = np.array([0.5, 0.3, 0.2]), np.array([0.14, 0.4, 0.46])
+    apart = float((played * np.log(played / trained)).sum())
+    actions = np.random.default_rng(0).choice(3, (100, 100), p=played)
+    now = np.log(trained[actions]).astype(np.float32)
+    then = np.log(played[actions]).astype(np.float32)
+    zeros, ones = np.zeros_like(now), np.ones_like(now)
+    terms = Terms(
+        log_probs=now,
+        entropy=zeros,
+        values=zeros,
+        anchor_log_probs=now,
+        behaviour_log_probs=then,
+        targets=zeros,
+        advantages=zeros,
+        imitation_advantages=zeros,
+        on_policy=ones,
+        imitated=zeros,
+        valid=ones,
+        opponent_log_probs=zeros,
+        foretold=zeros,
+        kind_log_probs=zeros,
+    )
+    got = losses(PLAIN, terms, share=jnp.float32(now.size), entropy_weight=0.0)
+    assert np.exp(now - then).mean() == pytest.approx(1.0, abs=0.01)
+    assert float(got.behaviour_kl) == pytest.approx(apart, rel=0.05)
+    assert apart == pytest.approx(0.38, abs=0.01)
+    assert float(got.behaviour_kl_max) == pytest.approx(0.28 - 1.0 - np.log(0.28), rel=1e-4)
 
 
 def test_foretelling_weighs_what_it_is_told_to() -> None:

@@ -27,8 +27,8 @@ from understudy.telemetry.journal import Journal, Reader
 
 LENGTH = 2
 METRICS = (
-    "loss", "policy_loss", "value_loss", "kl", "explained_variance", "first_ratio", "clip_share",
-    "gradient_norm", "gradient_steps",
+    "loss", "policy_loss", "value_loss", "kl", "explained_variance", "behaviour_kl", "clip_share",
+    "behaviour_kl_max", "gradient_norm", "gradient_steps",
 )  # fmt: skip
 
 

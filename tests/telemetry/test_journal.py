@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import errno
+import json
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from understudy.core import files
 from understudy.telemetry import events as ev
 from understudy.telemetry.journal import Entry, Journal, Reader
+from understudy.telemetry.training_report import behaviour_kl
 
-from .entries import FixedClock
+from .entries import FixedClock, batch, continuous
 
 
 def problem(message: str) -> ev.Problem:
@@ -99,3 +102,19 @@ def test_what_could_not_be_read_is_read_the_next_time(
         reader.new()
     monkeypatch.setattr(Path, "open", opened)
     assert [entry.e for entry in reader.new()] == [problem("a"), problem("b")]
+
+
+@pytest.mark.parametrize("told", [batch(), continuous()], ids=["matches", "items"])
+def test_batches_of_older_journals_are_still_read(
+    tmp_path: Path, told: ev.BatchTrained | ev.ContinuousTrained
+) -> None:
+    """They say `first_ratio`, which is not read any more, and not what took its place."""
+    Journal(tmp_path, "learner", FixedClock()).write(told)
+    (path,) = tmp_path.glob("*.jsonl")
+    entry = json.loads(path.read_text(encoding="utf-8"))
+    del entry["e"]["behaviour_kl"], entry["e"]["behaviour_kl_max"]
+    entry["e"]["first_ratio"] = 1.0
+    path.write_text(json.dumps(entry) + "\n", encoding="utf-8")
+    (read,) = (one.e for one in Reader(tmp_path).new())
+    assert read == replace(told, behaviour_kl=None, behaviour_kl_max=None)
+    assert isinstance(read, ev.BatchTrained | ev.ContinuousTrained) and not behaviour_kl(read)

@@ -13,6 +13,9 @@ from understudy.telemetry.status import Folder, Folders, LedgerCounts, Record, S
 
 from .entries import at, batch, continuous, match, published, started
 
+BEHAVIOUR_KL = (
+    "behaviour KL 0.002, at most 0.3 for one decision (0: what is trained is what played)"
+)
 NOON = datetime(2026, 1, 25, 12, 0, 0).timestamp()
 
 
@@ -79,6 +82,7 @@ def test_describe_tells_how_it_goes() -> None:
         "3 waiting (156.2 KB), 15 archived (780.5 KB), 1 in quarantine",
         "15 written, 15 learned from",
         "p50 0.11 ms",
+        BEHAVIOUR_KL,
         "versions behind: 0: 100, 2: 30, 10: 20",
         "spool: \\x1b[2Jgone",
         "logs/background_training.log",
@@ -177,6 +181,7 @@ def test_describe_tells_how_a_server_does() -> None:
     assert "8 batches, 1,000 samples" in training
     (lately,) = (line for line in lines if line.startswith("Lately"))
     assert "busy 1% of the time, entropy 1.300 (80% of the largest)" in lately
+    assert lines[lines.index(lately) + 1].split() == [*BEHAVIOUR_KL.split()]
     text = "\n".join(lines)
     for word in ("Matches", "Win rate", "written", "the bot plays", "background_training.log"):
         assert word not in text, "there is none of that behind a server"

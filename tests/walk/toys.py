@@ -106,8 +106,8 @@ class Toy:
             dict(Counter(self.tally.ingested) + fresh), dict(Counter(self.tally.sampled) + seen)
         )
         names = (
-            "loss policy_loss value_loss entropy kl explained_variance first_ratio clip_share "
-            "gradient_norm learning_rate"
+            "loss policy_loss value_loss entropy kl explained_variance behaviour_kl clip_share "
+            "behaviour_kl_max gradient_norm learning_rate"
         )
         return {**dict.fromkeys(names.split(), 0.0), "steps": float(sum(map(len, new)))}
 

@@ -87,7 +87,9 @@ class Report(NamedTuple):
     losses: Losses
     kl: Array
     explained_variance: Array
-    first_ratio: Array
+    behaviour_kl: Array
+    """of the first minibatch, before the first step, as `behaviour_kl_max` is"""
+    behaviour_kl_max: Array
     gradient_norm: Array
     gradient_steps: Array
     finite: Array

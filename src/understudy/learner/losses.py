@@ -54,7 +54,11 @@ class Losses(NamedTuple):
     entropy: Array
     clip_share: Array
     """how many decisions the clip silenced, over `share`"""
-    ratio: Array
+    behaviour_kl: Array
+    """how far the policy is from the one that played: the mean of (r - 1) - log r over the sampled
+    decisions, where r is its ratio to the behaviour; 0 where none was sampled"""
+    behaviour_kl_max: Array
+    """the largest of them"""
     kl: Array
     """how far the policy is from where the batch began: the mean of (r - 1) - log r, over `share`,
     which is never below 0 and has less spread than the mean of -log r (Schulman 2020)"""
@@ -84,7 +88,6 @@ def losses(
     opponent = -mean(terms.opponent_log_probs * terms.foretold)
     recognition = -mean(terms.kind_log_probs * terms.valid)
     entropy = terms.entropy * terms.valid
-    count = jnp.maximum(terms.on_policy.sum(), 1.0)
     total = (
         policy_loss
         + config.opponent_weight * opponent
@@ -93,7 +96,9 @@ def losses(
         + config.value_weight * value_loss
         - entropy_weight * mean(entropy)
     )
-    ratio = jnp.exp(terms.log_probs - terms.behaviour_log_probs)
+    # The mean ratio says nothing: it is 1 in expectation for any policy. expm1: r is nearly 1.
+    differs = terms.log_probs - terms.behaviour_log_probs
+    differs = jnp.where(terms.on_policy > 0, jnp.expm1(differs) - differs, 0.0)
     moved = terms.log_probs - terms.anchor_log_probs
     return Losses(
         total=total,
@@ -101,10 +106,8 @@ def losses(
         value=value_loss,
         entropy=entropy.sum() / share,  # of the policy, whatever its decisions count
         clip_share=(clipped * terms.on_policy).sum() / share,
-        # Nothing was sampled: nothing differs from the behaviour.
-        ratio=jnp.where(
-            terms.on_policy.any(), (ratio * terms.on_policy).sum() / count, jnp.float32(1.0)
-        ),
+        behaviour_kl=differs.sum() / jnp.maximum(terms.on_policy.sum(), 1.0),
+        behaviour_kl_max=differs.max(),
         kl=((jnp.exp(moved) - 1.0 - moved) * terms.on_policy).sum() / share,
         opponent=opponent,
         recognition=recognition,

@@ -13,7 +13,7 @@ from understudy.telemetry.journal import Journal
 
 _EVERY_S = 1.0
 _MEANS = (
-    "loss", "policy_loss", "value_loss", "entropy", "kl", "explained_variance", "first_ratio",
+    "loss", "policy_loss", "value_loss", "entropy", "kl", "explained_variance", "behaviour_kl",
     "clip_share", "gradient_norm", "gradient_steps",
 )  # fmt: skip
 
@@ -27,6 +27,7 @@ class Progress:
         self._told_at = clock.monotonic()
         self._sums: Counter[str] = Counter()
         self._last: dict[str, float] = {}
+        self._behaviour_kl_max = 0.0
         self._entropy_share = 1.0
         """Of the last batch in which there was something to choose."""
 
@@ -48,6 +49,7 @@ class Progress:
         self._sums.update(batches=1, items=items, skipped=skipped, judged=judged, agreed=agreed)
         self._add(seconds=seconds, steps=metrics["steps"], **{n: metrics[n] for n in _MEANS})
         self._last = metrics
+        self._behaviour_kl_max = max(self._behaviour_kl_max, metrics["behaviour_kl_max"])
         self._entropy_share = metrics.get("entropy_share", self._entropy_share)
 
     def due(self) -> bool:
@@ -76,10 +78,11 @@ class Progress:
                 agreement=sums["agreed"] / sums["judged"] if sums["judged"] else None,
                 entropy_share=self._entropy_share,
                 learning_rate=self._last["learning_rate"],
+                behaviour_kl_max=self._behaviour_kl_max,
                 **{name: sums[name] / batches for name in _MEANS},
             )
         )
-        self._told_at, self._sums = now, Counter()
+        self._told_at, self._sums, self._behaviour_kl_max = now, Counter(), 0.0
 
     def _add(self, **values: float) -> None:
         for name, value in values.items():

@@ -43,13 +43,17 @@ class ContinuousTrained(_Event, frozen=True, kw_only=True):
     entropy: float
     kl: float
     explained_variance: float
-    first_ratio: float
-    """Mean policy ratio of the first minibatch: 1 where nothing lags behind."""
     clip_share: float
     gradient_norm: float
     learning_rate: float
     gradient_steps: float = 0.0
     """A batch."""
+    behaviour_kl: float | None = None
+    """How far the trained policy is from the one that played, before the first gradient step: the
+    mean of (r - 1) - log r over the sampled decisions of the first minibatch, where r is the ratio
+    of their probabilities; 0 where what is trained is what played. None: not measured."""
+    behaviour_kl_max: float | None = None
+    """The largest of them."""
 
 
 class RolledBack(_Event, frozen=True, kw_only=True):

@@ -124,8 +124,6 @@ class BatchTrained(_Event, frozen=True, kw_only=True):
     entropy: float
     kl: float
     explained_variance: float
-    first_ratio: float
-    """Mean policy ratio of the first minibatch: 1 where nothing lags behind."""
     clip_share: float
     gradient_norm: float
     learning_rate: float
@@ -137,6 +135,12 @@ class BatchTrained(_Event, frozen=True, kw_only=True):
     """Cross-entropy of the opponent's next action; 0 where nothing is foretold."""
     recognition_loss: float = 0.0
     """Cross-entropy of who the opponent is; 0 where nobody is named."""
+    behaviour_kl: float | None = None
+    """How far the trained policy is from the one that played, before the first gradient step: the
+    mean of (r - 1) - log r over the sampled decisions of the first minibatch, where r is the ratio
+    of their probabilities; 0 where what is trained is what played. None: not measured."""
+    behaviour_kl_max: float | None = None
+    """The largest of them."""
 
 
 class VersionPublished(_Event, frozen=True, kw_only=True):

@@ -19,7 +19,7 @@ ALL = "all"
 
 _MEANS = (
     "loss", "policy_loss", "value_loss", "opponent_loss", "recognition_loss", "entropy", "kl",
-    "clip_share", "gradient_norm", "explained_variance", "first_ratio",
+    "clip_share", "gradient_norm", "explained_variance",
 )  # fmt: skip
 
 
@@ -105,7 +105,11 @@ class Interval:
         row: dict[str, Value] = {"iterations": len(batches)}
         row |= {name: sum(getattr(one, name) for one in batches) / len(batches) for name in _MEANS}
         seconds = sum(one.seconds for one in batches)
+        means = [one.behaviour_kl for one in batches if one.behaviour_kl is not None]
+        largest = [one.behaviour_kl_max for one in batches if one.behaviour_kl_max is not None]
         return row | {
+            "behaviour_kl": sum(means) / len(means) if means else None,
+            "behaviour_kl_max": max(largest, default=None),
             "learning_rate": batches[-1].learning_rate,
             "gradient_steps": sum(one.gradient_steps for one in batches),
             "steps_s": sum(one.steps for one in batches) / seconds if seconds > 0 else None,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from understudy.telemetry import served_report
 from understudy.telemetry.status import Status
 from understudy.telemetry.text import duration, plain, size, stamp
-from understudy.telemetry.training_report import Lines, league, opponents
+from understudy.telemetry.training_report import Lines, behaviour_kl, league, opponents
 
 _WIDE = "=" * 70
 _LABEL = 12
@@ -194,8 +194,8 @@ def _last_batch(status: Status) -> list[str]:
         f"{batch.matches} new + {batch.replayed} earlier matches, "
         f"{batch.samples_per_insert:.1f} samples per insert",
         f"entropy {batch.entropy:.3f}, KL {batch.kl:.4f}, explained variance "
-        f"{batch.explained_variance:.2f}, first ratio {batch.first_ratio:.4f}, "
-        f"learning rate {batch.learning_rate:.2g}",
+        f"{batch.explained_variance:.2f}, learning rate {batch.learning_rate:.2g}",
+        *behaviour_kl(batch),
     ]
     if batch.version_lag:
         lags = sorted(batch.version_lag.items(), key=lambda item: (len(item[0]), item[0]))

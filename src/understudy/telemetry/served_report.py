@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from understudy.telemetry.status import Status
 from understudy.telemetry.text import plain
-from understudy.telemetry.training_report import Lines
+from understudy.telemetry.training_report import Lines, behaviour_kl
 
 
 def decisions(status: Status) -> Lines:
@@ -39,9 +39,10 @@ def continuous(status: Status) -> Lines:
                 "Lately",
                 f"busy {told.utilisation:.0%} of the time, entropy {told.entropy:.3f} "
                 f"({told.entropy_share:.0%} of the largest), KL {told.kl:.4f}, "
-                f"explained variance {told.explained_variance:.2f},",
+                f"explained variance {told.explained_variance:.2f}, "
+                f"learning rate {told.learning_rate:.2g}",
             ),
-            ("", f"first ratio {told.first_ratio:.4f}, learning rate {told.learning_rate:.2g}"),
+            *(("", row) for row in behaviour_kl(told)),
         ]
         if told.agreement is not None:
             lines.append(

@@ -1,4 +1,4 @@
-"""What a status says of `train`: whom it met and how its league stands, as labelled lines.
+"""What a status says of training: opponents, league and last batch, as labelled lines.
 
 A label is empty where a line goes on with what the one above it is about.
 """
@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from understudy.core.opponents import kind_of
 from understudy.core.statistics import margin, points, wilson
-from understudy.telemetry.events import CheckpointJudged
+from understudy.telemetry.events import BatchTrained, CheckpointJudged, ContinuousTrained
 from understudy.telemetry.history import SNAPSHOTS
 from understudy.telemetry.status import Record, Status
 from understudy.telemetry.text import plain
@@ -48,6 +48,16 @@ def league(status: Status) -> Lines:
     if status.last_note:
         lines.append(("Note", plain(status.last_note)))
     return lines
+
+
+def behaviour_kl(batch: BatchTrained | ContinuousTrained) -> list[str]:
+    """How far the trained policy is from the one that played; nothing where it was not measured."""
+    if batch.behaviour_kl is None or batch.behaviour_kl_max is None:
+        return []
+    return [
+        f"behaviour KL {batch.behaviour_kl:.2g}, at most {batch.behaviour_kl_max:.2g} "
+        "for one decision (0: what is trained is what played)"
+    ]
 
 
 def _benchmark(judged: CheckpointJudged) -> Lines:

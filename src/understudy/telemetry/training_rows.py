@@ -42,7 +42,8 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     TRAINING: (
         "time_s", "steps", "stage", "iterations", "loss", "policy_loss", "value_loss",
         "opponent_loss", "recognition_loss", "entropy", "kl", "clip_share", "gradient_norm",
-        "explained_variance", "first_ratio", "learning_rate", "gradient_steps", "steps_s",
+        "explained_variance", "behaviour_kl", "behaviour_kl_max", "learning_rate",
+        "gradient_steps", "steps_s",
     ),
     LEAGUE: ("time_s", "steps", "event", "name", "mu", "sigma", "kept", "pool", "note"),
 }  # fmt: skip
