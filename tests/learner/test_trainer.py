@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any, Literal
 
 import jax
 import numpy as np
@@ -13,8 +14,12 @@ from understudy.core.config import LearnerConfig
 from understudy.core.errors import FileFormatError, NotFinite
 from understudy.core.spaces import Discrete
 from understudy.experience.episode import Episode, Meta, Outcome
+from understudy.experience.episode_replay import EpisodeReplay, Priority
+from understudy.learner import hardware
+from understudy.learner import trainer as trainers
 from understudy.learner.batch import assemble
 from understudy.learner.trainer import Trainer
+from understudy.learner.update import update
 from understudy.policy.mlp import Mlp
 from understudy.policy.policy import Policy
 from understudy.policy.spec import AnyNetwork, PolicySpec
@@ -69,6 +74,63 @@ def test_fresh_matches_have_ratio_one_once_the_normaliser_rests() -> None:
     trainer = trained(3)  # fitted at 120 and 240 samples, then not before 480
     metrics = trainer.train(matches(trainer, 3, count=1), [], version=3)
     assert metrics["behaviour_kl_max"] < 5e-9, "every ratio is 1 within 1e-4"
+
+
+@pytest.mark.parametrize("precision", ["auto", "bfloat16"])
+def test_what_numpy_played_is_trained_in_float32_whatever_the_device(
+    precision: Literal["auto", "bfloat16"], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hardware, "has_gpu", lambda: True)
+    products: list[str] = []
+
+    def noted(*args: Any) -> Any:
+        products.append(jax.config.jax_default_matmul_precision)
+        return update(*args)
+
+    monkeypatch.setattr(trainers, "update", noted)
+    seed = 41  # of no other test: what was compiled for another would be taken again
+    one, other = (
+        Trainer(SPEC, structs.replace(CONFIG, seed=seed, precision=each))
+        for each in (precision, "float32")
+    )
+    for version in range(4):
+        played = matches(one, version, count=1 if version == 3 else 4)
+        metrics = one.train(played, [], version=version)
+        other.train(played, [], version=version)
+    assert metrics["behaviour_kl_max"] < 5e-9, "every ratio is 1 within 1e-4"
+    assert one.snapshot() == other.snapshot()
+    assert set(products) == {"float32"}, "not TensorFloat-32, which a GPU would take"
+
+
+def too_hopeful(priority: Priority, *, batches: int) -> float:
+    """How far the value is above the mean result of matches that chance wins (+1) or loses (-1)."""
+    config = structs.replace(
+        CONFIG, batch_matches=10, replay_matches=20, samples_per_insert=40, epochs=4, gamma=1.0,
+        minibatches=1, value_weight=1.0, entropy_weight=0.0, priority=priority,
+    )  # fmt: skip
+    trainer, chance, rng = Trainer(SPEC, config), np.random.default_rng(0), np.random.default_rng(1)
+    replay = EpisodeReplay(
+        capacity=config.replay_capacity, limit=config.samples_per_insert, priority=priority
+    )
+    above = []
+    for version in range(batches):
+        player, new = player_of(trainer, version), []
+        for index in range(config.batch_matches):
+            outcome = Outcome.VICTORY if chance.random() < 0.2 else Outcome.DEFEAT
+            meta = Meta(id=f"{version}-{index}", outcome=outcome, finished_at=0.0)
+            score = np.array([1.0 if outcome is Outcome.VICTORY else -1.0], np.float32)
+            new.append(play(player, chance, 1, meta=meta, rewards=score))
+        above += [float(one.values[0] - one.rewards[0]) for one in new]
+        replayed = replay.sample(rng, config.replay_matches, times=config.epochs)
+        trainer.train(new, replayed, version=version)
+        for one in new:
+            replay.insert(one.meta.id, one, samples=config.epochs)
+    return float(np.mean(above[len(above) // 2 :]))
+
+
+@pytest.mark.parametrize("priority", ["uniform", "won", "surprise"])
+def test_a_preference_for_some_matches_makes_the_value_no_more_hopeful(priority: Priority) -> None:
+    assert too_hopeful(priority, batches=200) == pytest.approx(0.0, abs=0.05)
 
 
 def test_what_is_rewarded_is_done_more_often() -> None:

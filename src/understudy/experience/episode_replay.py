@@ -34,7 +34,7 @@ class EpisodeReplay:
 
     def __init__(self, *, capacity: int, limit: int, priority: Priority) -> None:
         self._priority = priority
-        # Drawn in proportion to its weight as it is; the ring corrects nothing for that.
+        # Drawn in proportion to its weight as it is: `valued_once` keeps that from the value.
         self._replay = Replay(
             capacity=capacity,
             limit=limit,

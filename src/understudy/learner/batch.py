@@ -41,6 +41,8 @@ class Batch(NamedTuple):
     weights: Array | None
     """float32 [T, B]: how much a decision counts, 1 at most; None: all alike, and nothing is
     multiplied, which could change the last bit"""
+    value_weights: Array | None = None
+    """float32 [T, B]: how much it counts for the value, beside that; None: all alike"""
 
 
 def padded_length(longest: int) -> int:
@@ -73,6 +75,18 @@ def assemble(
     for column, episode in enumerate(episodes):
         _fill(batch, column, episode, oldest=version - max_lag)
     return batch
+
+
+def valued_once(batch: Batch, *, new: int) -> Batch:
+    """The same, but only the first `new` columns train the value, with as much weight as all had.
+
+    For columns after them that were drawn by a preference. To weight each by the inverse of its
+    preference would not do: the limit on samples evens out some of what a preference does (a
+    preferred match is spent sooner), and then the value would err the other way.
+    """
+    fresh = batch.valid * (np.arange(batch.valid.shape[1]) < new)
+    factor = batch.valid.sum() / max(float(fresh.sum()), 1.0)
+    return batch._replace(value_weights=(fresh * factor).astype(np.float32))
 
 
 def _fill(batch: Batch, column: int, episode: Episode, *, oldest: int) -> None:

@@ -70,6 +70,8 @@ class Material(NamedTuple):
     """int32: who the opponent is; -1 where nobody knows"""
     weights: Array | None = None
     """how much each decision counts; None: all alike"""
+    value_weights: Array | None = None
+    """how much it counts for the value, beside that; None: all alike"""
 
 
 class Details(NamedTuple):
@@ -254,6 +256,7 @@ def _loss(
                 else _named(said.kind_logits, part.opponent_kinds)
             ),
             weights=part.weights,
+            value_weights=part.value_weights,
         ),
         share=share,
         entropy_weight=entropy_weight,

@@ -5,8 +5,11 @@ Parameters, their gradients and the optimiser's moments are float32 everywhere.
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
+
 import jax
 import jax.numpy as jnp
+from msgspec import structs
 
 from understudy.core.config import LearnerConfig
 from understudy.core.ops import Tree
@@ -26,6 +29,18 @@ def narrow(config: LearnerConfig) -> bool:
     if config.precision == "auto":
         return has_gpu()
     return config.precision == "bfloat16"
+
+
+def as_numpy(config: LearnerConfig) -> LearnerConfig:
+    """The settings to train what NumPy played, which is float32: in another precision the policy
+    that is trained would not be the one that played. Train inside `exact_products`, too."""
+    return structs.replace(config, precision="float32")
+
+
+def exact_products() -> AbstractContextManager[None]:
+    """Matrix products of float32 are exact in here; a GPU rounds to TensorFloat-32 by default."""
+    context: AbstractContextManager[None] = jax.default_matmul_precision("float32")
+    return context
 
 
 def has_gpu() -> bool:

@@ -43,6 +43,8 @@ class Terms(NamedTuple):
     """of who the opponent is, as the network named it; 0 where nobody knows"""
     weights: Array | None = None
     """how much each decision counts in what is minimised; None: all alike"""
+    value_weights: Array | None = None
+    """how much it counts for the value, beside that; None: all alike"""
 
 
 class Losses(NamedTuple):
@@ -84,7 +86,8 @@ def losses(
 
     policy_loss = mean(policy * terms.on_policy)
     imitation_loss = mean(imitation * terms.imitated)
-    value_loss = 0.5 * mean(jnp.square(terms.values - terms.targets) * terms.valid)
+    errors = jnp.square(terms.values - terms.targets) * terms.valid
+    value_loss = 0.5 * mean(errors if terms.value_weights is None else errors * terms.value_weights)
     opponent = -mean(terms.opponent_log_probs * terms.foretold)
     recognition = -mean(terms.kind_log_probs * terms.valid)
     entropy = terms.entropy * terms.valid

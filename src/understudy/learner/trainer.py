@@ -14,8 +14,9 @@ from understudy.core.config import LearnerConfig
 from understudy.core.errors import FileFormatError, NotFinite
 from understudy.experience.episode import Episode, returns_of
 from understudy.learner import statistics
-from understudy.learner.batch import Batch, assemble
+from understudy.learner.batch import Batch, assemble, valued_once
 from understudy.learner.descent import Frozen, Report, State, optimiser
+from understudy.learner.hardware import as_numpy, exact_products
 from understudy.learner.statistics import Statistics
 from understudy.learner.update import update
 from understudy.policy import weights as weight_files
@@ -61,6 +62,8 @@ class Trainer:
             version=version,
             max_lag=self._config.max_version_lag,
         )
+        if self._config.priority != "uniform":
+            batch = valued_once(batch, new=len(new))
         metrics = _metrics(self._update(batch, new, whole=True))
         self.adapt(metrics["kl"])
         return metrics | {"learning_rate": self.learning_rate, "steps": float(batch.valid.sum())}
@@ -91,10 +94,12 @@ class Trainer:
     def _update(self, batch: Batch, new: Sequence[Episode], *, whole: bool) -> Report:
         kept = (self._state, self._weights, self._statistics)
         self._absorb(new, whole=whole)
+        config = as_numpy(self._config)
         try:
-            return self._take(
-                lambda state, frozen: update(self.spec, self._config, state, frozen, batch)
-            )
+            with exact_products():
+                return self._take(
+                    lambda state, frozen: update(self.spec, config, state, frozen, batch)
+                )
         except NotFinite:
             self._state, self._weights, self._statistics = kept
             raise

@@ -86,6 +86,7 @@ def _material(batch: Batch, towards: _Towards) -> Material:
         opponent_actions=batch.actions,
         opponent_kinds=jnp.full(batch.valid.shape, -1, jnp.int32),
         weights=batch.weights,
+        value_weights=batch.value_weights,
     )
 
 

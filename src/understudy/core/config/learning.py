@@ -52,7 +52,8 @@ class LearnerConfig(Section, frozen=True, kw_only=True):
     kl_stop: float = 0.0
     """Passes end early once the policy has moved this far from where the batch began; 0: never."""
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
-    """What networks compute in; parameters stay float32. auto: bfloat16 on a GPU."""
+    """What networks of the arena compute in; parameters stay float32. auto: bfloat16 on a GPU.
+    Bots, servers and environments play with NumPy: that is always trained in float32."""
     batch_matches: int = 10
     """At most this many new matches a batch."""
     gather_s: float = 0.3
@@ -64,7 +65,8 @@ class LearnerConfig(Section, frozen=True, kw_only=True):
     replay_capacity: int = 200
     """How many earlier matches stay ready to be sampled again."""
     priority: Literal["uniform", "won", "surprise"] = "uniform"
-    """Which earlier matches are sampled again: any, rather won ones, or rather surprising ones."""
+    """Which earlier matches are sampled again: any, rather won ones, or rather surprising ones.
+    What is preferred trains the policy alone: the value would learn that most matches are won."""
     max_version_lag: int = 100
     """Decisions of versions older than this teach the value only."""
     max_age_s: float = 3600.0

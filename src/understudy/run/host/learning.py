@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from understudy.core.clock import SystemClock
-from understudy.core.config import with_values
 from understudy.core.errors import ConfigError
 from understudy.match.stage import TRAINING, match_seeds
 from understudy.policy.policy import Policy
@@ -42,8 +41,7 @@ class HostLearning:
             from understudy.run.keeper import Keeper
         except ImportError as error:
             raise missing(error) from error
-        # Rollouts are NumPy's, in float32: an update in another precision would not be on policy.
-        self._config = with_values(session.config, {"learner.precision": "float32"})
+        self._config = session.config
         self._trainer = Trainer(folder.spec, self._config.learner)
         log = TrainingLog(folder.logs / LOG, past=Reader(folder.journal).new())
         self._journal = Journal(folder.journal, "train", folder.clock, also=log.add)
@@ -126,14 +124,17 @@ class HostLearning:
 
     def _learn(self, segments: Segments, finished: list[Finished]) -> None:
         from understudy.learner.descent import Frozen, Report, State
+        from understudy.learner.hardware import as_numpy, exact_products
         from understudy.learner.segments import improve
 
+        config = as_numpy(self._config.learner)
         squares: list[float] = []
 
         def step(state: State, frozen: Frozen) -> tuple[State, Report]:
-            state, report, square = improve(
-                self._trainer.spec, self._config.learner, state, frozen, segments
-            )
+            with exact_products():
+                state, report, square = improve(
+                    self._trainer.spec, config, state, frozen, segments
+                )
             squares.append(float(square))
             return state, report
 
