@@ -78,6 +78,10 @@ def test_result_rewards_can_be_changed_and_are_checked(tmp_path: Path) -> None:
         mind(tmp_path, result_rewards={"victroy": 1.0})
     with pytest.raises(InputError, match="'tie' is nan"):
         mind(tmp_path, result_rewards={"tie": float("nan")})
+    with pytest.raises(InputError, match=r"result_rewards: 'aborted' is -1.0, expected 0"):
+        mind(tmp_path, result_rewards={"aborted": -1.0})
+    with mind(tmp_path, result_rewards={"aborted": 0.0}) as bot:
+        assert bot.matches == 0, "nothing is what it is anyway"
 
 
 def test_in_shadow_the_rules_play_and_the_policy_looks_on(tmp_path: Path) -> None:

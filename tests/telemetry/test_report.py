@@ -91,6 +91,15 @@ def test_describe_tells_how_it_goes() -> None:
         assert part in text
 
 
+def test_every_report_says_which_share_of_matches_was_aborted() -> None:
+    fold = StatusFold("r")
+    for outcome in ("victory", "victory", "defeat", "aborted"):
+        fold.add(at(NOON, match(outcome)))
+    status = fold.status(Folders(), NOON)
+    for text in (describe(status), status_report(status), statistics(status)):
+        assert "4 (2 won, 1 lost, 0 tied, 1 aborted = 25%)" in text
+
+
 def test_describe_tells_whom_training_met() -> None:
     text = describe(Status(opponents={"based": Record(3, 1, 0), "random": Record()}))
     assert "Opponents" in text and "based 75% of 4" in text

@@ -59,6 +59,7 @@ def test_known_events_give_known_numbers() -> None:
     )
     assert (status.wins, status.defeats, status.ties, status.aborted) == (1, 1, 1, 1)
     assert status.matches == 4 and status.unsaved == 1
+    assert status.aborted_share == 0.25 and folded([]).aborted_share is None
     assert status.win_rate == pytest.approx(1 / 3)
     assert (status.files_processed, status.batches_trained, status.total_samples) == (4, 2, 150)
     assert status.avg_loss == pytest.approx(0.3) and status.last_loss == 0.1

@@ -78,7 +78,8 @@ class Understudy:
     ) -> Understudy:
         """Open a run folder, or make one, and start the learner beside this process.
 
-        `result_rewards` is what `finish` adds to the last decision (+10, -5, 0 by default).
+        `result_rewards` is what `finish` adds to the last decision (+10, -5, 0 by default); an
+        aborted match has no result, so its reward must be 0.
         `actions` are names (`["ECONOMY", …]`), names mapped to what they do (then every one must be
         mapped to something), or an action space. `config` are settings (docs/settings.md); a run
         folder keeps those it was last opened with.

@@ -11,6 +11,7 @@ import msgspec
 from understudy.core.clock import Clock
 from understudy.core.errors import InputError, nearest
 from understudy.core.spaces import ActionSpace
+from understudy.experience.episode import Outcome
 from understudy.live.actions import space_of
 from understudy.policy.mlp import Mlp
 from understudy.policy.spec import AnyNetwork, PolicySpec
@@ -50,6 +51,12 @@ def checked_rewards(given: Mapping[str, float], default: Mapping[str, float]) ->
             )
         if not math.isfinite(reward):
             raise InputError(f"result_rewards: {outcome!r} is {reward}, not a finite number")
+        if outcome == Outcome.ABORTED and reward != 0.0:
+            raise InputError(
+                f"result_rewards: 'aborted' is {reward}, expected 0 (or nothing): an aborted match "
+                "has no result, and its last decision is not learned from. Finish a match that "
+                "was given up as a defeat or a tie"
+            )
     return {**default, **given}
 
 

@@ -145,6 +145,7 @@ class StatusFold:
             buffer_bytes=folders.buffer.bytes,
             archive_bytes=folders.archive.bytes,
             quarantine_bytes=folders.quarantine.bytes,
+            aborted_share=self._now.aborted / self._now.matches if self._now.matches else None,
             win_rate=self._win_rate(0, finished),
             win_rate_first=self._win_rate(0, fifth),
             win_rate_last=self._win_rate(finished - fifth, finished),

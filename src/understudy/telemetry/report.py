@@ -42,6 +42,7 @@ def status_report(status: Status) -> str:
             _row("Errors", status.errors),
             _row("Last Training", _moment(status.last_batch_time)),
             _row("Version", _versions(status)),
+            _row("Matches", _results(status)),
             _row("Win Rate", _win_rate(status)),
             *_last_problem(status),
             _WIDE,
@@ -136,8 +137,9 @@ def _results(status: Status) -> str:
     if not status.matches:
         return "none yet"
     parts = f"{status.wins:,} won, {status.defeats:,} lost, {status.ties:,} tied"
-    aborted = f", {status.aborted:,} aborted" if status.aborted else ""
-    return f"{status.matches:,} ({parts}{aborted})"
+    if status.aborted and status.aborted_share is not None:
+        parts += f", {status.aborted:,} aborted = {_percent(status.aborted_share)}"
+    return f"{status.matches:,} ({parts})"
 
 
 def _win_rate(status: Status) -> str:

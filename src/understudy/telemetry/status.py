@@ -132,6 +132,8 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     ties: int = 0
     aborted: int = 0
     """Matches without a result; they are in `matches` and in no win rate."""
+    aborted_share: float | None = None
+    """Of all matches; None before the first."""
     unsaved: int = 0
     """Matches whose episode could not be saved."""
     win_rate: float | None = None
