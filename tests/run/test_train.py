@@ -23,6 +23,7 @@ from understudy.core.errors import (
     LearnerBusy,
     NotFinite,
     RunFolderError,
+    UnderstudyError,
 )
 from understudy.core.opponents import steps_of
 from understudy.core.ops import Array, Ops
@@ -582,10 +583,9 @@ def test_the_learning_rate_keeps_to_its_schedule(tmp_path: Path, schedule: str) 
         assert rates[1] == pytest.approx(min(1.5 * first, learner.learning_rate_max))
 
 
-@pytest.mark.parametrize(("schedule", "left"), [("linear", 0.0), ("constant", 1.0)])
-def test_the_bonus_for_open_options_keeps_to_its_schedule(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, schedule: str, left: float
-) -> None:
+@pytest.fixture
+def bonuses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The weight of the entropy bonus in every update."""
     seen: list[float] = []
     learn = Trainer.learn
 
@@ -594,10 +594,56 @@ def test_the_bonus_for_open_options_keeps_to_its_schedule(
         return learn(self, step)
 
     monkeypatch.setattr(Trainer, "learn", noted)
+    return seen
+
+
+@pytest.mark.parametrize("spent", [1, 3, 4])
+def test_more_minutes_do_not_pay_the_entropy_bonus_once_more(
+    tmp_path: Path, bonuses: list[float], spent: int
+) -> None:
+    """It goes on falling from what the session before left of it."""
+    config = settings(train__entropy_schedule="linear")
+
+    def until_spent(progress: Progress) -> None:
+        if progress.iterations == spent:
+            raise UnderstudyError("enough")  # what was learned is kept
+
+    with pytest.raises(UnderstudyError, match="enough"):
+        train(session(tmp_path / "run", config), show=until_spent)
+    first, before = CONFIG.learner.entropy_weight, bonuses[-1]
+    bonuses.clear()
+    quietly(session(tmp_path / "run", config, minutes=1e-9, resume=True))
+    assert bonuses == pytest.approx([first * (1 - spent / 4)]) and bonuses[0] < before
+    bonuses.clear()
+    quietly(session(tmp_path / "run", config, minutes=1e-9, resume=True))
+    assert bonuses == [0.0], "that session spent the rest"
+
+
+def test_a_run_that_does_not_say_what_is_left_of_the_bonus_begins_with_all_of_it(
+    tmp_path: Path, bonuses: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A version from before that was noted."""
+    config, rest = settings(train__entropy_schedule="linear"), Trainer._rest
+    with monkeypatch.context() as older:
+        older.setattr(
+            Trainer,
+            "_rest",
+            lambda self: {k: v for k, v in rest(self).items() if k != "entropy_left"},
+        )
+        quietly(session(tmp_path / "run", config, minutes=1e-9))
+    bonuses.clear()
+    quietly(session(tmp_path / "run", config, minutes=1e-9, resume=True))
+    assert bonuses == [CONFIG.learner.entropy_weight]
+
+
+@pytest.mark.parametrize(("schedule", "left"), [("linear", 0.0), ("constant", 1.0)])
+def test_the_bonus_for_open_options_keeps_to_its_schedule(
+    tmp_path: Path, bonuses: list[float], schedule: str, left: float
+) -> None:
     quietly(session(tmp_path / "run", settings(train__entropy_schedule=schedule)))
     first = CONFIG.learner.entropy_weight
-    assert seen == pytest.approx([first * (1 - (1 - left) * n / 4) for n in range(4)])
-    seen.clear()
+    assert bonuses == pytest.approx([first * (1 - (1 - left) * n / 4) for n in range(4)])
+    bonuses.clear()
     more = session(
         tmp_path / "run",
         settings(train__entropy_schedule=schedule),
@@ -605,7 +651,7 @@ def test_the_bonus_for_open_options_keeps_to_its_schedule(
         resume=True,
     )
     quietly(more)
-    assert seen == pytest.approx([first * (1 - (1 - left) * n / 8) for n in range(4, 8)])
+    assert bonuses == pytest.approx([first * (1 - (1 - left) * n / 8) for n in range(4, 8)])
 
 
 def test_progress_counts_the_last_matches_of_each_opponent(tmp_path: Path) -> None:

@@ -80,7 +80,7 @@ def test_environments_of_others_have_matches_without_a_winner() -> None:
 
 def test_updates_are_averaged_and_speed_is_steps_over_seconds() -> None:
     interval = Interval()
-    apart = {"behaviour_kl": 0.1, "behaviour_kl_max": 0.5}
+    apart: dict[str, Any] = {"behaviour_kl": 0.1, "behaviour_kl_max": 0.5}
     interval.add_batch(batch(steps=1000, seconds=2.0, kl=0.01, learning_rate=1e-3, **apart))
     interval.add_batch(
         batch(steps=1000, seconds=3.0, kl=0.03, learning_rate=5e-4, recognition_loss=1.5)

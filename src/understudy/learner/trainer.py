@@ -50,6 +50,8 @@ class Trainer:
         self._inherited = False
         self.learning_rate = self._config.learning_rate
         self.entropy_weight = self._config.entropy_weight
+        self.entropy_left = 1.0
+        """The share of the entropy bonus that a schedule has left; a session goes on from it."""
 
     def train(
         self, new: Sequence[Episode], replayed: Sequence[Episode], *, version: int
@@ -165,6 +167,7 @@ class Trainer:
                 count, rest["statistics.mean"], rest["statistics.spread"], squares, fitted
             )
             self.learning_rate = float(rest["learning_rate"])
+            self.entropy_left = float(rest.get("entropy_left", 1.0))  # older versions do not say
         except KeyError as error:
             raise FileFormatError(f"{what}: {LEARNER} has no {error}") from error
 
@@ -178,6 +181,7 @@ class Trainer:
             "statistics.mean": s.obs_mean,
             "statistics.spread": s.obs_spread,
             "learning_rate": np.array(self.learning_rate),
+            "entropy_left": np.array(self.entropy_left),
         }
 
     def _absorb(self, episodes: Sequence[Episode], *, whole: bool) -> None:

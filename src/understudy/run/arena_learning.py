@@ -32,6 +32,7 @@ from understudy.policy.policy import Policy
 from understudy.policy.spec import AnyNetwork
 from understudy.registry.run_folder import RunFolder
 from understudy.run.benchmarking import benchmark
+from understudy.run.budget import Budget
 from understudy.run.course import Course
 from understudy.run.exploiting import NAME, exploited, victim_of
 from understudy.run.keeper import MATCHES, STEPS, Keeper, resume_point
@@ -157,8 +158,9 @@ class ArenaLearning:
         self._follow(iteration)
         return iteration
 
-    def begin(self, share: float) -> None:
+    def begin(self, budget: Budget, share: float) -> None:
         """Take up the schedule where so much of the budget is spent already."""
+        self._keeper.begin(budget)
         self._keeper.follow_schedule(share)
 
     def keep(self, iteration: Iteration, share: float) -> None:

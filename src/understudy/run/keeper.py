@@ -15,6 +15,7 @@ from understudy.learner.commit import ROLLBACK, commit, finish_promotion, prune
 from understudy.learner.trainer import Trainer
 from understudy.registry.run_folder import RunFolder
 from understudy.registry.versions import LEARNER, WEIGHTS
+from understudy.run.budget import Budget
 from understudy.telemetry import events
 from understudy.telemetry.journal import Journal
 
@@ -59,6 +60,8 @@ class Keeper:
         self._followed = 0
         self._failures = 0
         self._caution = 1.0
+        self._bonus = 1.0
+        """The share of the entropy bonus that the session begins with, at a share of 0."""
         self.version = 0
         self.kept: dict[str, int] = {}
         """Counters of that version."""
@@ -96,6 +99,12 @@ class Keeper:
         self.kept = dict(manifest.counters)
         return self.kept
 
+    def begin(self, budget: Budget) -> None:
+        """Say what the session's shares are of, after `resume`. Steps are those of the whole run,
+        so its schedule goes on by itself. Minutes begin anew: the entropy bonus falls to nothing
+        from what the earlier sessions left of it, and is not paid in full once more."""
+        self._bonus = 1.0 if budget.minutes is None else self._trainer.entropy_left
+
     def due(self, steps: int) -> bool:
         """Whether a version should be kept now."""
         return steps - self.kept.get(STEPS, 0) >= self._folder.config.train.checkpoint_steps
@@ -128,8 +137,14 @@ class Keeper:
             trainer.learning_rate = self._caution * (first + (last - first) * share)
         if train.entropy_schedule == "linear":
             # A policy that is paid to waver to the end wavers where it is judged, too.
-            trainer.entropy_weight = learner.entropy_weight * (1.0 - share)
+            trainer.entropy_weight = learner.entropy_weight * self.spend_bonus(share)
         return rate
+
+    def spend_bonus(self, share: float) -> float:
+        """What is left of the entropy bonus when this share of the budget is spent; noted in the
+        next version."""
+        self._trainer.entropy_left = self._bonus * (1.0 - share)
+        return self._trainer.entropy_left
 
     def commit(
         self,

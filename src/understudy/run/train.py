@@ -54,7 +54,7 @@ def train(
         journal.follow(progress.hear)
         with contextlib.closing(monitoring), learning:
             progress.earlier, progress.version = learning.steps, learning.version
-            learning.begin(progress.share)
+            learning.begin(session.budget, progress.share)
             show(progress)
             while progress.share < 1.0 and not interrupts.asked:
                 iteration = learning.iterate()

@@ -287,6 +287,24 @@ def test_an_impossible_session_is_an_error(changes: dict[str, Any], expected: st
     assert not RUN.exists()
 
 
+def test_more_minutes_do_not_pay_the_entropy_bonus_once_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen: list[float] = []
+    learn = Trainer.learn
+
+    def noted(self: Trainer, step: Any) -> Any:
+        seen.append(self.entropy_weight)
+        return learn(self, step)
+
+    monkeypatch.setattr(Trainer, "learn", noted)
+    train_host(session(steps=4 * BATCH, evaluate=0))
+    assert seen[0] > seen[-1] > 0.0
+    seen.clear()
+    train_host(session(steps=None, minutes=0.05, evaluate=0, resume=True))
+    assert seen and set(seen) == {0.0}, "the session before spent all of it"
+
+
 def test_minutes_bound_a_session() -> None:
     summary = train_host(session(steps=None, minutes=1e-9, evaluate=0))
     assert (summary.updates, summary.version) == (1, 1), "room for one update, and no more"

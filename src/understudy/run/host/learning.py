@@ -57,6 +57,7 @@ class HostLearning:
             updates=counters.get("updates", 0),
             version=self._keeper.version,
         )
+        self._keeper.begin(session.budget)
         self._keeper.follow_schedule(self.progress.share)
         # Other seeds than before a resume: those matches were learned from already.
         games = session.config.train.games
@@ -132,9 +133,7 @@ class HostLearning:
 
         def step(state: State, frozen: Frozen) -> tuple[State, Report]:
             with exact_products():
-                state, report, square = improve(
-                    self._trainer.spec, config, state, frozen, segments
-                )
+                state, report, square = improve(self._trainer.spec, config, state, frozen, segments)
             squares.append(float(square))
             return state, report
 

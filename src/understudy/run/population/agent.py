@@ -135,7 +135,7 @@ class Agent:
         if config.train.schedule == "linear":
             rate += (config.learner.learning_rate_min - rate) * share
         if config.train.entropy_schedule == "linear":
-            entropy *= 1.0 - share
+            entropy *= self._keeper.spend_bonus(share)
         trainer.learning_rate, trainer.entropy_weight = rate, entropy
 
     def note(self, found: Iteration | NotFinite, *, seconds: float) -> None:

@@ -122,6 +122,7 @@ class PopulationLearning:
         trainer = Trainer(folder.spec, folder.config.learner)
         keeper = Keeper(folder, journal, trainer)
         seed = seed_of(frame.seed, MATCHES, number, keeper.resume().get(STEPS, 0))
+        keeper.begin(frame.session.budget)
         agent = Agent(number, folder, journal, keeper, frame.member(trainer, seed=seed))
         if agent.steps != steps:
             raise RunFolderError(
