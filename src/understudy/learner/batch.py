@@ -78,15 +78,16 @@ def assemble(
 
 
 def valued_once(batch: Batch, *, new: int) -> Batch:
-    """The same, but only the first `new` columns train the value, with as much weight as all had.
+    """The same, but only the first `new` columns train the value: for columns after them that were
+    drawn by preference.
 
-    For columns after them that were drawn by a preference. To weight each by the inverse of its
-    preference would not do: the limit on samples evens out some of what a preference does (a
-    preferred match is spent sooner), and then the value would err the other way.
+    Weights by the inverse of the preference would be biased as well: the limit on samples undoes a
+    part of the preference (a preferred match is used up sooner), so they would correct too much.
     """
-    fresh = batch.valid * (np.arange(batch.valid.shape[1]) < new)
-    factor = batch.valid.sum() / max(float(fresh.sum()), 1.0)
-    return batch._replace(value_weights=(fresh * factor).astype(np.float32))
+    fresh = np.arange(batch.valid.shape[1]) < new
+    return batch._replace(
+        value_weights=np.broadcast_to(fresh, batch.valid.shape).astype(np.float32)
+    )
 
 
 def _fill(batch: Batch, column: int, episode: Episode, *, oldest: int) -> None:

@@ -33,12 +33,12 @@ def narrow(config: LearnerConfig) -> bool:
 
 def as_numpy(config: LearnerConfig) -> LearnerConfig:
     """The settings to train what NumPy played, which is float32: in another precision the policy
-    that is trained would not be the one that played. Train inside `exact_products`, too."""
+    that is trained would not be the one that played. Train inside `float32_products`, too."""
     return structs.replace(config, precision="float32")
 
 
-def exact_products() -> AbstractContextManager[None]:
-    """Matrix products of float32 are exact in here; a GPU rounds to TensorFloat-32 by default."""
+def float32_products() -> AbstractContextManager[None]:
+    """Matrix products of float32 stay float32 in here; a GPU rounds to TensorFloat-32 by default."""
     context: AbstractContextManager[None] = jax.default_matmul_precision("float32")
     return context
 

@@ -16,7 +16,7 @@ from understudy.experience.episode import Episode, returns_of
 from understudy.learner import statistics
 from understudy.learner.batch import Batch, assemble, valued_once
 from understudy.learner.descent import Frozen, Report, State, optimiser
-from understudy.learner.hardware import as_numpy, exact_products
+from understudy.learner.hardware import as_numpy, float32_products
 from understudy.learner.statistics import Statistics
 from understudy.learner.update import update
 from understudy.policy import weights as weight_files
@@ -98,7 +98,7 @@ class Trainer:
         self._absorb(new, whole=whole)
         config = as_numpy(self._config)
         try:
-            with exact_products():
+            with float32_products():
                 return self._take(
                     lambda state, frozen: update(self.spec, config, state, frozen, batch)
                 )

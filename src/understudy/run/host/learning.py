@@ -125,14 +125,14 @@ class HostLearning:
 
     def _learn(self, segments: Segments, finished: list[Finished]) -> None:
         from understudy.learner.descent import Frozen, Report, State
-        from understudy.learner.hardware import as_numpy, exact_products
+        from understudy.learner.hardware import as_numpy, float32_products
         from understudy.learner.segments import improve
 
         config = as_numpy(self._config.learner)
         squares: list[float] = []
 
         def step(state: State, frozen: Frozen) -> tuple[State, Report]:
-            with exact_products():
+            with float32_products():
                 state, report, square = improve(self._trainer.spec, config, state, frozen, segments)
             squares.append(float(square))
             return state, report
