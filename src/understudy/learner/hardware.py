@@ -38,7 +38,7 @@ def as_numpy(config: LearnerConfig) -> LearnerConfig:
 
 
 def float32_products() -> AbstractContextManager[None]:
-    """Matrix products of float32 stay float32 in here; a GPU rounds to TensorFloat-32 by default."""
+    """Matrix products of float32 stay float32 in here; a GPU would round to TensorFloat-32."""
     context: AbstractContextManager[None] = jax.default_matmul_precision("float32")
     return context
 
