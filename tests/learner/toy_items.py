@@ -42,6 +42,7 @@ def settings(**values: Any) -> Config:
         "continuous.min_batch": 2,
         "continuous.length": LENGTH,
         "registry.keep_versions": 1_000_000,
+        "registry.keep_bytes": 0,
     }
     dotted = {key.replace("__", "."): value for key, value in values.items()}
     return configs.with_values(Config(), quick | dotted)

@@ -278,8 +278,9 @@ def test_two_runs_with_one_seed_are_one_run(trained: Path, tmp_path: Path) -> No
 
 def test_snapshots_outlive_versions_that_are_pruned(tmp_path: Path) -> None:
     config = settings(
-        registry__keep_versions=1, train__checkpoint_steps=ROLLOUT, league__save_freq=ROLLOUT
-    )
+        registry__keep_versions=1, registry__keep_bytes=0,
+        train__checkpoint_steps=ROLLOUT, league__save_freq=ROLLOUT,
+    )  # fmt: skip
     run = tmp_path / "run"
     quietly(session(run, config, steps=5 * ROLLOUT))
     assert 1 not in folder_of(run).versions.numbers()

@@ -56,6 +56,7 @@ def settings(**values: Any) -> Config:
         "learner.epochs": 1,
         "learner.replay_matches": 0,
         "registry.keep_versions": 1_000_000,
+        "registry.keep_bytes": 0,
     }
     dotted = {key.replace("__", "."): value for key, value in values.items()}
     return configs.with_values(Config(), quick | dotted)

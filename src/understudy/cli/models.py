@@ -9,7 +9,9 @@ from typing import Annotated
 import typer
 
 from understudy.core.errors import FileFormatError, RunFolderError
+from understudy.registry.pointers import NAMES
 from understudy.registry.run_folder import RunFolder
+from understudy.registry.scores import Score, last_good, score_of
 from understudy.telemetry.text import duration, say, say_json, stamp
 
 app = typer.Typer(no_args_is_help=True)
@@ -29,12 +31,14 @@ def _models() -> None:
 
 @app.command("list")
 def list_(run: _Run = None, json: _Json = False) -> None:
-    """List the versions that are kept, newest last.
+    """List the versions that are kept, newest last: how they played, and why each is kept.
 
     Example: understudy models list --run runs/swarm-1
     """
+    from understudy.registry.retention import kept, scores_of
+
     folder = _folder(run)
-    roles = _roles(folder)
+    roles, why, scores = _roles(folder), kept(folder), scores_of(folder)
     rows, damaged = [], []
     for number in folder.versions.numbers():
         try:
@@ -52,6 +56,8 @@ def list_(run: _Run = None, json: _Json = False) -> None:
                 "matches": row.counters.get("matches", 0),
                 "loss": row.metrics.get("loss"),
                 "roles": roles.get(row.number, []),
+                "score": _score(score_of(scores, row.number)),
+                "kept": why.get(row.number, ()),
             }
             for row in rows
         ]
@@ -60,12 +66,17 @@ def list_(run: _Run = None, json: _Json = False) -> None:
     if not rows and not damaged:
         say("No version yet: the learner commits the first one after the first batch of matches.")
         return
-    say(f"{'version':>8} {'parent':>7} {'matches':>8} {'loss':>9}  {'made':<19}  role")
+    say(
+        f"{'version':>8} {'parent':>7} {'matches':>8} {'loss':>9}  {'made':<19}"
+        f"  {'score':<16}  {'role':<19}  kept as"
+    )
     for row in rows:
         say(
             f"{row.number:>8} {row.parent or '-':>7} {row.counters.get('matches', 0):>8}"
             f" {row.metrics.get('loss', float('nan')):>9.4f}  {stamp(row.created_at):<19}"
-            f"  {', '.join(roles.get(row.number, []))}"
+            f"  {_score_text(score_of(scores, row.number)):<16}"
+            f"  {', '.join(roles.get(row.number, [])):<19}"
+            f"  {_kept_text(why.get(row.number))}"
         )
 
 
@@ -94,7 +105,8 @@ def show(version: _Version, run: _Run = None, json: _Json = False) -> None:
 @app.command()
 def rollback(
     version: Annotated[
-        int | None, typer.Argument(help="Where to go back to (default: the champion's parent).")
+        int | None,
+        typer.Argument(help="Where to go back to (default: the last one that played well)."),
     ] = None,
     run: _Run = None,
     json: _Json = False,
@@ -102,21 +114,20 @@ def rollback(
     """Go back to an earlier version and pin it: no rule moves it until `models release`.
 
     Bots pick it up at once, and the learner goes on from it. Nothing is learned from twice.
+    Without a number: the last version before the present one that is known to have played well;
+    where that is known of none, the parent of the present one.
 
     Example: understudy models rollback 12 --run runs/swarm-1
     """
     folder = _folder(run)
-    champion = folder.pointers.read("champion")
+    why = ""
     if version is None:
-        parent = folder.versions.manifest(champion.version).parent if champion else None
-        if parent is None:
-            raise RunFolderError(f"{folder.root}: there is no earlier version to go back to")
-        version = parent
+        version, why = _earlier(folder)
     folder.versions.existing(version)
     folder.versions.verify(version)
     folder.pointers.pin("champion", version, by="rollback")
     again = f"understudy models release --run {folder.root}"
-    text = f"Version {version} plays now and is pinned. To let newer ones play again: {again}"
+    text = f"Version {version} plays now and is pinned{why}. To let newer ones play again: {again}"
     _moved(text, version, pinned=True, json=json)
 
 
@@ -170,9 +181,56 @@ def _folder(run: Path | None) -> RunFolder:
     return RunFolder.load(run or latest(), SystemClock())
 
 
-def _roles(folder: RunFolder) -> dict[int, list[str]]:
-    from understudy.registry.pointers import NAMES
+def _earlier(folder: RunFolder) -> tuple[int, str]:
+    """Where a rollback without a number goes, and why there."""
+    from understudy.registry.retention import kept, scores_of
 
+    champion = folder.pointers.read("champion")
+    if champion is not None:
+        found = last_good(scores_of(folder), kept(folder), before=champion.version)
+        if found is not None:
+            version, score = found
+            span = f"versions {score.first} to {score.last}" if score.first < score.last else "it"
+            return version, f": the last that played well ({span}: {_score_text(score)})"
+        parent = folder.versions.manifest(champion.version).parent
+        if parent is not None:
+            return parent, f": the parent of {champion.version}; no earlier one has a good score"
+    raise RunFolderError(f"{folder.root}: there is no earlier version to go back to")
+
+
+def _score(score: Score | None) -> dict[str, object] | None:
+    """For JSON; None where too little is known."""
+    if score is None or not score.full:
+        return None
+    result: dict[str, object] = {"first": score.first, "last": score.last}
+    if (rate := score.win_rate) is not None:
+        return result | {
+            "matches": score.matches, "win_rate": rate.mean, "interval": [rate.low, rate.high]
+        }  # fmt: skip
+    mean = score.mean_reward
+    assert mean is not None, "a full score has one of the two"
+    return result | {
+        "episodes": score.episodes, "reward": mean.mean, "interval": [mean.low, mean.high]
+    }  # fmt: skip
+
+
+def _score_text(score: Score | None) -> str:
+    if score is None:
+        return ""
+    if (rate := score.win_rate) is not None:
+        return f"{rate.mean:.0%} won of {score.matches}"
+    mean = score.mean_reward
+    return "" if mean is None else f"reward {mean.mean:.4g}"
+
+
+def _kept_text(why: tuple[str, ...] | None) -> str:
+    """Why a version is kept, without what its role says already."""
+    if why is None:
+        return "(not kept: the learner removes it soon)"
+    return ", ".join(reason for reason in why if reason not in NAMES)
+
+
+def _roles(folder: RunFolder) -> dict[int, list[str]]:
     roles: dict[int, list[str]] = {}
     for name in NAMES:
         record = folder.pointers.read(name)

@@ -141,6 +141,7 @@ class Background:
         for name, episode in batch.items():
             intake.uncommitted[episode.meta.id] = name
             self._lineage.replay.insert(name, episode, samples=epochs)
+            self._lineage.played(episode)
         self._count(batch, replayed, report, self._folder.clock.monotonic() - started)
         return True
 

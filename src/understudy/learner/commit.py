@@ -6,10 +6,11 @@ unless a person pinned the pointer.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping, Sequence
 
 from understudy.registry.pointers import LATEST, NAMES
 from understudy.registry.run_folder import RunFolder
+from understudy.registry.scores import Score
 from understudy.registry.versions import Manifest, ReplayEntry
 
 ROLLBACK = "rollbacks_followed"
@@ -26,6 +27,9 @@ def commit(
     replay: Mapping[str, ReplayEntry],
     counters: Mapping[str, int],
     metrics: Mapping[str, float],
+    session: int,
+    mode: str,
+    scores: Sequence[Score] = (),
 ) -> tuple[Manifest, bool]:
     """Durable when it returns; also says whether the version now plays."""
     manifest = folder.versions.commit(
@@ -38,6 +42,9 @@ def commit(
             replay=dict(replay),
             counters=dict(counters),
             metrics=dict(metrics),
+            session=session,
+            mode=mode,
+            scores=tuple(scores),
         ),
         contents,
     )
@@ -51,12 +58,3 @@ def finish_promotion(folder: RunFolder, number: int) -> None:
         record = folder.pointers.read(name)
         if record is None or record.by == LATEST:
             folder.pointers.move(name, number, by=LATEST)
-
-
-def prune(folder: RunFolder, *, spare: Collection[int] = ()) -> None:
-    """Remove versions beyond the limit, but none that a pointer names, nor one of `spare`."""
-    records = [folder.pointers.read(name) for name in NAMES]
-    folder.versions.prune(
-        keep_newest=folder.config.registry.keep_versions,
-        keep={*spare, *(record.version for record in records if record is not None)},
-    )

@@ -28,14 +28,15 @@ from understudy.learner.lineage import Lineage
 from understudy.learner.newcomers import Newcomers
 from understudy.learner.progress import Progress
 from understudy.learner.publisher import Publisher
+from understudy.registry.retention import GOOD
 from understudy.registry.run_folder import RunFolder
 from understudy.telemetry import events
 from understudy.telemetry.journal import Journal
 
 _INGEST_AT_ONCE = 64
 _DECAY_BATCHES = 100
-_UPDATES, _COLLAPSES, _GOOD = "updates", "collapses", "good"
-"""Counters of versions: batches, collapses so far, and the last version before any collapse."""
+_UPDATES, _COLLAPSES = "updates", "collapses"
+"""Counters of versions: batches, and collapses so far."""
 
 
 class Continuous:
@@ -73,7 +74,7 @@ class Continuous:
         self._lineage.resume()
         self._items.remember(self._lineage.counters)
         self._collapses = self._lineage.counters.get(_COLLAPSES, 0)
-        self._good = self._lineage.counters.get(_GOOD, 0)
+        self._good = self._lineage.counters.get(GOOD, 0)
         self._retreats = 0
         self._new = Newcomers()
         self._learned = False
@@ -126,7 +127,7 @@ class Continuous:
             return False
         if self._lineage.follow_rollback():
             self._learned = False
-            self._good = self._lineage.counters.get(_GOOD, 0)  # of that line, not of the one left
+            self._good = self._lineage.counters.get(GOOD, 0)  # of that line, not of the one left
             self._new.give_back()
             self._collapse.forget()
         more = self._take_in()
@@ -167,6 +168,7 @@ class Continuous:
         for name, episode in self._intake.load(names).items():
             self._items.insert(name, episode)
             self._intake.uncommitted[episode.meta.id] = name
+            self._lineage.played(episode)
             self._new.add(name, episode)
             self._progress.came_in(1)
 
@@ -240,10 +242,10 @@ class Continuous:
         healthy = self._collapse.healthy(self._lineage.metrics.get("entropy_share"))
         good = self._lineage.taken + 1 if healthy else self._good
         self._lineage.counters |= {
-            **self._items.totals, _COLLAPSES: self._collapses, _GOOD: good
+            **self._items.totals, _COLLAPSES: self._collapses, GOOD: good
         }  # fmt: skip
         self._tell()  # what came in is told before it is part of a version
-        manifest = self._publisher.publish(spare={self._good, good})
+        manifest = self._publisher.publish()
         self._new.keep()
         self._good, self._learned = good, False
         return manifest.number

@@ -6,17 +6,19 @@ one version plus what was learned since. How often an episode was sampled is nev
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 
 from understudy.core import files
 from understudy.core.errors import FileFormatError
-from understudy.experience.episode import Episode
-from understudy.learner.commit import ROLLBACK, commit, finish_promotion, prune
+from understudy.experience.episode import Episode, Outcome
+from understudy.learner.commit import ROLLBACK, commit, finish_promotion
 from understudy.learner.intake import Intake
 from understudy.learner.learns import Resumes
+from understudy.registry import scores as score_list
+from understudy.registry.retention import prune, scores_of
 from understudy.registry.run_folder import RunFolder
 from understudy.registry.versions import Manifest, ReplayEntry
 from understudy.telemetry import events
@@ -84,6 +86,12 @@ class Lineage(Generic[R]):
         """Episodes ingested by any version, ever."""
         self.followed = 0
         """The last rollback that was followed, by its number in the pointer."""
+        self.session = 0
+        """The first number that this session can commit; a rollback begins another session."""
+        self.mode = ""
+        """`learn`: the policy decided in the match that came in last; `shadow`: the rules did."""
+        self.scores: tuple[score_list.Score, ...] = ()
+        """How versions played, in the episodes that were ingested."""
 
     def resume(self) -> None:
         """Go on from the head; finish what a crash left half done."""
@@ -95,6 +103,7 @@ class Lineage(Generic[R]):
         numbers = versions.numbers()
         # Counted once: a number that appears from now on is another learner's, and fences us off.
         self.taken = max(numbers, default=0)
+        self.session = self.taken + 1
         ingested = versions.ingested_by_pruned()
         for number in numbers:
             try:
@@ -114,10 +123,14 @@ class Lineage(Generic[R]):
 
     def go_back_to(self, number: int | None) -> None:
         """The trainer, the counters and the replay as they were at a version."""
+        another_line = number != self.parent
         self._restore(number)
         if self._ingested_by_training:
             self._intake.drop_uncommitted()
             self._hold_all_again()
+        if another_line:
+            self.session = self.taken + 1
+            self.scores = score_list.closed(self.scores)
 
     def _restore(self, number: int | None) -> None:
         versions = self._folder.versions
@@ -136,6 +149,7 @@ class Lineage(Generic[R]):
 
     def _hold_all_again(self) -> None:
         self.replay = self._remember()
+        self.scores = scores_of(self._folder)
         if self.parent is None:
             return
         # How often an episode was sampled is not undone by going back: the newest version knows.
@@ -168,6 +182,22 @@ class Lineage(Generic[R]):
         self.go_back_to(champion.version)
         return True
 
+    def played(self, episode: Episode) -> None:
+        """Count an episode that was ingested for the version that decided in it.
+
+        What the rules decided says nothing of the version that looked on.
+        """
+        self.mode = "learn" if 2 * episode.sampled.sum() > len(episode) else "shadow"
+        version = int(episode.versions[-1])
+        if self.mode == "shadow" or version == 0:
+            return
+        if episode.truncated:
+            mean = float(episode.rewards.mean())
+            self.scores = score_list.with_rewards(self.scores, version, [mean])
+        else:
+            won = episode.meta.outcome is Outcome.VICTORY
+            self.scores = score_list.with_match(self.scores, version, won=won)
+
     def commit(self) -> tuple[Manifest, bool]:
         """What was learned since the parent becomes the next version; also: does it play now."""
         total = self.total + len(self._intake.uncommitted)
@@ -181,14 +211,18 @@ class Lineage(Generic[R]):
             replay={key: ReplayEntry(one.name, one.samples) for key, one in held.items()},
             counters={**self.counters, _INGESTED: total, ROLLBACK: self.followed},
             metrics=self.metrics,
+            session=self.session,
+            mode=self.mode,
+            scores=self.scores,
         )
         self.parent = self.taken = manifest.number
         self.total = total
         return manifest, promoted
 
-    def tidy(self, spare: Collection[int] = ()) -> None:
-        """Remove versions (none of `spare`) and archived episodes beyond the limits."""
-        prune(self._folder, spare=spare)
+    def tidy(self) -> None:
+        """Remove versions and archived episodes beyond the limits."""
+        if prune(self._folder):
+            self.scores = score_list.thinned(self.scores, self._folder.versions.numbers())
         held = {one.name for one in self.replay.held.values()}
         self._intake.spool.prune(self._folder.config.spool, keep=held)
 

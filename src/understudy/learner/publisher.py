@@ -5,7 +5,6 @@ At most one version in `learner.publish_interval_s`, whoever learns: updating is
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import Any
 
 from understudy.learner.intake import Intake
@@ -41,8 +40,8 @@ class Publisher:
         """Seconds until the next version may be published; 0 or less: now."""
         return self._interval_s - (self._clock.monotonic() - self.last_at)
 
-    def publish(self, *, spare: Collection[int] = ()) -> Manifest:
-        """Commit, tell, archive; `spare` are versions that must not be cleared up."""
+    def publish(self) -> Manifest:
+        """Commit, tell, archive; every so often, prune."""
         manifest, promoted = self._lineage.commit()
         self.last_at = self._clock.monotonic()
         self._journal.write(
@@ -57,7 +56,7 @@ class Publisher:
         self._intake.committed()
         if manifest.number % self._tidy_every == 0:
             try:
-                self._lineage.tidy(spare)
+                self._lineage.tidy()
             except OSError as error:  # housekeeping can wait for the next turn
                 self._journal.write(events.Problem(where="retention", message=str(error)))
         return manifest

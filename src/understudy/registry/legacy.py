@@ -28,6 +28,8 @@ def begin_with(folder: RunFolder, model: OldModel, journal: Journal) -> Manifest
             created_at=folder.clock.time(),
             spec=folder.spec,
             counters={"old_episodes": model.episodes},
+            session=1,
+            mode="import",
         ),
         {WEIGHTS: weight_files.encode(model.weights)},
     )

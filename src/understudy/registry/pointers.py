@@ -2,7 +2,7 @@
 
 A pointer is a folder of small numbered records, created exclusively and never changed; the highest
 one whose checksum holds is what the pointer says. A rollback *pins*: no automatic rule moves a
-pinned pointer, only a person does.
+pinned pointer, only a person does. Old records are removed, except those that pinned.
 """
 
 from __future__ import annotations
@@ -58,6 +58,12 @@ class Pointers:
                 return record
         return None
 
+    def pinned(self, name: Name) -> set[int]:
+        """Every version that a person ever pinned this pointer to."""
+        folder = self._root / name
+        records = (_decode(_path(folder, sequence)) for sequence in _sequences(folder))
+        return {record.version for record in records if record is not None and record.pinned}
+
     def move(self, name: Name, version: int, *, by: str) -> bool:
         """An automatic rule moves a pointer; False if it is pinned."""
         return self._append(name, version, pinned=False, by=by, forced=False)
@@ -104,8 +110,10 @@ class Pointers:
                     files.remove(_path(folder, sequence))
                 continue
             for old in taken[:-_KEEP]:
-                with contextlib.suppress(FileNotFoundError):  # another mover was faster
-                    files.remove(_path(folder, old))
+                kept = _decode(_path(folder, old))
+                if kept is None or not kept.pinned:
+                    with contextlib.suppress(FileNotFoundError):  # another mover was faster
+                        files.remove(_path(folder, old))
             return True
 
 

@@ -21,6 +21,7 @@ from understudy.core.errors import Fenced, FileFormatError, RunFolderError
 from understudy.policy import weights as weight_files
 from understudy.policy.policy import Policy
 from understudy.policy.spec import PolicySpec
+from understudy.registry.scores import Score
 from understudy.registry.sealed import seal, unseal
 
 SCHEMA = 1
@@ -62,6 +63,13 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     """Totals over the lineage (matches, steps, updates), and `ingested` over all versions."""
     metrics: dict[str, float] = {}
     """What the last batch looked like."""
+    session: int = 0
+    """The first number of its session: from a learner's start, or a rollback, to the next one."""
+    mode: str = ""
+    """`learn` or `shadow`: who decided in what it learned from last; `train`, `import`; or not
+    known."""
+    scores: tuple[Score, ...] = ()
+    """How the versions so far played, of those that are still there, oldest first."""
     files: dict[str, FileSeal] = {}
 
 

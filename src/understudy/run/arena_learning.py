@@ -198,6 +198,10 @@ class ArenaLearning:
             engine=engine,
         )
         seconds = time.monotonic() - began
+        self._keeper.benchmarked(
+            matches=sum(report.tally.matches for report in reports.values()),
+            wins=sum(report.tally.wins for report in reports.values()),
+        )
         self._journal.write(
             checkpoint_judged(reports, steps=self.steps, version=self.version, seconds=seconds)
         )

@@ -6,13 +6,15 @@ of training leaves behind and all that it goes on from.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 from understudy.core import files
 from understudy.core.errors import NotFinite
-from understudy.learner.commit import ROLLBACK, commit, finish_promotion, prune
+from understudy.learner.commit import ROLLBACK, commit, finish_promotion
 from understudy.learner.trainer import Trainer
+from understudy.registry import scores as score_list
+from understudy.registry.retention import prune, scores_of
 from understudy.registry.run_folder import RunFolder
 from understudy.registry.versions import LEARNER, WEIGHTS
 from understudy.run.budget import Budget
@@ -21,6 +23,8 @@ from understudy.telemetry.journal import Journal
 
 STEPS, MATCHES = "steps", "matches"
 """Counters that every session of training has."""
+MODE = "train"
+"""Of the versions that training makes."""
 _TRIES = 3
 
 T = TypeVar("T")
@@ -62,6 +66,8 @@ class Keeper:
         self._caution = 1.0
         self._bonus = 1.0
         """The share of the entropy bonus that the session begins with, at a share of 0."""
+        self._session = 1
+        self._scores: tuple[score_list.Score, ...] = ()
         self.version = 0
         self.kept: dict[str, int] = {}
         """Counters of that version."""
@@ -81,6 +87,8 @@ class Keeper:
         files.sweep(versions.root, older_than_s=0.0)  # we hold the lock: nobody else commits here
         # Counted once: a number that appears from now on is another learner's, and fences us off.
         self._taken = max(versions.numbers(), default=0)
+        self._session = self.next
+        self._scores = score_list.closed(scores_of(self._folder))
         point = resume_point(self._folder)
         if point is None:
             return {}
@@ -146,6 +154,17 @@ class Keeper:
         self._trainer.entropy_left = self._bonus * (1.0 - share)
         return self._trainer.entropy_left
 
+    def benchmarked(self, *, matches: int, wins: int) -> None:
+        """The present version played frozen matches; the next one knows how that went."""
+        score = score_list.Score(
+            first=self.version, last=self.version, matches=matches, wins=wins, closed=True
+        )
+        self._scores = (*self._scores, score)
+
+    def returned(self, rewards: Sequence[float]) -> None:
+        """Matches ended with these returns on the way to the next version, which knows of them."""
+        self._scores = score_list.with_rewards(score_list.closed(self._scores), self.next, rewards)
+
     def commit(
         self,
         counters: Mapping[str, int],
@@ -167,6 +186,9 @@ class Keeper:
             replay={},
             counters={**counters, ROLLBACK: self._followed},
             metrics=metrics,
+            session=self._session,
+            mode=MODE,
+            scores=self._scores,
         )
         self._journal.write(
             events.VersionPublished(
@@ -178,5 +200,6 @@ class Keeper:
         )
         self.version = self._taken = manifest.number
         self.kept = dict(manifest.counters)
-        prune(self._folder)
+        if prune(self._folder):
+            self._scores = score_list.thinned(self._scores, self._folder.versions.numbers())
         return True

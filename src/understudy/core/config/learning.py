@@ -126,10 +126,14 @@ class RegistryConfig(Section, frozen=True, kw_only=True):
     """How many versions are kept (`[registry]`)."""
 
     keep_versions: int = 50
-    """The newest versions kept, beside every one that a pointer names."""
+    """The newest versions kept, beside every one that a pointer names or a person pinned."""
+    keep_bytes: int = 2**30
+    """At most this many bytes of older versions: the best, the last of each mode and session, and
+    one a minute, an hour and a day; 0: none of these."""
 
     def __post_init__(self) -> None:
         positive(self, "registry", "keep_versions")
+        at_least_zero(self, "registry", "keep_bytes")
 
 
 class ReportConfig(Section, frozen=True, kw_only=True):

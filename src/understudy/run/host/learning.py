@@ -63,6 +63,8 @@ class HostLearning:
         games = session.config.train.games
         seeds = match_seeds(session.config.learner.seed, np.arange(games) + steps, purpose=TRAINING)
         self._environments = HostEnvironments(make, games, seeds)
+        self._returns: list[float] = []
+        """Of the matches that ended since the last version."""
         self._rollout = Rollout(
             self._environments, np.random.default_rng([session.config.learner.seed, steps])
         )
@@ -101,6 +103,7 @@ class HostLearning:
         self._environments.finished.clear()
         progress.recent.extend(finished)
         progress.matches += len(finished)
+        self._returns += [match.reward for match in finished]
         progress.steps += int(segments.valid.sum())
         if self._fresh:
             begin(self._trainer, segments, self._config.learner.gamma)
@@ -120,6 +123,8 @@ class HostLearning:
                 "matches": progress.matches,
                 "updates": progress.updates,
             }
+            self._keeper.returned(self._returns)
+            self._returns.clear()
             self._keeper.commit(counters, {**progress.metrics, "reward": progress.reward})
             progress.version = self._keeper.version
 

@@ -11,9 +11,10 @@ from understudy.core import files
 from understudy.core.errors import MissingDependency, RunFolderError
 from understudy.league import lineage as lineages
 from understudy.league.lineage import Lineage
-from understudy.learner.commit import commit, prune
+from understudy.learner.commit import commit
+from understudy.registry.retention import prune
 from understudy.registry.run_folder import RunFolder
-from understudy.run.keeper import MATCHES, STEPS
+from understudy.run.keeper import MATCHES, MODE, STEPS
 from understudy.run.population.agent import Agent
 from understudy.screens.family_tree import draw
 from understudy.telemetry import events
@@ -30,6 +31,7 @@ class Front:
     def __init__(self, folder: RunFolder, journal: Journal) -> None:
         self.folder = folder
         self.journal = journal
+        self._session = self.version + 1
 
     @property
     def version(self) -> int:
@@ -87,6 +89,8 @@ class Front:
             replay={},
             counters=counters,
             metrics={},
+            session=self._session,
+            mode=MODE,
         )
         self.journal.write(
             events.VersionPublished(
