@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import re
 import shutil
 from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pytest
+from walk.toys import SetClock, a_bad_night, open_run, settings
 
 from understudy.core.clock import SystemClock
 from understudy.registry.run_folder import RunFolder
@@ -97,10 +99,48 @@ def test_a_rollback_holds_until_it_is_released(run: Path) -> None:
 def test_a_rollback_without_a_number_goes_to_the_parent(run: Path) -> None:
     called = understudy("models", "rollback", "--run", run)
     assert called.code == 0
-    assert "Version 2 plays now and is pinned" in called.out
+    assert "Version 2 plays now and is pinned: the parent of 3; " in called.out
     assert f"understudy models release --run {run}" in called.out
     called = understudy("models", "release", "--run", run)
     assert "Version 2 plays until the next one is promoted" in called.out
+
+
+@pytest.fixture(scope="module")
+def night(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that played well for half a minute, and badly ever since. Only for copying."""
+    root, clock = tmp_path_factory.mktemp("night") / "run", SetClock()
+    config = settings(registry__keep_versions=20, registry__keep_bytes=2**30)
+    a_bad_night(open_run(root, config, clock), clock)
+    return root
+
+
+def test_the_list_says_how_versions_played_and_why_each_is_kept(night: Path) -> None:
+    rows = understudy("models", "list", "--run", night, "--json").json
+    assert all(row["kept"] for row in rows)
+    assert [row["version"] for row in rows if "newest" in row["kept"]] == list(range(161, 181))
+    best = [row for row in rows if "best" in row["kept"]]
+    assert len(best) == 5
+    assert all(row["version"] <= 60 and row["score"]["win_rate"] == 0.8 for row in best)
+    assert rows[-1]["score"] is None, "it has not played yet"
+    assert {"candidate", "champion", "session", "mode learn"} <= {*rows[-1]["kept"]}
+    called = understudy("models", "list", "--run", night)
+    (line,) = [one for one in called.out.splitlines() if one.split()[0] == str(best[0]["version"])]
+    assert "80% won of 40" in line and "best" in line
+
+
+def test_a_rollback_without_a_number_goes_to_the_last_one_that_played_well(
+    night: Path, tmp_path: Path
+) -> None:
+    run = Path(shutil.copytree(night, tmp_path / "run"))
+    called = understudy("models", "rollback", "--run", run)
+    assert called.code == 0, called.err
+    (number,) = re.findall(r"Version (\d+) plays now and is pinned", called.out)
+    assert 50 < int(number) <= 60
+    assert re.search(r"the last that played well \(versions \d+ to \d+: 80% won of 40", called.out)
+    first = int(number)
+    assert understudy("models", "rollback", "--run", run, "--json").json["champion"] < first
+    rows = understudy("models", "list", "--run", run, "--json").json
+    assert [row["version"] for row in rows if "pinned" in row["kept"]][-1] == first
 
 
 def test_a_damaged_version_is_never_rolled_back_to(run: Path) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from walk.toys import (
     SetClock,
     Toy,
+    a_bad_night,
     check_ingested_once,
     check_registry,
     counts,
@@ -20,6 +22,7 @@ from walk.toys import (
     head_tally,
     learner,
     manifests,
+    matches_of,
     metas,
     open_run,
     problems,
@@ -30,12 +33,15 @@ from walk.toys import (
     work_to_the_end,
 )
 
+from understudy.core.config import Config
 from understudy.core.errors import Fenced, NotFinite
 from understudy.experience import episode as episodes
 from understudy.experience.spool import Spool
 from understudy.learner.background import Background
 from understudy.registry.pointers import Pointers
+from understudy.registry.retention import scores_of
 from understudy.registry.run_folder import RunFolder
+from understudy.registry.scores import last_good
 from understudy.registry.versions import WEIGHTS
 
 
@@ -471,6 +477,71 @@ def test_pruning_keeps_what_the_pointers_name(tmp_path: Path) -> None:
     work_to_the_end(mind)
     assert folder.versions.numbers() == [1, 29, 30]
     check_registry(folder)
+
+
+def night_settings() -> Config:
+    return settings(registry__keep_versions=20, registry__keep_bytes=2**30)
+
+
+def test_the_last_good_version_before_a_bad_night_is_still_there(tmp_path: Path) -> None:
+    clock = SetClock()
+    folder = open_run(tmp_path, night_settings(), clock)
+    good = a_bad_night(folder, clock)
+    numbers = folder.versions.numbers()
+    assert [number for number in numbers if good - 10 < number <= good]
+    assert len(numbers) < 20 + 15
+    found = last_good(scores_of(folder), numbers, before=numbers[-1])
+    assert found is not None and good - 10 < found[0] <= good
+    check_registry(folder)
+
+
+def test_a_match_counts_once_for_the_version_that_played_it(tmp_path: Path) -> None:
+    """Through a batch that failed, a death before the commit, a rollback and a restart."""
+    folder = run(tmp_path, learner__publish_interval_s=1e9)
+    spool = spool_of(folder)
+    play(folder, "first")
+    mind = learner(folder, poisoned_by("bad 0"))
+    work_to_the_end(mind)
+    for one in (*matches_of(1, "bad", won=1, lost=0), *matches_of(1, "fine", won=2, lost=1)):
+        spool.put(one)
+    assert mind.work()
+    mind = learner(folder, poisoned_by("bad 0"))  # it died: nothing was committed
+    work_to_the_end(mind)
+    work_to_the_end(mind)
+    assert quarantined(folder) == ["bad 0"]
+    folder.pointers.pin("champion", 1, by="rollback")
+    for one in matches_of(1, "again", won=1, lost=1):
+        spool.put(one)
+    work_to_the_end(mind)
+    (score,) = scores_of(folder)
+    assert (score.first, score.last, score.matches, score.wins) == (1, 1, 5, 3)
+    work_to_the_end(learner(folder))
+    assert scores_of(folder) == (score,)
+
+
+def test_what_the_rules_decided_says_nothing_of_the_version_that_looked_on(tmp_path: Path) -> None:
+    folder = run(tmp_path)
+    spool = spool_of(folder)
+    play(folder, "first")
+    mind = learner(folder)
+    work_to_the_end(mind)
+    (looked_on,) = matches_of(1, "rules", won=1, lost=0)
+    spool.put(replace(looked_on, sampled=np.zeros(3, np.bool_), log_probs=np.zeros(3, np.float32)))
+    work_to_the_end(mind)
+    assert scores_of(folder) == ()
+    assert [one.mode for one in manifests(folder)] == ["learn", "shadow"]
+
+
+def test_a_restart_and_a_rollback_each_begin_a_session(tmp_path: Path) -> None:
+    folder, _, mind = three_versions(tmp_path)
+    mind = learner(folder)
+    play(folder, "d")
+    work_to_the_end(mind)
+    folder.pointers.pin("champion", 2, by="rollback")
+    for name in "ef":
+        play(folder, name)
+        work_to_the_end(mind)
+    assert [one.session for one in manifests(folder)] == [1, 1, 1, 4, 5, 5]
 
 
 def test_what_dead_processes_left_is_swept(tmp_path: Path) -> None:

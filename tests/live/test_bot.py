@@ -424,6 +424,8 @@ def test_without_jax_it_records_and_says_how_to_learn_once(
 class Nobody:
     """A learner that learns nothing."""
 
+    alive = True
+
     def wake(self) -> None:
         pass
 

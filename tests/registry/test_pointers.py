@@ -217,3 +217,13 @@ def test_a_record_that_stays_damaged_is_passed_over(
     assert version(pointers) == 1
     assert pointers.move("champion", 3, by="latest")
     assert version(pointers) == 3
+
+
+def test_what_a_person_pinned_is_known_for_ever(pointers: Pointers) -> None:
+    pointers.pin("champion", 7, by="rollback")
+    pointers.release("champion")
+    for number in range(8, 108):
+        pointers.move("champion", number, by="latest")
+    assert pointers.pinned("champion") == {7} and pointers.pinned("candidate") == set()
+    assert len(records(pointers)) <= 23
+    assert version(pointers) == 107

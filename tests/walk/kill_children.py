@@ -161,6 +161,7 @@ EFFECTS = settings(
     learner__replay_matches=1,
     learner__samples_per_insert=2,
     registry__keep_versions=2,
+    registry__keep_bytes=2**30,
     spool__archive_matches=4,
 )
 

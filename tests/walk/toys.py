@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import msgspec
 import numpy as np
 
 from understudy.core import config as configs
+from understudy.core import files
 from understudy.core.arrays import from_npz, read_npz, to_npz
 from understudy.core.clock import Clock, SystemClock
 from understudy.core.config import Config
@@ -25,6 +27,8 @@ from understudy.registry.run_folder import RunFolder
 from understudy.registry.versions import LEARNER, WEIGHTS, Manifest
 from understudy.telemetry import events
 from understudy.telemetry.journal import Journal, Reader
+
+from .power import UnsyncedDisk
 
 SPEC = PolicySpec(("a", "b"), Discrete(("left", "right")), Mlp(widths=(2,)))
 START = 1_700_000_000.0
@@ -147,6 +151,31 @@ def work_to_the_end(background: Background) -> None:
     while background.work(hurry=True):
         pass
     background.publish_rest()
+
+
+def matches_of(version: int, name: str, *, won: int, lost: int) -> list[Episode]:
+    """Finished matches in which this version decided."""
+    results = [Outcome.VICTORY] * won + [Outcome.DEFEAT] * lost
+    decided = np.full(3, version, np.int64)
+    made = [episode(f"{name} {number}", versions=decided) for number in range(len(results))]
+    return [
+        replace(one, meta=msgspec.structs.replace(one.meta, outcome=result))
+        for one, result in zip(made, results, strict=True)
+    ]
+
+
+def a_bad_night(folder: RunFolder, clock: SetClock) -> int:
+    """Two versions a second: half a minute of good play, then much more of bad play. The number of
+    the last version that played well."""
+    spool, mind, good = spool_of(folder), learner(folder), 60
+    with files.using(UnsyncedDisk()):
+        for number in range(3 * good):
+            won = 4 if mind.version <= good else 1
+            for one in matches_of(mind.version, str(number), won=won, lost=5 - won):
+                spool.put(one)
+            work_to_the_end(mind)
+            clock.advance(0.5)
+    return good
 
 
 # --- looking at what came of it -------------------------------------------------------------------

@@ -41,6 +41,9 @@ def play(
     learner: Annotated[
         str | None, typer.Option(help="process (the default), thread or off.")
     ] = None,
+    pace: Annotated[
+        str | None, typer.Option(help="free (the default), or learner: wait while it is behind.")
+    ] = None,
     lockstep: Annotated[
         bool, typer.Option(help="One process, serially: the same bits for the same seed.")
     ] = False,
@@ -75,7 +78,8 @@ def play(
     """
     for_here = {
         "--difficulty": difficulty, "--matches": matches, "--eval": evaluate, "--run": run,
-        "--network": network, "--learner": learner, "--lockstep": lockstep or None, "--set": set_,
+        "--network": network, "--learner": learner, "--pace": pace,
+        "--lockstep": lockstep or None, "--set": set_,
     }  # fmt: skip
     for_there = {
         "--territories": territories, "--speed": speed, "--ticks": ticks,
@@ -112,6 +116,7 @@ def play(
         evaluate=(0 if json else 200) if evaluate is None else evaluate,
         seed=seed,
         learner=learner,  # type: ignore[arg-type]  # checked by Understudy.open
+        pace=pace or "free",  # type: ignore[arg-type]  # likewise
         lockstep=lockstep,
         network=before.spec.network if before and network is None else new,
         config=config_from(

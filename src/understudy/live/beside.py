@@ -22,6 +22,10 @@ _LAST_BYTES = 4096
 class Learner(Protocol):
     """Whatever learns beside a bot."""
 
+    @property
+    def alive(self) -> bool:
+        """Whether it runs now."""
+
     def wake(self) -> None:
         """A match is finished: look at the spool."""
 

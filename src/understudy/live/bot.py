@@ -12,7 +12,8 @@
 
 `open` starts a learner in another process. In mode `shadow` (the default) your rules play and the
 policy learns from what they do; in mode `learn` the policy plays and explores. New versions are
-picked up while the game runs. Whatever happens to the learner, the game goes on.
+picked up while the game runs. Whatever happens to the learner, the game goes on. A bot that plays
+faster than it is learned from is told so; with `pace="learner"` its `finish` waits for the learner.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ from understudy.live.console import Console
 from understudy.live.declared import checked_rewards, checked_tags, kept_network, spec_of
 from understudy.live.match import Match
 from understudy.live.outbox import Outbox
+from understudy.live.pace import PACES, Pace, PaceName
 from understudy.live.recorder import Recorder
 from understudy.live.signals import unwind_on_sigterm
 from understudy.live.still import StillFeatures
@@ -69,6 +71,7 @@ class Understudy:
         actions: ActionSpace | Sequence[str] | Mapping[str, object],
         mode: Literal["shadow", "learn"] = "shadow",
         learner: Literal["process", "thread", "off"] = "process",
+        pace: PaceName = "free",
         network: AnyNetwork | None = None,
         config: Config | None = None,
         result_rewards: Mapping[str, float] = RESULT_REWARDS,
@@ -82,9 +85,12 @@ class Understudy:
         aborted match has no result, so its reward must be 0.
         `actions` are names (`["ECONOMY", …]`), names mapped to what they do (then every one must be
         mapped to something), or an action space. `config` are settings (docs/settings.md); a run
-        folder keeps those it was last opened with.
+        folder keeps those it was last opened with. `pace="learner"`: `finish` waits while the
+        learner is more than four batches behind (never longer than half a minute, and not where no
+        learner runs); `"free"` never waits.
         """
-        for value, known, what in ((mode, MODES, "mode"), (learner, LEARNERS, "learner")):
+        choices = ((mode, MODES, "mode"), (learner, LEARNERS, "learner"), (pace, PACES, "pace"))
+        for value, known, what in choices:
             if value not in known:
                 raise ConfigError(
                     f"{what}: expected one of {list(known)}, got {value!r}.{nearest(value, known)}"
@@ -95,7 +101,14 @@ class Understudy:
         clock = clock or SystemClock()
         spec = spec_of(features, actions, network or kept_network(root, clock))
         folder = RunFolder.open(root, spec=spec, config=config, clock=clock, game=game)
-        return cls(folder, mode=mode, learner=learner, result_rewards=result_rewards, seed=seed)
+        return cls(
+            folder,
+            mode=mode,
+            learner=learner,
+            pace=pace,
+            result_rewards=result_rewards,
+            seed=seed,
+        )
 
     def __init__(
         self,
@@ -105,6 +118,7 @@ class Understudy:
         learner: Literal["process", "thread", "off"] | Learner,
         result_rewards: Mapping[str, float],
         seed: int | None,
+        pace: PaceName = "free",
     ) -> None:
         self.folder = folder
         self.spec = folder.spec
@@ -121,13 +135,14 @@ class Understudy:
         self._still = StillFeatures(self.spec.features)
         self._lock = threading.Lock()
         self._closed = False
+        self._closing = threading.Event()
         self._policy = untrained(self.spec, folder.config.learner.seed)
         self._console = Console(folder.root, folder.config.report, folder.clock)
         self._watcher = Watcher(
             folder,
             adopt=self._adopt,
             problem=self._problem,
-            tick=self._console.tick,
+            tick=self._tick,
             playing=self._policy.version,
         )
         self._watcher.look()
@@ -140,6 +155,15 @@ class Understudy:
             )
         )
         self._learner = beside.start(learner, folder, self._journal, self._problem)
+        self._pace = Pace(
+            pace,
+            batch=folder.config.learner.batch_matches,
+            clock=folder.clock,
+            waiting=self._outbox.pending,
+            alive=self._learner_runs,
+            pause=self._closing.wait,
+            say=self._outran,
+        )
         self._restore_signal = unwind_on_sigterm()
         if isinstance(learner, str):
             self._watcher.start()
@@ -181,6 +205,7 @@ class Understudy:
         if self._closed:
             return
         self._closed = True
+        self._closing.set()
         try:
             self._watcher.stop()
             self._outbox.flush()
@@ -252,6 +277,21 @@ class Understudy:
             self._learner.wake()
         self._console.match_finished(matches)
         return saved
+
+    def _keep_pace(self) -> None:
+        """After a match: wait for the learner, where that was asked for."""
+        self._pace.match_finished()
+
+    def _tick(self) -> None:
+        self._console.tick()
+        self._pace.tick()
+
+    def _learner_runs(self) -> bool:
+        return self._learner is not None and self._learner.alive and not self._closed
+
+    def _outran(self, message: str) -> None:
+        complain(message)
+        self._journal.write(events.Note(where="bot", message=message))
 
     def _adopt(self, policy: Policy) -> None:
         previous, self._policy = self._policy.version, policy

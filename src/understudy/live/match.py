@@ -136,7 +136,8 @@ class Match:
     def finish(self, outcome: str) -> bool:
         """The match is over: victory, defeat, tie or aborted. True: the episode is on disk.
 
-        A match without a decision is neither kept nor counted.
+        A match without a decision is neither kept nor counted. With `pace="learner"` this waits
+        for a learner that is far behind, unless the match is aborted.
         """
         if self.outcome is not None:
             raise InputError(f"finish: this match is finished already ({self.outcome})")
@@ -148,7 +149,10 @@ class Match:
                 f"finish: {outcome!r} is not an outcome, expected one of {known}."
                 f"{nearest(str(outcome), known)}"
             ) from error
-        return self._mind._keep(self, self._recorder, self._agreed)
+        saved = self._mind._keep(self, self._recorder, self._agreed)
+        if self.outcome is not Outcome.ABORTED:
+            self._mind._keep_pace()
+        return saved
 
     def leave(self) -> None:
         """Keep the match: as aborted, unless `finish` was called (and a signal may have cut in)."""

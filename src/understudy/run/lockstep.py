@@ -29,6 +29,11 @@ class LockstepLearner:
         )
         self.mind: Understudy | None = None
 
+    @property
+    def alive(self) -> bool:
+        """It runs whenever it is asked to."""
+        return True
+
     def wake(self) -> None:
         """Take a turn if a batch is full."""
         if self._background.pending() >= self._batch:

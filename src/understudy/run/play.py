@@ -22,6 +22,7 @@ from understudy.core.errors import ConfigError
 from understudy.games import catalog
 from understudy.games.base import Game
 from understudy.live.bot import RESULT_REWARDS, Understudy
+from understudy.live.pace import PaceName
 from understudy.match.evaluate import evaluate
 from understudy.match.players import BotPlayer, PolicyPlayer
 from understudy.match.stage import EVALUATION, TRAINING, Stage, match_seeds
@@ -54,6 +55,7 @@ class Session:
     evaluate: int = 0
     seed: int = 0
     learner: Literal["process", "thread", "off"] = "process"
+    pace: PaceName = "free"
     lockstep: bool = False
     network: AnyNetwork
     config: Config
@@ -224,6 +226,7 @@ def _open(session: Session, game: Game, spec: PolicySpec) -> Understudy:
             config=session.config,
             mode="learn",
             learner=session.learner,
+            pace=session.pace,
             result_rewards=nothing,
             seed=session.seed,
             game=label,
