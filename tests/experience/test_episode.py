@@ -58,6 +58,7 @@ def recorded(draw: st.DrawFn) -> tuple[PolicySpec, Episode]:
         versions=rng.integers(0, 10, length),
         legal=legal,
         bootstrap=rng.random(inputs, np.float32) if draw(st.booleans()) else None,
+        settled=rng.random(length) < 0.5 if draw(st.booleans()) else None,
         **judged(draw, rng, length),
     )
 

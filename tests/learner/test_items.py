@@ -67,7 +67,15 @@ def test_every_decision_is_in_one_item_with_what_followed_it(
     assert (items["surprise"] > 0).all()
 
 
-@pytest.mark.parametrize("how", [{}, {"bootstrap": SEEN}, {"meta": aborted()}])
+@pytest.mark.parametrize(
+    "how",
+    [
+        {},
+        {"bootstrap": SEEN},
+        {"meta": aborted()},
+        {"settled": np.array([0, 1, 1, 1, 0, 1, 1], bool)},
+    ],
+)
 def test_a_batch_of_items_is_the_rings_batch_of_the_same_decisions(how: dict[str, Any]) -> None:
     episode = played(7, sampled=np.array([1, 1, 0, 1, 1, 0, 1], bool), **how)
     got = laid(cut(episode, SPEC, length=9))
@@ -85,10 +93,15 @@ def test_a_batch_of_items_is_the_rings_batch_of_the_same_decisions(how: dict[str
     assert not got.valid[:, 1].any()
 
 
-def test_what_teaches_nothing_stands_for_what_follows() -> None:
-    items = cut(played(6, bootstrap=SEEN), SPEC, length=6)
-    learned = np.ones((1, 6), bool)
-    learned[0, 2] = False
+@pytest.mark.parametrize("why", ["the gate", "no reward"])
+def test_what_teaches_nothing_stands_for_what_follows(why: str) -> None:
+    taught = np.array([1, 1, 0, 1, 1, 1], bool)
+    episode = played(6, bootstrap=SEEN)
+    if why == "no reward":
+        episode, learned = replace(episode, settled=taught), np.ones((1, 6), bool)
+    else:
+        learned = taught[None]
+    items = cut(episode, SPEC, length=6)
     batch = laid(items, learned=learned)
     np.testing.assert_array_equal(batch.valid[:, 0], [1, 1, 0, 1, 1, 1, 0])
     np.testing.assert_array_equal(batch.ongoing[:, 0], [1, 1, 0, 1, 1, 1, 0])

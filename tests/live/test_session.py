@@ -847,6 +847,57 @@ def test_training_from_empty_memory_repeats_what_was_played(
         disk.full = False
     table.say({"type": "end", "territory": "north", "reward": 0.0})
     assert sum(len(episode) for episode in table.episodes) > 10
+    assert_repeated(table)
+
+
+@pytest.mark.parametrize("ending", ["late", "expired", "orphaned", "ended", "restarted"])
+def test_training_repeats_what_was_played_around_decisions_that_nobody_rewarded(
+    tmp_path: Path, ending: str
+) -> None:
+    """Clients tell the rewards, several decisions are open at once, and some never get theirs."""
+    config: dict[str, Any] = {"segment": 5, "explore_share": 0.0, "reward_window_s": 7.0}
+    table = Table(tmp_path, translator=game(), network=TRANSFORMER, **config)
+    episodes = table.episodes
+    if ending == "expired":
+        table.session.joined("alice")  # what waits too long for a client that left is orphaned
+    rng = np.random.default_rng(2)
+    asked: list[int] = []
+
+    def reward(step: int) -> None:
+        table.say({"type": "reward", "decision_id": asked[step], "reward": 1.0})
+
+    lost = {3, 7, 8, 15, 21} if ending != "ended" else {21, 23}
+    for step in range(25):
+        if ending == "restarted" and step in {5, 11, 18}:  # killed: nothing was stopped
+            options = config | {"clock": table.clock, "seed": step}
+            table = Table(tmp_path, translator=game(), network=TRANSFORMER, **options)
+            episodes += table.episodes
+            table.episodes = episodes
+            table.ledger._put = episodes.append
+        features = rng.normal(50.0, 20.0, 3).tolist()
+        asked.append(table.ask(tick=step, features=features)["decision_id"])
+        table.clock.now += 1.0
+        if ending in {"expired", "orphaned"}:
+            table.session.tick()
+        if step >= 2 and step - 2 not in lost:
+            reward(step - 2)
+        if ending in {"late", "restarted"} and step - 8 in lost:
+            reward(step - 8)
+    table.say({"type": "end", "territory": "north", "reward": 1.0})
+    counts = table.ledger.counts
+    # The end settles the newest decision alone: the one before it is lost with those above.
+    assert counts.settled == 25 - len(lost | {23})
+    assert counts.open == 0
+    assert_repeated(table)
+    rewards = np.concatenate([episode.rewards for episode in table.episodes])
+    assert rewards.sum() == counts.settled  # none is lost with its neighbour, none is made up
+    assert rewards.tolist() == np.concatenate([one.taught for one in episodes]).tolist()
+    if ending != "restarted":  # a reward that never came empties nobody's memory
+        assert max(len(one) for one in episodes[:-1]) == 5 and len(episodes) == 5
+
+
+def assert_repeated(table: Table) -> None:
+    """Every segment, stepped from empty memory under its version, gives its log-probabilities."""
     for episode in table.episodes:
         (version,) = set(episode.versions.tolist())
         policy, memory = table.versions[version], table.versions[version].begin()

@@ -75,6 +75,9 @@ class Episode:
     """bool [T]: the gate said WAIT and it was sent anyway"""
     expected: NDArray | None = None
     """float32 [T]: what the gate expected, in units of reward; nan: it had nothing to say"""
+    settled: NDArray | None = None
+    """bool [T]: its reward is known; absent: all are. Nothing is learned from a decision whose
+    reward never came: it is there because later ones were made with a memory of it"""
 
     def __len__(self) -> int:
         """How many decisions."""
@@ -85,8 +88,13 @@ class Episode:
         """Whether the match went on unseen after the last decision."""
         return self.meta.outcome is Outcome.ABORTED or self.bootstrap is not None
 
+    @property
+    def taught(self) -> NDArray:
+        """bool [T]: decisions that are learned from."""
+        return np.ones(len(self), np.bool_) if self.settled is None else self.settled
 
-_OPTIONAL = ("legal", "bootstrap", "sent", "explored", "expected")
+
+_OPTIONAL = ("legal", "bootstrap", "sent", "explored", "expected", "settled")
 _DTYPES = {
     "observations": np.float32,
     "actions": np.int32,
@@ -100,6 +108,7 @@ _DTYPES = {
     "sent": np.bool_,
     "explored": np.bool_,
     "expected": np.float32,
+    "settled": np.bool_,
 }
 
 
@@ -159,6 +168,7 @@ def check(episode: Episode, spec: PolicySpec, *, what: str) -> None:
         "sent": (length,),
         "explored": (length,),
         "expected": (length,),
+        "settled": (length,),
     }
     for name, shape in shapes.items():
         array = getattr(episode, name)

@@ -124,4 +124,4 @@ def _surprise(episode: Episode) -> float:
     """Mean distance between what was expected at each step and what one step showed."""
     expected = episode.values.astype(np.float64)  # no sum of finite float32 numbers overflows here
     after = np.append(expected[1:], 0.0)
-    return float(np.abs(episode.rewards + after - expected).mean()) + 1e-3
+    return float((np.abs(episode.rewards + after - expected) * episode.taught).mean()) + 1e-3

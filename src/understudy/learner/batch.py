@@ -31,7 +31,7 @@ class Batch(NamedTuple):
     ongoing: Array
     """float32 [T, B]: 1 where the match goes on after this decision"""
     valid: Array
-    """float32 [T, B]: 1 on decisions, 0 on padding and on the row that only bootstraps"""
+    """float32 [T, B]: 1 on decisions, 0 on padding and on rows that only bootstrap"""
     sampled: Array
     """float32 [T, B]: 1 on valid decisions that a policy sampled"""
     on_policy: Array
@@ -91,7 +91,7 @@ def valued_once(batch: Batch, *, new: int) -> Batch:
 
 
 def _fill(batch: Batch, column: int, episode: Episode, *, oldest: int) -> None:
-    n = len(episode)
+    n, taught = len(episode), episode.taught
     batch.obs[:n, column] = episode.observations
     if episode.bootstrap is not None:
         batch.obs[n, column] = episode.bootstrap
@@ -101,13 +101,14 @@ def _fill(batch: Batch, column: int, episode: Episode, *, oldest: int) -> None:
     batch.actions[:n, column] = episode.actions[:n]
     batch.log_probs[:n, column] = episode.log_probs[:n]
     batch.rewards[:n, column] = episode.rewards[:n]
-    batch.ongoing[:n, column] = 1.0
+    batch.ongoing[:n, column] = taught[:n]
     if n and not episode.truncated:
         batch.ongoing[n - 1, column] = 0.0
-    batch.valid[:n, column] = 1.0
-    batch.sampled[:n, column] = episode.sampled[:n]
-    batch.on_policy[:n, column] = episode.sampled[:n] & (episode.versions[:n] >= oldest)
-    batch.imitated[:n, column] = ~episode.sampled[:n]
+    batch.valid[:n, column] = taught[:n]
+    sampled = taught[:n] & episode.sampled[:n]
+    batch.sampled[:n, column] = sampled
+    batch.on_policy[:n, column] = sampled & (episode.versions[:n] >= oldest)
+    batch.imitated[:n, column] = taught[:n] & ~episode.sampled[:n]
     if episode.legal is not None:
         batch.legal[:n, column] = episode.legal[:n]
 

@@ -39,6 +39,7 @@ def fields(spec: PolicySpec, length: int) -> Fields:
         "sampled": ((length,), np.bool_),
         "sent": ((length,), np.bool_),
         "explored": ((length,), np.bool_),
+        "settled": ((length,), np.bool_),
         "versions": ((length,), np.int64),
         "length": ((), np.int32),
         "terminal": ((), np.bool_),
@@ -90,6 +91,7 @@ def cut(episode: Episode, spec: PolicySpec, *, length: int) -> dict[str, NDArray
         "sampled": rows(episode.sampled),
         "sent": rows(sent),
         "explored": rows(explored),
+        "settled": rows(episode.taught),
         "versions": rows(episode.versions),
         "length": lengths,
         "terminal": (starts + length >= total) & (not truncated),
@@ -120,7 +122,7 @@ def batch_of(
     that teach nothing, which then stand for what follows as a bootstrap does.
     """
     count, length = items["rewards"].shape
-    taught = decisions(items) & learned
+    taught = decisions(items) & items["settled"] & learned
     sampled = taught & items["sampled"]
     ends = items["terminal"][:, None] & (np.arange(length) == items["length"][:, None] - 1)
     legal = np.unpackbits(items["legal"], axis=2, count=spec.actions.options).astype(np.bool_)
@@ -162,4 +164,4 @@ def _surprise(episode: Episode, total: int) -> NDArray:
     # What was expected after the last one is not recorded: as much as before it.
     after = np.append(expected[1:], expected[-1] if episode.truncated else 0.0)
     surprise = np.abs(episode.rewards + after - expected)[:total]
-    return np.asarray(np.minimum(surprise, 1e30), np.float32)
+    return np.asarray(np.minimum(surprise, 1e30) * episode.taught[:total], np.float32)

@@ -39,7 +39,7 @@ def lay_out(
     weights: NDArray,
 ) -> Ready:
     """Items [N, ...] with importance weights float32 [N], for a learner at `version`."""
-    valid = decisions(items)
+    valid = decisions(items) & items["settled"]
     gated = valid & items["gated"][:, None] & _judged(items)
     recorded = Recorded(
         items["rewards"], items["sent"], items["explored"], items["expected"], gated

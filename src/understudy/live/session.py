@@ -157,10 +157,10 @@ class Session:
             return  # everything is still due the next time
         for one in opened:
             late = parts.territories.get(one.territory)
-            if late is not None:
-                late.forget()
-                if late.waiting is not None and late.waiting.opened.id == one.id:
-                    late.waiting = None
+            if late is None or late.waiting is None or late.waiting.opened.id != one.id:
+                continue  # clients tell the rewards: what was seen is remembered without one
+            late.waiting = None
+            late.forget()
         for territory in quiet:
             parts.territories.remove(territory)
 

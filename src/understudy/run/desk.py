@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
-import math
 import os
 import sys
 from collections.abc import Iterator
@@ -109,7 +108,6 @@ class Desk:
             playing=self._policy.version,
         )
         self._watcher.look()
-        remembers = spec.remembers
         self._ledger = stack.enter_context(
             Ledger(
                 folder.root / LEDGER,
@@ -118,9 +116,8 @@ class Desk:
                 clock=clock,
                 put=self._put,
                 sync_ms=config.live.sync_ms,
-                # Where there is memory, the session says when a segment ends: it begins with none.
-                segment_s=math.inf if remembers else config.live.segment_s,
-                stagger=not remembers,
+                segment_s=config.live.segment_s,
+                stagger=True,
                 tell=self._troubles.note,
             )
         )

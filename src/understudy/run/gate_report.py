@@ -117,8 +117,9 @@ def _read(name: str, *places: Callable[[str], Episode]) -> Episode | None:
 
 
 def _judged(episode: Episode) -> list[_Proposals]:
-    """What a gate was asked about: not the safe answers of an overloaded server."""
-    asked = episode.sampled
+    """What a gate was asked about and what came of it: not the safe answers of an overloaded
+    server, nor what was never settled."""
+    asked = episode.sampled & episode.taught
     if episode.sent is None or episode.expected is None or not asked.any():
         return []
     explored = np.zeros(len(episode), bool) if episode.explored is None else episode.explored

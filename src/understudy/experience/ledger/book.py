@@ -46,13 +46,16 @@ class Book:
         segment: int,
         segment_s: float = math.inf,
         stagger: bool = False,
+        remembers: bool = False,
         remembered: int = REMEMBERED,
     ) -> None:
         """`segment_s`: no segment spans more; `stagger`: territories that began together do not
-        all end their segments together, since the first one of each is shorter."""
+        all end their segments together, since the first one of each is shorter; `remembers`: the
+        policy has memory, and only cuts end a segment (`track`)."""
         self._segment = segment
         self._segment_s = segment_s
         self._stagger = stagger
+        self._remembers = remembers
         self._remembered = remembered
         self.live: dict[int, Entry] = {}
         """Everything that the ledger's files still have to keep."""
@@ -207,6 +210,7 @@ class Book:
                 first=self._first(opened.territory),
                 segment=self._segment,
                 segment_s=self._segment_s,
+                remembers=self._remembers,
             )
         track.pending.append(entry)
 

@@ -48,7 +48,8 @@ _PATIENCE_S = 10.0
 class Ledger:
     """All decisions of one run, for any number of threads. The constructor recovers.
 
-    A segment ends when it has `segment` decisions, or spans `segment_s` seconds (`Book`).
+    A segment ends when it has `segment` decisions, or spans `segment_s` seconds (`Book`); where the
+    policy of `spec` has memory, only where `cut` says so.
     `background=False` is for tests and replays: nothing is synced but by `sync`, and segments are
     put to the spool before the call that ended them returns.
     """
@@ -73,7 +74,9 @@ class Ledger:
         self._spec, self._clock, self._put, self._tell = spec, clock, put, tell
         self._background = background
         self._lock = BoundedLock("the ledger")
-        self._book = Book(segment=segment, segment_s=segment_s, stagger=stagger)
+        self._book = Book(
+            segment=segment, segment_s=segment_s, stagger=stagger, remembers=spec.remembers
+        )
         self._store = Store(
             folder,
             spec,

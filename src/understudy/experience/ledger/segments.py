@@ -30,6 +30,7 @@ def to_episode(segment: Segment, spec: PolicySpec, *, finished_at: float) -> Epi
     opened = [entry.opened for entry in segment.entries]
     closings = [entry.closing for entry in segment.entries if entry.closing is not None]
     options = spec.actions.options
+    settled = np.array([closing.state == "settled" for closing in closings], np.bool_)
     legal = None
     if any(one.legal for one in opened):
         legal = np.stack([unpack_legal(one.legal, options) for one in opened])
@@ -53,6 +54,7 @@ def to_episode(segment: Segment, spec: PolicySpec, *, finished_at: float) -> Epi
         sent=np.array([one.sent for one in opened], np.bool_),
         explored=np.array([one.explored for one in opened], np.bool_),
         expected=_column([one.expected for one in opened]),
+        settled=None if settled.all() else settled,
     )
 
 

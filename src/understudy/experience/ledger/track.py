@@ -1,4 +1,9 @@
-"""A track: the decisions of one territory in order, and where segments end among them."""
+"""A track: the decisions of one territory in order, and where segments end among them.
+
+A decision whose reward never came ends a segment, and is in none. Not so where the policy has
+memory: later decisions were made with a memory of it, so it stays among them, to be seen and not
+learned from, and only the session says where a segment ends, which is where it empties the memory.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +33,7 @@ class Entry:
 
 
 class Segment(NamedTuple):
-    """Consecutive settled decisions of one territory, to leave as one episode."""
+    """Consecutive decisions of one territory, to leave as one episode; the last one is settled."""
 
     entries: tuple[Entry, ...]
     bootstrap: bytes
@@ -42,14 +47,15 @@ class Segment(NamedTuple):
 
 
 class Track:
-    """One territory: settled decisions that wait for company, then all later ones in order."""
+    """One territory: ended decisions that wait for company, then all later ones in order."""
 
-    __slots__ = ("_enough", "_run", "_segment", "_segment_s", "pending")
+    __slots__ = ("_enough", "_remembers", "_run", "_segment", "_segment_s", "pending")
 
-    def __init__(self, *, first: int, segment: int, segment_s: float) -> None:
+    def __init__(self, *, first: int, segment: int, segment_s: float, remembers: bool) -> None:
         """Decisions that its first segment, and each later one, may have; no segment spans more
-        than `segment_s`."""
+        than `segment_s`. Neither holds where the policy `remembers`."""
         self._enough = first
+        self._remembers = remembers
         self._segment = segment
         self._segment_s = segment_s
         self._run: list[Entry] = []
@@ -68,39 +74,46 @@ class Track:
         dropped: list[Entry] = []
         while True:
             head = self.pending[0] if self.pending else None
-            if self._run and (segment := self._ended_run(head)) is not None:
-                segments.append(segment)
-            elif head is not None and head.closing is not None:
+            if self._run and (end := self._end_of_run(head)) is not None:
+                self._seal(*end, segments, dropped)
+            elif head is None or head.closing is None:
+                return segments, dropped
+            else:
                 self.pending.popleft()
-                if head.closing.state == "settled":
+                if self._remembers or head.closing.state == "settled":
                     self._run.append(head)
                     continue
                 dropped.append(head)
                 if self._run:
-                    segments.append(self._sealed(head.opened.observation))
-            else:
-                return segments, dropped
+                    self._seal(head.opened.observation, Outcome.ABORTED, segments, dropped)
 
-    def _ended_run(self, following: Entry | None) -> Segment | None:
-        """The segment, if its last decision is known to be the last."""
+    def _end_of_run(self, following: Entry | None) -> tuple[bytes, Outcome] | None:
+        """Bootstrap and outcome, if the last decision of the run is known to be the last."""
         run, last = self._run, self._run[-1]
         assert last.closing is not None
         if last.closing.terminal:
-            return self._sealed(b"", Outcome(last.closing.outcome or Outcome.TIE))
-        if last.outcome:
-            return self._sealed(b"", Outcome(last.outcome))
+            return b"", Outcome(last.closing.outcome or Outcome.TIE)
+        if last.outcome and last.closing.state == "settled":
+            return b"", Outcome(last.outcome)
         if last.cut is not None:
-            return self._sealed(last.cut)
+            return last.cut, Outcome.ABORTED
         if following is None:
             return None
         full = len(run) >= self._enough
         old = following.opened.at - run[0].opened.at >= self._segment_s
-        if full or old or following.opened.client != last.opened.client:
-            return self._sealed(following.opened.observation)
+        if ((full or old) and not self._remembers) or following.opened.client != last.opened.client:
+            return following.opened.observation, Outcome.ABORTED
         return None
 
-    def _sealed(self, bootstrap: bytes, outcome: Outcome = Outcome.ABORTED) -> Segment:
+    def _seal(
+        self, bootstrap: bytes, outcome: Outcome, segments: list[Segment], dropped: list[Entry]
+    ) -> None:
+        """The run leaves up to its last settled decision, which bootstraps from what follows."""
         run, self._run, self._enough = self._run, [], self._segment
+        while run and (closing := run[-1].closing) is not None and closing.state != "settled":
+            bootstrap = run[-1].opened.observation
+            dropped.append(run.pop())
         for entry in run:
             entry.sealed = True
-        return Segment(tuple(run), bootstrap, outcome)
+        if run:
+            segments.append(Segment(tuple(run), bootstrap, outcome))
