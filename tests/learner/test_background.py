@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 from walk.toys import (
+    SPEC,
     SetClock,
     Toy,
     a_bad_night,
@@ -38,11 +39,13 @@ from understudy.core.errors import Fenced, NotFinite
 from understudy.experience import episode as episodes
 from understudy.experience.spool import Spool
 from understudy.learner.background import Background
+from understudy.learner.trainer import Trainer
 from understudy.registry.pointers import Pointers
 from understudy.registry.retention import scores_of
 from understudy.registry.run_folder import RunFolder
 from understudy.registry.scores import last_good
 from understudy.registry.versions import WEIGHTS
+from understudy.telemetry.journal import Journal
 
 
 def run(root: Path, **values: object) -> RunFolder:
@@ -89,6 +92,44 @@ def test_poison_is_set_aside_and_all_others_are_learned_from(
     assert all(reason.startswith("poison") for reason in reasons(folder).values())
     check_ingested_once(folder, names - culprits)
     assert not (tmp_path / "suspects.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("field", "words"),
+    [
+        ("observations", "feature 'b' is 3.40282e+38 in decision 1"),
+        ("bootstrap", "feature 'b' is 3.40282e+38 after the last decision"),
+        ("rewards", "the reward is 3.40282e+38 in decision 1"),
+        ("values", "the value is 3.40282e+38 in decision 1"),
+    ],
+)
+def test_a_number_too_large_to_learn_from_is_named_and_never_counted(
+    tmp_path: Path, field: str, words: str
+) -> None:
+    """Finite in 32 bits, and so a good file, but no square of it is; with the real trainer."""
+    clock = SetClock()
+    folder = open_run(tmp_path, settings(learner__minibatches=1, learner__batch_matches=2), clock)
+    mind = Background(
+        folder,
+        Trainer(SPEC, folder.config.learner),
+        Journal(folder.journal, "learner", folder.clock),
+    )
+    spool = spool_of(folder)
+    for number in range(6):
+        made = episode(str(number), finished_at=clock.time())
+        array = getattr(made, field)
+        if array is None:
+            array = np.zeros(len(SPEC.features), np.float32)
+        if number == 3:
+            array[(1, 1) if array.ndim == 2 else 1] = np.finfo(np.float32).max
+        spool.put(replace(made, **{field: array}))
+        clock.advance(1e-3)
+    work_to_the_end(mind)
+    assert quarantined(folder) == ["3"]
+    (reason,) = reasons(folder).values()
+    assert words in reason
+    assert mind.total_matches == 5 and mind.version >= 3
+    assert not problems(folder)
 
 
 def test_suspects_are_tried_again_before_a_long_queue(tmp_path: Path) -> None:

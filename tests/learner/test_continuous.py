@@ -6,12 +6,15 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from walk.toys import (
+    SPEC,
     SetClock,
     check_registry,
     counts,
@@ -27,8 +30,11 @@ from walk.toys import (
 
 from understudy.core.arrays import NDArray
 from understudy.core.errors import NotFinite
+from understudy.experience.episode import Episode, Outcome
 from understudy.gates.decision import OpenGate, Verdict
+from understudy.learner.batch import Batch
 from understudy.learner.continuous import Continuous
+from understudy.learner.items import cut
 from understudy.registry.run_folder import RunFolder
 from understudy.registry.versions import LEARNER, WEIGHTS
 from understudy.telemetry import events
@@ -414,6 +420,46 @@ def test_poison_is_not_counted_by_the_normaliser_again(tmp_path: Path) -> None:
     arrive(folder, *range(6))
     turns(continuous(folder, toy), clock, 60)
     assert toy.tally.ingested == dict.fromkeys("01245", 1)
+
+
+class Counting(ToyItems):
+    """Fails when the normaliser counts an episode, whatever is in the batch."""
+
+    def __init__(self, culprit: str) -> None:
+        super().__init__()
+        self._culprit = culprit
+
+    def train_items(
+        self, batch: Batch, *, new: Sequence[Episode], **options: Any
+    ) -> tuple[dict[str, float], NDArray]:
+        if any(one.meta.id == self._culprit for one in new):
+            raise NotFinite("the loss is nan")
+        return super().train_items(batch, new=new, **options)
+
+
+@pytest.mark.parametrize("items", [2, 0])
+def test_what_only_the_normaliser_cannot_take_is_found_as_well(tmp_path: Path, items: int) -> None:
+    """It need not be drawn, nor have anything to draw."""
+    folder, clock = run(tmp_path, continuous__batch=2, continuous__samples_per_insert=30.0)
+    mind = continuous(folder, Counting("30"))
+    arrive(folder, *range(3))
+    turns(mind, clock, 3)
+    arrive(folder, *range(10, 16))
+    one = segment(30, finished_at=clock.time(), length=4 if items else 1)
+    outcome = Outcome.TIE if items else Outcome.ABORTED
+    meta = msgspec.structs.replace(one.meta, tags={"client": "web-7"}, outcome=outcome)
+    one = replace(one, meta=meta)
+    one.observations[0, 0] = 1e12
+    assert len(cut(one, SPEC, length=2)["length"]) == items
+    spool_of(folder).put(one)
+    before = mind.version
+    turns(mind, clock, 80)
+    assert [meta.id for meta in metas(tmp_path / "quarantine")] == ["30"]
+    (reason,) = reasons(folder).values()
+    assert "client 'web-7': feature 'a' is 1e+12 in decision 0" in reason
+    assert mind.version > before
+    assert set(ingested(folder)) == {*map(str, range(3)), *map(str, range(10, 16))}
+    assert not (tmp_path / "suspects.json").exists()
 
 
 def test_a_gate_that_fails_on_an_episode_makes_it_poison(tmp_path: Path) -> None:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import msgspec
 import numpy as np
 import pytest
 from policy.makers import MLP, TRANSFORMER, lively_policy, play, spec_of
-from walk.toys import SetClock, check_registry
+from walk.toys import SetClock, check_registry, manifests, metas, reasons
 
 from understudy.core.arrays import NDArray
 from understudy.core.config import Config, LearnerConfig, with_values
@@ -222,3 +224,37 @@ def test_trying_a_batch_changes_nothing() -> None:
     assert trainer.snapshot()[WEIGHTS] == before
     trainer.train_items(batch, new=(), learning_rate=1e-2, entropy_weight=0.0)
     assert trainer.snapshot()[WEIGHTS] != before
+
+
+@pytest.mark.parametrize("number", [3.4028235e38, -3.4028235e38, 1e25])
+def test_one_absurd_number_of_one_client_stops_nobody(tmp_path: Path, number: float) -> None:
+    clock = SetClock()
+    config = config_of()
+    folder = RunFolder.open(tmp_path, spec=SPEC, config=config, clock=clock)
+    spool = Spool(tmp_path, SPEC, clock)
+    journal = Journal(folder.journal, "learner", clock)
+    mind = Continuous(folder, Trainer(SPEC, config.learner), journal)
+    published: list[int] = []
+    for round_ in range(8):
+        for client, one in enumerate(segments(champion(folder), round_, clock)):
+            made = replace(
+                one, meta=msgspec.structs.replace(one.meta, tags={"client": f"web-{client}"})
+            )
+            if (round_, client) == (3, 2):
+                made.observations[5, 1] = number
+            spool.put(made)
+            clock.advance(0.01)
+        for _ in range(4):
+            while mind.work():
+                pass
+            clock.advance(1.0)
+        published.append(mind.version)
+    assert all(later > before for before, later in pairwise(published)), published
+    assert [meta.id for meta in metas(tmp_path / "quarantine")] == ["live-3-2"]
+    (reason,) = reasons(folder).values()
+    assert "client 'web-2'" in reason and f"'{SPEC.features[1]}'" in reason
+    assert f"{number:g}" in reason and "decision 5" in reason
+    ingested = {key for one in manifests(folder) for key in one.ingested}
+    assert len(ingested) == 8 * 4 - 1
+    (problem,) = told(folder, events.EpisodeQuarantined)
+    assert problem.reason == reason

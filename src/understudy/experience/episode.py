@@ -21,6 +21,9 @@ from understudy.policy.spec import PolicySpec
 SCHEMA = 1
 MAX_BYTES = 64 * 2**20
 _MAX_TAG = 200
+TOO_LARGE = 2.0**64
+"""From here on the square of a number is infinite in float32, so that nothing can be learned from
+it. Such a number is still an answerable observation: only the learner refuses it."""
 
 
 class Outcome(StrEnum):
@@ -206,6 +209,25 @@ def returns_of(rewards: Sequence[float] | NDArray, gamma: float, *, later: float
         later = float(rewards[index]) + gamma * later
         returns[index] = later
     return returns
+
+
+def largest_number(episode: Episode, spec: PolicySpec) -> tuple[float, str]:
+    """Distance from 0 of the number farthest from it, and which one that is, in words.
+
+    Looks at observations, rewards and values. Decisions are counted from 0, as rows of the file.
+    """
+    seen = episode.observations
+    if episode.bootstrap is not None:
+        seen = np.append(seen, episode.bootstrap[None], axis=0)
+    row, column = divmod(int(np.abs(seen).argmax()), seen.shape[1])
+    where = f"in decision {row}" if row < len(episode) else "after the last decision"
+    number = float(seen[row, column])
+    found = [(abs(number), f"feature {spec.features[column]!r} is {number:g} {where}")]
+    for name, numbers in (("reward", episode.rewards), ("value", episode.values)):
+        row = int(np.abs(numbers).argmax())
+        number = float(numbers[row])
+        found.append((abs(number), f"the {name} is {number:g} in decision {row}"))
+    return max(found)
 
 
 def _decode_meta(raw: NDArray, what: str) -> Meta:

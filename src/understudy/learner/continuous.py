@@ -8,7 +8,7 @@ then it says that it waits for experience, since going on would be memorising.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -184,7 +184,7 @@ class Continuous:
         started = self._clock.monotonic()
         self._next_at = started + self._config.training_interval_s
         drawn = self._items.draw(self._lineage.rng, min(self._config.batch, room), times=epochs)
-        names = self._items.names(drawn.slots)
+        names = tuple(sorted({*self._items.names(drawn.slots), *self._new.names}))
         self._intake.suspects.attempt(names)  # before the gate looks: it may be what fails
         ready = self._lay_out(drawn.items, version=self.version, weights=drawn.weights)
         try:
@@ -256,7 +256,8 @@ class Continuous:
     # --- when something goes wrong -------------------------------------------------------------
 
     def _retreat(self, names: tuple[str, ...], message: str) -> None:
-        """Back to the last version, slower, and suspicious of what was in the batch."""
+        """Back to the last version, slower, and suspicious of all that has come in since and of
+        what was in the batch."""
         self._journal.write(events.Problem(where="training", message=message))
         self._intake.suspects.failed(names)
         self._retreats += 1
@@ -294,9 +295,12 @@ class Continuous:
             events.RolledBack(reason="collapse", version=collapsed, to=good, published=number)
         )
 
-    def _try(self, items: Mapping[str, NDArray]) -> None:
-        """Whether items [N, ...] can be learned from; nothing else comes of it."""
-        for start in range(0, len(items["length"]), self._columns):
+    def _try(self, names: Sequence[str]) -> None:
+        """Whether these files can be learned from, and counted by the normaliser if they are yet to
+        be; nothing else comes of it."""
+        items, new = self._items.of(names), self._new.of(names)
+        for start in range(0, max(len(items["length"]), 1), self._columns):
             part = {key: array[start : start + self._columns] for key, array in items.items()}
             ones = np.ones(len(part["length"]), np.float32)
-            self._train(self._lay_out(part, version=self.version, weights=ones).batch, keep=False)
+            batch = self._lay_out(part, version=self.version, weights=ones).batch
+            self._train(batch, new=new, keep=False)

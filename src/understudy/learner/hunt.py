@@ -1,14 +1,14 @@
 """The hunt: of the episodes whose batch failed, which one cannot be learned from?
 
-Suspects are tried alone, in ever smaller groups. Trying is not learning: nothing comes of it but
-knowing whom to set aside, so no sample is counted and nobody is condemned for a neighbour.
+Suspects are what was drawn and what the normaliser counted: either can make training fail. They are
+tried alone, in ever smaller groups. Trying is not learning: nothing comes of it but knowing what to
+set aside, so no sample is counted and no episode is condemned for a neighbour.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
-from understudy.core.arrays import NDArray
 from understudy.core.errors import NotFinite
 from understudy.learner.intake import Intake
 from understudy.learner.item_replay import ItemReplay
@@ -24,12 +24,12 @@ def hunt(
     journal: Journal,
     *,
     hold: Callable[[Sequence[str]], None],
-    attempt: Callable[[Mapping[str, NDArray]], None],
+    attempt: Callable[[Sequence[str]], None],
 ) -> bool:
     """One step of it; False: nobody is suspected.
 
-    `hold` takes files of the buffer in; `attempt` raises `NotFinite` where items [N, ...] cannot be
-    learned from, or kills the process, which the next start counts as the same.
+    `hold` takes files of the buffer in; `attempt` raises `NotFinite` where files cannot be learned
+    from, or kills the process, which the next start counts as the same.
     """
     suspects = intake.suspects
     group = suspects.next_group()
@@ -39,17 +39,17 @@ def hunt(
     if poison is not None:
         items.discard(poison)
         new.discard(poison)
-        intake.set_aside(poison, "poison: training on it fails, alone and again")
+        intake.condemn(poison)
         return True
     hold(intake.named(group.names))  # a death has left them in the buffer
-    gone = set(group.names) - set(items.names())
+    gone = set(group.names) - set(items.names()) - set(new.names)
     for name in gone:
         suspects.forget(name)
     if gone:
         return True
     suspects.attempt(group.names)
     try:
-        attempt(items.of(group.names))
+        attempt(group.names)
     except NotFinite as error:
         journal.write(events.Problem(where="training", message=str(error)))
         suspects.failed(group.names)

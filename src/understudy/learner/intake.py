@@ -1,17 +1,18 @@
 """The intake: which episodes are learned from next, and where all the others go.
 
-Good, new and fresh ones are learned from. Whatever a version names is archived, copies and damaged
-files are quarantined, poison is hunted, and what is too old leaves without being learned from. A
-file that cannot be read just now is tried again later, and nobody waits for it.
+Good, new and fresh ones are learned from. Whatever a version names is archived, copies, damaged
+files and absurd numbers are quarantined, poison is hunted, and what is too old leaves without being
+learned from. A file that cannot be read just now is tried again later, and nobody waits for it.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from itertools import islice
 
 from understudy.core.errors import FileFormatError
-from understudy.experience.episode import Episode
+from understudy.experience.episode import TOO_LARGE, Episode, largest_number
 from understudy.experience.spool import Spool
 from understudy.learner.suspects import Suspects
 from understudy.registry.run_folder import RunFolder
@@ -86,7 +87,7 @@ class Intake:
             gone = [name for name in group.names if name not in self._backlog]
             if poison in self._backlog:
                 self._take([poison])
-                self._quarantine(poison, "poison: training on it fails, alone and again")
+                self.condemn(poison)
             elif not gone:
                 return self._take(group.names)
             for name in gone:
@@ -101,9 +102,15 @@ class Intake:
         """Those of these names that `look` saw."""
         return self._take([name for name in names if name in self._backlog])
 
-    def set_aside(self, name: str, reason: str) -> None:
-        """Not to be learned from any more, although it was held, or even archived."""
+    def condemn(self, name: str) -> None:
+        """Poison: not to be learned from any more, although it was held, or even archived."""
         self.uncommitted = {key: other for key, other in self.uncommitted.items() if other != name}
+        reason = "poison: training on it fails, alone and again"
+        for load in (self.spool.load, self.spool.load_archived):
+            with contextlib.suppress(FileFormatError, OSError):
+                _, words = self._largest(load(name))
+                reason += f"; the largest number of {words}"
+                break
         self._quarantine(name, reason)
 
     def load(self, names: Sequence[str]) -> dict[str, Episode]:
@@ -128,6 +135,8 @@ class Intake:
                 self._quarantine(name, "a copy: an episode with its id was ingested already")
             elif known == name:
                 self._archive([name])
+            elif (largest := self._largest(episode))[0] >= TOO_LARGE:
+                self._quarantine(name, f"a number too large to learn from: {largest[1]}")
             elif self._too_old(episode):
                 too_old += 1
                 self.spool.archive(name)
@@ -151,6 +160,12 @@ class Intake:
             self._quarantine(name, reason)
         elif failures == 1:
             self._problem(f"{name} {reason}; it is tried again")
+
+    def _largest(self, episode: Episode) -> tuple[float, str]:
+        """The largest number of an episode, and whose and which it is."""
+        client = episode.meta.tags.get("client")
+        size, words = largest_number(episode, self._folder.spec)
+        return size, f"client {client!r}: {words}" if client else words
 
     def _too_old(self, episode: Episode) -> bool:
         """Only what a policy sampled goes stale: the policy has moved away from it since."""

@@ -6,6 +6,8 @@ a version holds the sums, going back undoes the counting, so they are kept and c
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from understudy.experience.episode import Episode
 
 
@@ -21,6 +23,17 @@ class Newcomers:
     def add(self, name: str, episode: Episode) -> None:
         """One came in."""
         self._waiting[name] = episode
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All that no version has counted: what one of them did to the normaliser is undone by
+        going back to the last version, so any of them may be why a batch failed."""
+        return (*self._counted, *self._waiting)
+
+    def of(self, names: Collection[str]) -> list[Episode]:
+        """Those of these names."""
+        every = self._counted | self._waiting
+        return [episode for name, episode in every.items() if name in names]
 
     def take(self) -> list[Episode]:
         """What a batch is to count."""
