@@ -5,8 +5,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from live.sessions import FakeClock
 
 from understudy.core.clock import SystemClock
+from understudy.core.config import Config, with_values
 from understudy.core.spaces import Discrete
 from understudy.experience.ledger import Closing, Ledger, Opened
 from understudy.experience.spool import Spool
@@ -93,6 +95,25 @@ def test_a_run_of_a_server_is_told_by_its_decisions(tmp_path: Path) -> None:
     assert " --continuous " in called.out and "Matches" not in called.out
     assert (told["ledger"]["opened"], told["ledger"]["open"]) == (3, 1)
     assert (told["continuous"], told["waiting"], told["rollbacks"]) == (None, False, 0)
+
+
+def test_experience_that_waits_while_no_version_comes_is_a_problem(tmp_path: Path) -> None:
+    spec = PolicySpec(("health",), Discrete(("attack", "retreat")), Mlp((2,)))
+    earlier = FakeClock(SystemClock().time() - 500.0)
+    config = with_values(Config(), {"learner.publish_interval_s": 50.0})
+    folder = RunFolder.open(tmp_path / "run", spec=spec, config=config, clock=earlier)
+    journal = Journal(folder.journal, "server", earlier)
+    journal.write(BotStarted(pid=1, mode="serve", learner="process", version=0))
+    earlier.now += 100.0
+    spool = Spool(folder.root, spec, earlier)
+    (spool.buffer / f"{int(earlier.now * 1e9):020d}-{'a' * 16}.npz").write_bytes(b"")
+    called = understudy("status", "--run", folder.root)
+    told = understudy("status", "--run", folder.root, "--json").json
+    assert "\nStalled     no version yet, though experience has waited 6m " in called.out
+    assert told["learning"] == "stalled" and told["experience_waits_s"] > 399.0
+    journal.write(BotStarted(pid=2, mode="serve", learner="off", version=0))
+    assert understudy("status", "--run", folder.root, "--json").json["learning"] == "off"
+    assert "Stalled" not in understudy("status", "--run", folder.root).out
 
 
 def opened(key: int) -> Opened:

@@ -136,6 +136,7 @@ def standing(
     token: str | None = None,
     config: LiveConfig | None = None,
     allow_origins: Sequence[str] = (),
+    run: Callable[[], Status] = Status,
 ) -> Iterator[Standing]:
     """A server from here to the end of the block."""
     config = config or LiveConfig()
@@ -146,7 +147,7 @@ def standing(
         config=config,
         door=door(host="127.0.0.1", allow_hosts=(), allow_origins=allow_origins, token=token),
         clients=Clients(folder / "server"),
-        run=Status,
+        run=run,
         problem=lambda words, error: problems.append(f"{words}: {error}"),
     )
     listening = Listening(

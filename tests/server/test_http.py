@@ -6,8 +6,15 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from live.sessions import FakeClock
+
+from understudy.server.following import Following
+from understudy.telemetry import events
+from understudy.telemetry.journal import Journal
+from understudy.telemetry.learning import Patience
 
 from .standing import Standing, ask, standing
 
@@ -146,11 +153,50 @@ def test_with_a_token_nothing_is_told_without_it(locked: Standing) -> None:
 def test_pages(server: Standing) -> None:
     assert server.request("GET", "/healthz")[:2] == (200, {"status": "ok"})
     ready = {"ready": True, "version": 3, "learner": "not started"}
+    ready |= {"learning": "off", "waiting_episodes": 0}
     assert server.request("GET", "/readyz")[:2] == (200, ready)
     _, status, _ = server.request("GET", "/status")
     assert status["ledger"]["settled"] == 4 and status["answer_ms"].keys() == {"p50", "p99"}
     _, schema, _ = server.request("GET", "/schema")
     assert {"Observation", "Reward", "Decision", "Error"} <= schema["$defs"].keys()
+
+
+def test_a_server_says_when_experience_waits_and_no_version_comes(tmp_path: Path) -> None:
+    """It still decides, so it is ready for clients; but it is never silent about the learner."""
+    clock = FakeClock(1_700_000_000.0)
+    (tmp_path / "journal").mkdir()
+    (tmp_path / "buffer").mkdir()
+    journal = Journal(tmp_path / "journal", "server", clock)
+    journal.write(events.BotStarted(pid=1, mode="serve", learner="process", version=0))
+    (tmp_path / "buffer" / f"{int(clock.time() * 1e9):020d}-{'a' * 16}.npz").write_bytes(b"")
+    following = Following(tmp_path, clock, Patience(60.0, 8))
+    back = events.RolledBack(reason="not finite", version=0, to=0)
+
+    def look(server: Standing) -> tuple[int, dict[str, Any], dict[str, str]]:
+        following.look(at_once=True)
+        status, ready, _ = server.request("GET", "/readyz")
+        page = server.request("GET", "/metrics")[1].decode()
+        figures = dict(line.rsplit(" ", 1) for line in page.splitlines() if line[0] != "#")
+        told = server.request("GET", "/status")[1]
+        assert told["learning"] == ready["learning"]
+        return status, ready, figures
+
+    with standing(tmp_path, run=lambda: following.now) as server:
+        clock.now += 50.0
+        status, ready, figures = look(server)
+        assert (status, ready["learning"], "problem" in ready) == (200, "on", False)
+        clock.now += 25.0
+        journal.write(back)
+        status, ready, figures = look(server)
+    assert (status, ready["ready"], ready["learning"]) == (200, True, "stalled")
+    assert ready["waiting_episodes"] == 1
+    assert "experience has waited 1m 15s" in ready["problem"]
+    assert "rolled back once" in ready["problem"]
+    assert float(figures['understudy_learning{state="stalled"}']) == 1.0
+    assert float(figures['understudy_learning{state="on"}']) == 0.0
+    assert float(figures["understudy_experience_waiting_seconds"]) == 75.0
+    assert float(figures["understudy_rollbacks_total"]) == 1.0
+    assert float(figures["understudy_buffer_episodes"]) == 1.0
 
 
 def test_metrics_count_and_name_nobody(tmp_path: Path) -> None:

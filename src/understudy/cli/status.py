@@ -23,13 +23,14 @@ def status(
     from understudy.registry.run_folder import RunFolder
     from understudy.run.folders import latest
     from understudy.telemetry.fold import StatusReader
+    from understudy.telemetry.learning import patience
     from understudy.telemetry.report import describe
     from understudy.telemetry.status import LedgerCounts
     from understudy.telemetry.text import say, say_json
 
     clock = SystemClock()
     folder = RunFolder.load(run or latest(), clock)
-    now = StatusReader(folder.root, clock).read()
+    now = StatusReader(folder.root, clock, patience(folder.config)).read()
     counts = counts_in(folder.root / LEDGER)
     if counts is not None:
         now = msgspec.structs.replace(now, ledger=LedgerCounts(**counts._asdict()))

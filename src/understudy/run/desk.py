@@ -41,6 +41,7 @@ from understudy.server.troubles import Troubles, logging_to
 from understudy.supervise.process import REFUSED, LearnerProcess
 from understudy.telemetry import events
 from understudy.telemetry.journal import Journal
+from understudy.telemetry.learning import patience
 from understudy.telemetry.text import complain
 
 
@@ -99,7 +100,7 @@ class Desk:
         self._policy = untrained(spec, config.learner.seed)
         self._learner: LearnerProcess | None = None
         self._spool = Spool(folder.root, spec, clock)
-        self.following = Following(folder.root, clock)
+        self.following = Following(folder.root, clock, patience(config))
         self._watcher = Watcher(
             folder,
             adopt=self._adopt,

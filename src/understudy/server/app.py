@@ -32,6 +32,7 @@ from understudy.server.http import Http, Pages
 from understudy.server.latency import quantile
 from understudy.server.metrics import Metrics, Reading
 from understudy.server.refusal import Code, Refusal
+from understudy.telemetry.learning import stalled
 from understudy.telemetry.status import Status
 
 _TICK_S = 1.0
@@ -147,7 +148,7 @@ class Server:
             "refusals": dict(self.refusals),
             "slow_readers": self.connections.slow_readers,
             "answer_ms": {"p50": _ms(p50), "p99": _ms(p99)},
-            "learner": self._run().learner,
+            **_learning(self._run()),
         }
 
     def _welcome(self, client: str, request: RequestId | None) -> bytes:
@@ -155,8 +156,19 @@ class Server:
         return self.session.welcome(client, resume=key, request=request)
 
     def _ready(self) -> tuple[bool, dict[str, object]]:
-        version = self.session.status().version
-        return True, {"version": version, "learner": self._run().learner}
+        # Ready is who can decide: a stall of the learner must not take players off this server.
+        return True, {"version": self.session.status().version, **_learning(self._run())}
+
+
+def _learning(run: Status) -> dict[str, object]:
+    """What the learner does, and whether anything comes of it."""
+    stall = stalled(run)
+    return {
+        "learner": run.learner,
+        "learning": run.learning,
+        "waiting_episodes": run.buffer_file_count,
+        **({"problem": stall} if stall else {}),
+    }
 
 
 def _ms(seconds: float | None) -> float | None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from understudy.core.clock import Clock
-from understudy.telemetry.fold import StatusFold
+from understudy.telemetry.fold import StatusFold, counted
 from understudy.telemetry.journal import Reader
-from understudy.telemetry.status import Folder, Folders, Status
+from understudy.telemetry.learning import Patience
+from understudy.telemetry.status import Folders, Status
 
 _EVERY_S = 2.0
 
@@ -16,10 +16,10 @@ _EVERY_S = 2.0
 class Following:
     """One thread calls `look`; any may read `now`."""
 
-    def __init__(self, root: Path, clock: Clock) -> None:
+    def __init__(self, root: Path, clock: Clock, patience: Patience | None = None) -> None:
         self._buffer = root / "buffer"
         self._journal = Reader(root / "journal")
-        self._fold = StatusFold(str(root))
+        self._fold = StatusFold(str(root), patience)
         self._clock = clock
         self._looked = -_EVERY_S
         self.now = Status(run=str(root))
@@ -32,13 +32,5 @@ class Following:
         for entry in self._journal.new():
             self._fold.add(entry)
         # The archive has thousands of files: counting them now and then would hold everybody up.
-        folders = Folders(buffer=_counted(self._buffer))
+        folders = Folders(buffer=counted(self._buffer, sizes=False))
         self.now = self._fold.status(folders, self._clock.time())
-
-
-def _counted(folder: Path) -> Folder:
-    try:
-        with os.scandir(folder) as entries:
-            return Folder(files=sum(entry.name.endswith(".npz") for entry in entries))
-    except FileNotFoundError:
-        return Folder()

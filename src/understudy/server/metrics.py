@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import accumulate
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import (
@@ -21,7 +21,7 @@ from prometheus_client.registry import Collector
 
 from understudy.live.status import LiveStatus
 from understudy.server.latency import BOUNDS_S, Latency
-from understudy.telemetry.status import Status
+from understudy.telemetry.status import Learning, Status
 
 LEARNER_STATES = (
     "not started", "starting", "training", "idle", "waiting for experience", "stopped", "dead",
@@ -116,6 +116,14 @@ def _learning(run: Status) -> Iterator[Metric]:
     for name in LEARNER_STATES:
         state.add_metric([name], float(run.learner == name))
     yield state
+    learning = GaugeMetricFamily(
+        "understudy_learning", "Whether anything comes of it.", labels=["state"]
+    )
+    for name in get_args(Learning):
+        learning.add_metric([name], float(run.learning == name))
+    yield learning
+    waits_s = run.experience_waits_s
+    yield _gauge("experience_waiting_seconds", "Since when no version has come for it.", waits_s)
     yield _counter("learner_deaths", "Times that it was started again.", run.learner_deaths)
     yield _counter("training_steps", "Batches learned from.", run.batches_trained)
     yield _counter("versions", "Versions published.", run.versions)

@@ -19,6 +19,7 @@ from understudy.core.clock import Clock
 from understudy.core.files import TEMPORARY
 from understudy.telemetry import events as ev
 from understudy.telemetry.journal import Entry, Reader
+from understudy.telemetry.learning import Patience, learning_of
 from understudy.telemetry.spread import Spread
 from understudy.telemetry.status import (
     Folder,
@@ -31,6 +32,8 @@ from understudy.telemetry.status import (
 )
 
 _NO_LEARNER = {"", "off"}
+_DIGITS = 20
+"""Nanoseconds since 1970, at the beginning of a file's name."""
 _KEPT_PROBLEMS = 5
 _TRAINING_FOR_S = 10.0
 _MAX_MESSAGE = 500
@@ -47,6 +50,13 @@ _FROM_LEARNER = (
     ev.EpisodeQuarantined,
     ev.WaitingForExperience,
 )
+_AT_WORK = (
+    ev.LearnerStarted,
+    ev.BatchTrained,
+    ev.ContinuousTrained,
+    ev.RolledBack,
+    ev.WaitingForExperience,
+)
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -54,8 +64,11 @@ T = TypeVar("T", bound=msgspec.Struct)
 class StatusFold:
     """Adds entries up. Give it every entry once, in the order of time."""
 
-    def __init__(self, run: str = "") -> None:
+    def __init__(self, run: str = "", patience: Patience | None = None) -> None:
         self._now = Status(run=run)
+        self._patience = patience or Patience()
+        self._on_since: float | None = None
+        """When the learner that should run now began to; None: none should."""
         self._uncommitted = 0
         self._results = bytearray()
         self._p50_us, self._p99_us = Spread(), Spread()
@@ -75,10 +88,11 @@ class StatusFold:
             case ev.ContinuousTrained() as e:
                 self._continuous(e, entry.t)
             case ev.VersionPublished() as e:
-                self._published(e)
+                self._published(e, entry.t)
             case ev.LearnerStarted() as e:
                 self._learner_started(e)
             case ev.LearnerStopped() as e:
+                self._on_since = None
                 share = e.cpu_s / e.wall_s if e.wall_s > 0 else self._now.learner_cpu_share
                 self._set(learner="stopped", learner_pid=None, learner_cpu_share=share)
             case ev.LearnerDied() as e:
@@ -94,12 +108,9 @@ class StatusFold:
                 self._count_episodes(quarantined=1)
                 self._trouble(entry.t, "quarantine", f"{e.name}: {e.reason}")
             case ev.BotStarted() as e:
-                self._set(playing=e.version, mode=e.mode)
-                resting = self._now.learner in {"not started", "stopped", "dead"}
-                if resting and e.learner not in _NO_LEARNER:
-                    self._set(learner="starting")
-            case ev.BotStopped():
-                pass  # its matches and what it could not save were told one by one
+                self._bot_started(e, entry.t)
+            case ev.BotStopped():  # its matches and what it could not save were told one by one
+                self._on_since = None  # a learner of its own is heard of again
             case ev.VersionAdopted() as e:
                 self._set(playing=e.version)
             case ev.ConstantFeatures() as e:
@@ -112,11 +123,15 @@ class StatusFold:
                 self._rare(entry.e)
         if isinstance(entry.e, _FROM_LEARNER):
             self._set(learner_heard=entry.t)
+        if isinstance(entry.e, _AT_WORK) and self._on_since is None:
+            self._on_since = entry.t
 
     def _rare(self, event: ev.Event) -> None:
         match event:
-            case ev.RolledBack():
-                self._grow(rollbacks=1)
+            case ev.RolledBack() as e:
+                self._grow(rollbacks=1, fruitless=int(e.reason == "not finite"))
+                if self._now.learner == "waiting for experience":  # it has found some since
+                    self._set(learner="training", waiting=False)
             case ev.StageChanged() as e:
                 self._set(stage=e.after, stage_since=e.steps)
             case ev.LearnerRated() as e:
@@ -132,10 +147,12 @@ class StatusFold:
     def status(self, folders: Folders, now: float = 0.0) -> Status:
         """All that was added, beside what lies in the folders at this moment."""
         state = _state(self._now, folders.buffer.files, now)
+        told = self._now.learner  # before anything is concluded from what lies in the buffer
         finished, fifth = len(self._results), len(self._results) // 5
-        return msgspec.structs.replace(
+        status = msgspec.structs.replace(
             self._now,
             at=now,
+            experience_waits_s=self._waits_s(folders.buffer, now),
             learner=state,
             active_workers=int(state == "training"),
             files_processed=self._now.episodes.ingested + self._uncommitted,
@@ -152,6 +169,18 @@ class StatusFold:
             decision_ms=self._decision_ms(),
             problems=tuple(self._problems),
         )
+        if self._on_since is None:
+            return status
+        waiting = told == "waiting for experience"
+        learning = learning_of(status, waiting=waiting, patience=self._patience)
+        return msgspec.structs.replace(status, learning=learning)
+
+    def _waits_s(self, buffer: Folder, now: float) -> float:
+        """Since it came, a learner was there for it, and the last version did not have it."""
+        if buffer.oldest is None or self._on_since is None:
+            return 0.0
+        since = max(buffer.oldest, self._on_since, self._now.last_version_time or 0.0)
+        return max(now - since, 0.0)
 
     def _match(self, e: ev.MatchFinished) -> None:
         kind = _RESULTS.get(e.outcome, "aborted")
@@ -192,11 +221,18 @@ class StatusFold:
         self._grow(matches=e.matches)
         self._set(opponents=opponents, steps=e.steps)
 
-    def _published(self, e: ev.VersionPublished) -> None:
+    def _published(self, e: ev.VersionPublished, t: float) -> None:
         self._uncommitted = 0
         self._ingested_at_least(max(self._now.episodes.ingested + e.matches, e.total_matches))
         self._grow(versions=1)
-        self._set(version=max(self._now.version, e.version))
+        self._set(version=max(self._now.version, e.version), last_version_time=t, fruitless=0)
+
+    def _bot_started(self, e: ev.BotStarted, t: float) -> None:
+        self._set(playing=e.version, mode=e.mode)
+        self._on_since = None if e.learner in _NO_LEARNER else t
+        resting = self._now.learner in {"not started", "stopped", "dead"}
+        if resting and e.learner not in _NO_LEARNER:
+            self._set(learner="starting")
 
     def _learner_started(self, e: ev.LearnerStarted) -> None:
         self._uncommitted = 0  # what a dead learner did not commit, this one trains again
@@ -235,11 +271,11 @@ class StatusFold:
 class StatusReader:
     """The status of a run folder, each time reading only what is new in its journals."""
 
-    def __init__(self, root: Path, clock: Clock) -> None:
+    def __init__(self, root: Path, clock: Clock, patience: Patience | None = None) -> None:
         self._root = root
         self._clock = clock
         self._journal = Reader(root / "journal")
-        self._fold = StatusFold(str(root))
+        self._fold = StatusFold(str(root), patience)
 
     def read(self) -> Status:
         """The status now. Folders that are not there yet are empty."""
@@ -250,7 +286,7 @@ class StatusReader:
 
 def folders_of(root: Path) -> Folders:
     """Count the spool of a run folder."""
-    return Folders(*(_counted(root / name) for name in ("buffer", "archive", "quarantine")))
+    return Folders(*(counted(root / name) for name in ("buffer", "archive", "quarantine")))
 
 
 def _grown(struct: T, by: Mapping[str, float]) -> T:
@@ -277,15 +313,28 @@ def _state(status: Status, pending: int, now: float) -> LearnerState:
     return status.learner
 
 
-def _counted(folder: Path) -> Folder:
+def counted(folder: Path, *, sizes: bool = True) -> Folder:
+    """Count the episodes of one folder; without `sizes` a long queue is hardly more than listed."""
     count = total = 0
+    came: list[float] = []
+    first = ""
     try:
         with os.scandir(folder) as entries:
             for entry in entries:
-                if entry.name.endswith(".npz") and not entry.name.startswith(TEMPORARY):
-                    with contextlib.suppress(FileNotFoundError):  # moved on this very moment
-                        total += entry.stat().st_size
-                        count += 1
+                name = entry.name
+                if not name.endswith(".npz") or name.startswith(TEMPORARY):
+                    continue
+                with contextlib.suppress(FileNotFoundError):  # moved on this very moment
+                    by_time = name[:_DIGITS].isdecimal() and len(name) > _DIGITS
+                    if sizes or not by_time:
+                        found = entry.stat()
+                        total += found.st_size
+                        came += [] if by_time else [found.st_mtime]  # laid there by hand
+                    if by_time:
+                        first = min(first or name, name)
+                    count += 1
     except FileNotFoundError:
         return Folder()
-    return Folder(count, total)
+    if first:
+        came.append(int(first[:_DIGITS]) / 1e9)
+    return Folder(count, total, min(came, default=None))

@@ -5,7 +5,7 @@ The words are ASCII; what came from outside (reasons, names, messages) goes thro
 
 from __future__ import annotations
 
-from understudy.telemetry import served_report
+from understudy.telemetry import learning, served_report
 from understudy.telemetry.status import Status
 from understudy.telemetry.text import duration, plain, size, stamp
 from understudy.telemetry.training_report import Lines, behaviour_kl, league, opponents
@@ -36,7 +36,7 @@ def status_report(status: Status) -> str:
             _row("Skipped (too old)", status.files_skipped_old),
             "",
             "System Status:",
-            _row("Learner", status.learner),
+            _row("Learner", learning.stalled(status) or status.learner),
             _row("Active Workers", f"{status.active_workers}/{status.max_workers}"),
             _row("Total Process Time", f"{status.total_processing_time:.2f}s"),
             _row("Errors", status.errors),
@@ -257,6 +257,8 @@ def _problem(status: Status, index: int) -> str:
 
 def _problems(status: Status) -> list[str]:
     lines = []
+    if stall := learning.stalled(status):
+        lines.append(_line("Stalled", stall))
     if status.constant_features:
         names = plain(", ".join(status.constant_features))
         lines.append(_line("Warning", f"features that never change (a bug in the bot?): {names}"))

@@ -11,6 +11,7 @@ from understudy.telemetry import events as ev
 LearnerState: TypeAlias = Literal[
     "not started", "starting", "training", "idle", "waiting for experience", "stopped", "dead"
 ]
+Learning: TypeAlias = Literal["off", "on", "waiting for experience", "stalled"]
 
 
 class Folder(msgspec.Struct, frozen=True):
@@ -18,6 +19,8 @@ class Folder(msgspec.Struct, frozen=True):
 
     files: int = 0
     bytes: int = 0
+    oldest: float | None = None
+    """When the oldest came, in seconds since 1970, where that was looked at."""
 
 
 class Folders(msgspec.Struct, frozen=True):
@@ -125,6 +128,12 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     """Whether that learner holds back until new experience comes."""
     rollbacks: int = 0
     """How often a learner gave up what it had learned."""
+    fruitless: int = 0
+    """Of those, how often since the newest version, because training failed."""
+    learning: Learning = "off"
+    """`off`: no learner runs; `stalled`: experience waits and no version comes."""
+    experience_waits_s: float = 0.0
+    """Seconds for which experience has waited for a learner that runs, and no version came."""
 
     matches: int = 0
     wins: int = 0
@@ -171,6 +180,8 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     """How many were published."""
     version: int = 0
     """The highest one published."""
+    last_version_time: float | None = None
+    """When that was, in seconds since 1970."""
     playing: int | None = None
     """The one that the bot adopted last."""
     episodes: Episodes = Episodes()
