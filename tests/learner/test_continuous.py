@@ -423,16 +423,15 @@ def test_poison_is_not_counted_by_the_normaliser_again(tmp_path: Path) -> None:
 
 
 class Counting(ToyItems):
-    """Fails when the normaliser counts an episode, whatever is in the batch."""
+    """Fails when the normaliser counts a large number, whatever is in the batch."""
 
-    def __init__(self, culprit: str) -> None:
-        super().__init__()
-        self._culprit = culprit
+    broken = False
+    """It has counted one before, and fails when it counts anything."""
 
     def train_items(
         self, batch: Batch, *, new: Sequence[Episode], **options: Any
     ) -> tuple[dict[str, float], NDArray]:
-        if any(one.meta.id == self._culprit for one in new):
+        if any(self.broken or one.observations.max() >= 1e12 for one in new):
             raise NotFinite("the loss is nan")
         return super().train_items(batch, new=new, **options)
 
@@ -441,7 +440,7 @@ class Counting(ToyItems):
 def test_what_only_the_normaliser_cannot_take_is_found_as_well(tmp_path: Path, items: int) -> None:
     """It need not be drawn, nor have anything to draw."""
     folder, clock = run(tmp_path, continuous__batch=2, continuous__samples_per_insert=30.0)
-    mind = continuous(folder, Counting("30"))
+    mind = continuous(folder, Counting())
     arrive(folder, *range(3))
     turns(mind, clock, 3)
     arrive(folder, *range(10, 16))
@@ -460,6 +459,25 @@ def test_what_only_the_normaliser_cannot_take_is_found_as_well(tmp_path: Path, i
     assert mind.version > before
     assert set(ingested(folder)) == {*map(str, range(3)), *map(str, range(10, 16))}
     assert not (tmp_path / "suspects.json").exists()
+
+
+def test_nobody_is_condemned_for_what_a_version_counted_long_ago(tmp_path: Path) -> None:
+    """A run that an absurd number stopped before there was a bound goes on under its normaliser."""
+    folder, clock = run(tmp_path, continuous__samples_per_insert=30.0)
+    toy = Counting()
+    mind = continuous(folder, toy)
+    arrive(folder, *range(4))
+    turns(mind, clock, 3)
+    toy.broken = True
+    before = mind.version
+    for number in range(4, 10):
+        arrive(folder, number)
+        turns(mind, clock, 2)
+    assert counts(tmp_path)[2] == 0, "nothing is quarantined"
+    assert mind.version > before
+    assert set(ingested(folder)) == set(map(str, range(10)))
+    assert len(told(folder, events.RolledBack)) == 1
+    assert any("normaliser of version" in problem for problem in problems(folder))
 
 
 def test_a_gate_that_fails_on_an_episode_makes_it_poison(tmp_path: Path) -> None:

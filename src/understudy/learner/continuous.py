@@ -77,6 +77,8 @@ class Continuous:
         self._good = self._lineage.counters.get(GOOD, 0)
         self._retreats = 0
         self._new = Newcomers()
+        self._counts = True
+        """Whether the normaliser still counts what comes in (`_broken`)."""
         self._learned = False
         """Something, since the last version."""
         self._waiting = False
@@ -169,7 +171,8 @@ class Continuous:
             self._items.insert(name, episode)
             self._intake.uncommitted[episode.meta.id] = name
             self._lineage.played(episode)
-            self._new.add(name, episode)
+            if self._counts:
+                self._new.add(name, episode)
             self._progress.came_in(1)
 
     # --- learning ------------------------------------------------------------------------------
@@ -190,7 +193,7 @@ class Continuous:
         try:
             metrics, surprise = self._train(ready.batch, new=self._new.take())
         except NotFinite as error:
-            self._retreat(names, str(error))
+            self._retreat(names, str(error), ready.batch)
             return
         self._intake.suspects.succeeded(names)
         self._retreats = 0
@@ -255,11 +258,10 @@ class Continuous:
 
     # --- when something goes wrong -------------------------------------------------------------
 
-    def _retreat(self, names: tuple[str, ...], message: str) -> None:
+    def _retreat(self, names: tuple[str, ...], message: str, batch: Batch) -> None:
         """Back to the last version, slower, and suspicious of all that has come in since and of
         what was in the batch."""
         self._journal.write(events.Problem(where="training", message=message))
-        self._intake.suspects.failed(names)
         self._retreats += 1
         self._learned = False
         self._lineage.go_back_to(self._lineage.parent)
@@ -267,6 +269,35 @@ class Continuous:
         self._journal.write(
             events.RolledBack(reason="not finite", version=self.version, to=self.version)
         )
+        if self._broken(batch):
+            self._intake.suspects.succeeded(names)
+            self._counts = False
+            self._new.clear()
+            words = (
+                "cannot be fitted again, after absurd numbers; learning goes on with it as it is"
+            )
+            self._journal.write(
+                events.Problem(
+                    where="training", message=f"the normaliser of version {self.version} {words}"
+                )
+            )
+        else:
+            self._intake.suspects.failed(names)
+
+    def _broken(self, batch: Batch) -> bool:
+        """Whether a batch fails for what the last version has counted itself, long ago: with zeros
+        in place of everything that came in since. Then no episode of today is to blame."""
+        if not self._new.names:
+            return False
+        try:
+            self._train(batch, keep=False)
+        except NotFinite:
+            return False  # the batch itself is at fault, whatever is counted
+        try:
+            self._train(batch, new=self._new.emptied(), keep=False)
+        except NotFinite:
+            return True
+        return False
 
     def _fall_back(self) -> None:
         """The policy stopped choosing: the last good version plays again, under a new number.

@@ -7,6 +7,9 @@ a version holds the sums, going back undoes the counting, so they are kept and c
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
+
+import numpy as np
 
 from understudy.experience.episode import Episode
 
@@ -35,6 +38,18 @@ class Newcomers:
         every = self._counted | self._waiting
         return [episode for name, episode in every.items() if name in names]
 
+    def emptied(self) -> list[Episode]:
+        """All of them with zeros for numbers: as many to count, and nothing in them to blame."""
+        return [
+            replace(
+                one,
+                observations=np.zeros_like(one.observations),
+                rewards=np.zeros_like(one.rewards),
+                values=np.zeros_like(one.values),
+            )
+            for one in (*self._counted.values(), *self._waiting.values())
+        ]
+
     def take(self) -> list[Episode]:
         """What a batch is to count."""
         taken, self._waiting = self._waiting, {}
@@ -54,3 +69,7 @@ class Newcomers:
         """It is set aside: never count it."""
         self._waiting.pop(name, None)
         self._counted.pop(name, None)
+
+    def clear(self) -> None:
+        """Never count any of these."""
+        self._waiting, self._counted = {}, {}
