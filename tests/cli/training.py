@@ -38,6 +38,7 @@ opponents = "random"
 measure = "score:random"
 threshold = 0.02
 min_matches = 4
+confidence = 0.5
 window = 32
 
 [[curriculum.stages]]

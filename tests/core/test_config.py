@@ -130,7 +130,6 @@ def test_a_wrong_setting_is_named_with_what_was_expected(
         (0, {"hold": 1.5}, r"stages\.easy\.hold: expected 0 to 1"),
         (0, {"min_matches": 0}, r"stages\.easy\.min_matches: expected a number above 0"),
         (0, {"min_matches": 300}, r"stages\.easy\.window: 200 .* fewer than min_matches = 300"),
-        (0, {"min_matches": 9, "window": 20}, r"window: 20 matches, all won, show .* 88\.1% with"),
         (0, {"measure": ""}, r"stages\.easy\.measure: expected such as win_rate:based"),
         (0, {"measure": "winrate:constant"}, r"measure: .*Did you mean 'win_rate'"),
         (0, {"measure": "win_rate"}, r"measure: expected names of opponents"),

@@ -1,19 +1,22 @@
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from understudy.core.config import StageConfig
-from understudy.core.statistics import one_sided, wilson
+from understudy.core.statistics import STAKES, detect, gains
 from understudy.curriculum.measure import (
+    WAITING,
     Counts,
-    bounds_of_mean,
+    Trial,
     by_opponent,
-    evidence,
+    followed,
     newest,
     percent,
+    shown,
     total,
 )
 
@@ -47,61 +50,67 @@ def test_snapshots_are_one_opponent_and_who_was_not_met_is_none() -> None:
     assert by_opponent(results) == {"self": (2, 2, 3), "based": (4, 0, 0)}
 
 
-def test_a_win_rate_has_the_bounds_of_its_matches() -> None:
-    found = evidence(
-        stage("win_rate:based"), {"based": [(7, 2, 1), (30, 5, 5)], "other": [(9, 9, 9)]}
-    )
-    assert found and found.share == 37 / 50
-    assert (found.lower, found.upper) == pytest.approx(wilson(37, 50, one_sided(0.95)))
-    assert found.words == "based: 37 of 50 won"
-    assert found.at_least == "based: 37 of 50 won, at least 62.7% with 95% confidence"
-    assert found.at_most == "based: 37 of 50 won, at most 82.8% with 95% confidence"
+def test_the_newest_matches_in_words() -> None:
+    window: dict[str, list[Counts]] = {"based": [(0, 0, 1000), (7, 2, 1), (30, 5, 5)]}
+    assert shown(stage("win_rate:based"), window) == "based: 37 of 50 won"
+    assert shown(stage("score:based"), window) == "based: 40.5 points of 50"
+    both: dict[str, list[Counts]] = {"a": [(40, 0, 0)], "b": [(5, 0, 5)]}
+    assert shown(stage("win_rate:a+b"), both) == "a: 40 of 40 won; b: 5 of 10 won"
+    assert shown(stage("win_rate:a+b"), both | {"b": [(5, 0, 4)]}) == ""  # too few
+    assert shown(stage("win_rate:a+b"), {"a": [(40, 0, 0)]}) == ""
+    assert shown(stage(""), {"": [(40, 0, 0)]}) == ""
 
 
-def test_a_score_counts_draws_by_half() -> None:
-    found = evidence(stage("score:based"), {"based": [(7, 3, 0)]})
-    assert found and found.share == 0.85
-    assert found.words == "based: 8.5 points of 10"
+def test_matches_one_by_one_are_the_detector_itself() -> None:
+    random, trial, evidence = np.random.default_rng(0), Trial(0.7), np.zeros(len(STAKES))
+    for worth in random.choice([0.0, 0.5, 1.0], 200).tolist():
+        counts = (int(worth == 1.0), int(worth == 0.5), int(worth == 0.0))
+        trial = followed(trial, stage("score:based"), {"based": counts, "other": (9, 0, 0)})
+        evidence = detect(evidence, gains(np.array([worth]), above=0.7))
+    assert trial.evidence == pytest.approx(tuple(evidence))
+    assert trial.reached == pytest.approx(evidence.mean())
+    assert (trial.counted, trial.waiting) == (200, {})
 
 
-def test_old_matches_count_no_more() -> None:
-    found = evidence(stage("win_rate:based"), {"based": [(0, 0, 1000), (25, 0, 0), (25, 0, 0)]})
-    assert found and found.share == 1.0
+def test_draws_are_no_wins_or_half_of_one() -> None:
+    drawn: dict[str, Counts] = {"based": (0, 20, 0)}
+    assert followed(Trial(0.4), stage("score:based"), drawn).reached > 40
+    assert followed(Trial(0.4), stage("win_rate:based"), drawn).reached < 20
+
+
+def test_evidence_of_less_is_that_of_more_seen_from_the_other_side() -> None:
+    less = followed(Trial(0.8), stage("win_rate:a"), {"a": (30, 0, 30)}, below=True)
+    more = followed(Trial(0.2), stage("score:a"), {"a": (30, 0, 30)})
+    assert less.reached > 100 and more.reached > 100
+    even = followed(Trial(0.5), stage("score:a"), {"a": (0, 9, 0)})
+    other = followed(Trial(0.5), stage("score:a"), {"a": (0, 9, 0)}, below=True)
+    assert even.evidence == pytest.approx(other.evidence)
+
+
+@given(st.integers(0, 40), st.integers(0, 40))
+def test_the_order_within_an_iteration_does_not_depend_on_the_results(wins: int, more: int) -> None:
+    """So one more win instead of a loss is never less evidence."""
+    matches = wins + more + 1
+    one = followed(Trial(0.7), stage("win_rate:a"), {"a": (wins, 0, matches - wins)})
+    other = followed(Trial(0.7), stage("win_rate:a"), {"a": (wins + 1, 0, matches - wins - 1)})
+    assert other.reached >= one.reached
 
 
 def test_several_opponents_are_a_mean_not_a_sum() -> None:
-    found = evidence(stage("win_rate:a+b"), {"a": [(40, 0, 0)], "b": [(5, 0, 5)]})
-    assert found and found.share == 0.75  # of all matches, 90% were won
-    assert found.words == "a: 40 of 40 won; b: 5 of 10 won"
-    assert evidence(stage("win_rate:a+b"), {"a": [(40, 0, 0)], "b": [(5, 0, 4)]}) is None
-    assert evidence(stage("win_rate:a+b"), {"a": [(40, 0, 0)]}) is None
+    """Of 440 matches 91% are won; of their mean, 70% is no more than the bar."""
+    both, random, trial = stage("win_rate:a+b"), np.random.default_rng(1), Trial(0.7)
+    for _ in range(40):
+        wins = int(random.binomial(1, 0.4))
+        trial = followed(trial, both, {"a": (10, 0, 0), "b": (wins, 0, 1 - wins)})
+    assert trial.reached < 1000
+    assert set(trial.waiting) == {"a"}  # more than its partner had; and no more than a few wait
+    assert sum(trial.waiting["a"]) == WAITING
+    assert msgspec.json.decode(msgspec.json.encode(trial), type=Trial) == trial
+    alone = followed(Trial(0.7), both, {"a": (10, 0, 0)})
+    assert (alone.reached, alone.waiting) == (0.0, {"a": (10, 0, 0)})
+    paired = followed(alone, both, {"b": (10, 0, 0)})
+    assert paired.reached > 10.0 and paired.waiting == {}
 
 
-def test_a_stage_without_a_measure_has_no_evidence() -> None:
-    assert evidence(stage(""), {"": [(40, 0, 0)]}) is None
-
-
-@given(st.integers(0, 60), st.integers(1, 60))
-def test_the_bounds_of_one_share_are_its_own(wins: int, more: int) -> None:
-    share, bounds = wins / (wins + more), wilson(wins, wins + more)
-    assert bounds_of_mean([share], [bounds]) == pytest.approx(bounds)
-
-
-@pytest.mark.parametrize("rates", [(0.9, 0.5), (0.7, 0.7, 0.7), (0.97, 0.3, 0.6, 0.8)])
-def test_the_bounds_of_a_mean_hold_as_often_as_they_say(rates: tuple[float, ...]) -> None:
-    random, times, matches, z = np.random.default_rng(1), 2000, 60, one_sided(0.95)
-    wins = random.binomial(matches, rates, size=(times, len(rates)))
-    bounds = [
-        bounds_of_mean([won / matches for won in row], [wilson(won, matches, z) for won in row])
-        for row in wins.tolist()
-    ]
-    truth = sum(rates) / len(rates)
-    below = np.mean([low <= truth for low, _ in bounds])
-    above = np.mean([truth <= high for _, high in bounds])
-    assert 0.935 <= below <= 0.975 and 0.935 <= above <= 0.975
-
-
-def test_a_bound_is_rounded_to_where_it_still_holds() -> None:
+def test_shares_are_rounded_for_people() -> None:
     assert percent(0.7) == "70%" and percent(0.725) == "72.5%"
-    assert percent(0.69999, down=True) == "69.9%"  # not the 70% that it misses
-    assert percent(0.60001, down=False) == "60.1%"

@@ -58,7 +58,7 @@ def test_all_stages_share_one_list_of_bots_and_terms() -> None:
     assert both.bots == ("constant", "based") and both.meets_itself
     assert list(both.mix.names) == ["constant"] and not both.mix.meets_itself
     assert "closing" in both.rewards.names, "which only the first stage has"
-    assert both.note({"constant": (9, 0, 0)}, steps=640) is not None
+    assert both.note({"constant": (19, 0, 0)}, steps=640) is not None
     assert list(both.mix.names) == ["based", "constant", "self"] and both.mix.own_share == 0.6
     assert by_name(both, 640)["closing"] == 0.0
 
@@ -66,10 +66,10 @@ def test_all_stages_share_one_list_of_bots_and_terms() -> None:
 def test_a_stage_is_passed_by_its_criterion_and_lost_by_it() -> None:
     one = course()
     assert one.note({"constant": (7, 0, 0)}, steps=100) is None, "too few to judge"
-    change = one.note({"constant": (5, 0, 0)}, steps=200)
+    change = one.note({"constant": (12, 0, 0)}, steps=200)
     assert change is not None and (change.before, change.after) == ("easy", "hard")
-    assert (change.kind, change.steps) == ("advance", 200) and "50% wanted" in change.reason
-    back = one.note({"constant": (0, 0, 16)}, steps=300)
+    assert (change.kind, change.steps) == ("advance", 200) and "more than 50%: " in change.reason
+    back = one.note({"constant": (0, 0, 32)}, steps=300)
     assert back is not None and (back.kind, back.after, one.stage) == ("step_back", "easy", "easy")
 
 
@@ -93,7 +93,7 @@ def test_going_on_is_going_on_with_the_same_evidence() -> None:
     one.note({"constant": (6, 0, 0)}, steps=100)
     assert other.resume(one.state, steps=100) is None and other.state == one.state
     for each in (one, other):
-        change = each.note({"constant": (5, 0, 0)}, steps=200)
+        change = each.note({"constant": (13, 0, 0)}, steps=200)
         assert change is not None and change.after == "hard"
     assert other.state == one.state
 
@@ -114,7 +114,7 @@ def test_rewards_are_annealed_with_the_steps_of_the_stage() -> None:
 def test_weights_of_ones_own_are_in_every_stage() -> None:
     one = course(rewards__weights={"combo": 0.5, "win": 0.0})
     assert by_name(one, 0)["combo"] == by_name(one, 1000)["combo"] == 0.5
-    one.note({"constant": (16, 0, 0)}, steps=10)
+    one.note({"constant": (19, 0, 0)}, steps=10)
     assert one.stage == "hard" and by_name(one, 10)["combo"] == 0.5
     assert "win" not in one.rewards.names
 

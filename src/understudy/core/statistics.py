@@ -1,12 +1,17 @@
-"""How sure a share of so many matches is, and how people read a rating.
+"""How sure a share of so many matches is, evidence that may be looked at any time, rating points.
 
 Wilson's score interval, two-sided and one-sided, is honest for few matches and near 0 and 1, where
-a normal interval is not.
+a normal interval is not. It holds for one look. The e-detector holds for a look after every match.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from understudy.core.arrays import NDArray
 
 
 def wilson(wins: float, matches: int, z: float = 1.959964) -> tuple[float, float]:
@@ -29,6 +34,35 @@ def one_sided(confidence: float) -> float:
     from statistics import NormalDist  # 10 ms that only runs with a curriculum need
 
     return NormalDist().inv_cdf(confidence)
+
+
+STAKES = (0.05, 0.1, 0.2, 0.3, 0.45, 0.65, 0.9)
+"""Shares of the capital that the e-detector bets. For a bar t of one half or more, a stake s is the
+best bet where the true mean is t + s (1 - t); all of them together lose little to the best."""
+_CEILING = 1e12
+"""Evidence grows no further: less evidence is still valid, and nothing overflows."""
+
+
+def gains(results: NDArray, *, above: float) -> NDArray:
+    """What an even bet on "the mean lies above" gains, in [-1, 1]; on average at most 0 if it does
+    not. `results` lie in [0, 1]: losses and wins, draws as a half, any bounded score."""
+    gained: NDArray = (np.asarray(results, np.float64) - above) / max(above, 1.0 - above)
+    return gained
+
+
+def detect(evidence: NDArray, gains: NDArray, *, stakes: Sequence[float] = STAKES) -> NDArray:
+    """The Shiryaev-Roberts e-detector: evidence [S, ...] after so many `gains` [N, ...].
+
+    Each stake s has R <- (1 + R)(1 + s g); R begins with 0. It is the sum of one test for each
+    moment at which a change may have happened: what a learner lost before it became good enough is
+    not held against it. The evidence is the mean of R over the stakes. While no gain is above 0 on
+    average, R less the number of gains is a supermartingale: a stop at `mean >= A` comes after A
+    gains or more on average, however often one looks (Shin, Ramdas and Rinaldo, arXiv:2203.03532).
+    """
+    share = np.asarray(stakes, np.float64).reshape(-1, *(1,) * (evidence.ndim - 1))
+    for gain in gains:
+        evidence = np.minimum((1.0 + evidence) * (1.0 + share * gain), _CEILING)
+    return evidence
 
 
 RATING_MEAN, RATING_LUCK = 25.0, 25.0 / 6.0

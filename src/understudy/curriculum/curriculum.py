@@ -10,8 +10,8 @@
         if change: log(change.reason)
 
 The state is a value: kept as JSON with a version, it brings a resume back to the same match of the
-same stage. Evidence starts anew with each stage, and stepping back takes more than advancing asks
-for (`hold`), so that an agent between the two stays where it is.
+same stage. Evidence starts anew with each stage. A passed stage is lost only at a lower bar than it
+was passed at (`hold`), so that an agent between the two stays where it is.
 """
 
 from __future__ import annotations
@@ -26,11 +26,12 @@ from understudy.core.config import CurriculumConfig, StageConfig
 from understudy.core.errors import ConfigError, nearest
 from understudy.curriculum.measure import (
     Counts,
-    Evidence,
+    Trial,
     by_opponent,
-    evidence,
+    followed,
     newest,
     percent,
+    shown,
 )
 from understudy.curriculum.schedule import blend
 
@@ -44,6 +45,8 @@ class State(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The steps of the run at which it began."""
     windows: dict[str, tuple[Counts, ...]] = msgspec.field(default_factory=dict)
     """Results in this stage by opponent, oldest first: as many as the longest window needs."""
+    trials: dict[str, Trial] = msgspec.field(default_factory=dict)
+    """By stage: the evidence that this one is passed, and that earlier ones are lost."""
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,16 +99,17 @@ class Curriculum:
         """How far the stage's rewards have turned into its `rewards_end`, 0 to 1."""
         return blend(steps - state.entered, self.stage(state).anneal_steps)
 
-    def evidence(self, state: State) -> Evidence | None:
-        """What is known about the stage's measure; None before there are enough matches."""
-        return evidence(self.stage(state), state.windows)
-
     def note(
         self, state: State, results: Mapping[str, Counts], *, steps: int
     ) -> tuple[State, Change | None]:
         """The state after matches that ended: wins, draws and losses by opponent (bots by name,
         snapshots `step-N`), `steps` of the run being played by then."""
-        state = msgspec.structs.replace(state, windows=self._extended(state.windows, results))
+        folded = by_opponent(results)
+        state = msgspec.structs.replace(
+            state,
+            windows=self._extended(state.windows, folded),
+            trials=self._followed(state, folded),
+        )
         if self.config.pin:
             return state, None
         lost = self._lost(state)
@@ -119,32 +123,62 @@ class Curriculum:
 
     def _won(self, state: State) -> str:
         """Why the stage is passed; nothing where it is not, or no stage follows."""
-        stage, found = self.stage(state), self.evidence(state)
-        last = self.index(state) == len(self.config.stages) - 1
-        if last or not stage.threshold or found is None or found.lower < stage.threshold:
+        stage = self.stage(state)
+        if self.index(state) == len(self.config.stages) - 1:
             return ""
-        return f"{found.at_least}; {percent(stage.threshold)} wanted"
+        return _proof(state, stage, f"more than {percent(stage.threshold)}")
 
     def _lost(self, state: State) -> tuple[StageConfig, str] | None:
         """The first of the passed stages whose skill is surely lost, and why."""
-        passed = self.config.stages[: self.index(state)] if self.config.step_back else ()
-        for stage in passed:
-            found = evidence(stage, state.windows)
-            if found and found.upper < stage.threshold - stage.hold:
-                kept = f"{percent(stage.threshold)} less {percent(stage.hold)} must be held"
-                return stage, f"{found.at_most}; {kept}"
+        for stage in self._passed(state):
+            kept = f"{percent(stage.threshold)} less {percent(stage.hold)}"
+            proof = _proof(
+                state, stage, f"less than {percent(_floor(stage))} ({kept} is to be held)"
+            )
+            if proof:
+                return stage, proof
         return None
+
+    def _passed(self, state: State) -> tuple[StageConfig, ...]:
+        """The earlier stages, which are lost below a floor."""
+        return self.config.stages[: self.index(state)] if self.config.step_back else ()
+
+    def _followed(self, state: State, results: Mapping[str, Counts]) -> dict[str, Trial]:
+        """Evidence for another bound than today's (a setting was changed) begins anew."""
+        own = self.stage(state)
+        wanted = [(stage, _floor(stage), True) for stage in self._passed(state)]
+        wanted += [(own, own.threshold, False)]
+        trials = {}
+        for stage, bound, below in wanted:
+            if stage.measure and 0.0 < bound < 1.0:
+                known = state.trials.get(stage.name)
+                trial = known if known and known.bound == bound else Trial(bound)
+                trials[stage.name] = followed(trial, stage, results, below=below)
+        return trials
 
     def _extended(
         self, windows: Mapping[str, tuple[Counts, ...]], results: Mapping[str, Counts]
     ) -> dict[str, tuple[Counts, ...]]:
         """Only opponents that some stage measures are kept, and no more of them than it takes."""
         known = dict(windows)
-        for name, counts in by_opponent(results).items():
+        for name, counts in results.items():
             sizes = [stage.window for stage in self.config.stages if name in stage.measured[1]]
             if sizes:
                 known[name] = tuple(newest((*known.get(name, ()), counts), max(sizes)))
         return known
+
+
+def _floor(stage: StageConfig) -> float:
+    """Below this, what a passed stage taught is lost."""
+    return stage.threshold - stage.hold
+
+
+def _proof(state: State, stage: StageConfig, what: str) -> str:
+    """The evidence in words; nothing while it is too little, or there are too few matches."""
+    trial, words = state.trials.get(stage.name), shown(stage, state.windows)
+    if not words or trial is None or trial.reached < stage.evidence:
+        return ""
+    return f"{words}; evidence of {what}: {trial.reached:,.0f}, {stage.evidence:,.0f} wanted"
 
 
 def _moved(

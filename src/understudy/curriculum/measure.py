@@ -1,92 +1,106 @@
-"""What a stage measures: a share of the newest matches, and how sure it is. Pure.
+"""What a stage measures, and the evidence that its threshold is exceeded or lost. Pure.
 
-Draws are not wins (`win_rate`), or half of one (`score`). The bounds are one-sided and hold one
-look at a time. Training looks after every iteration, so an agent that is *just* short of a
-threshold passes it sooner or later; one that is far from it does not, and that is what they are
-for.
+Draws are not wins (`win_rate`), or half of one (`score`). Training looks after every iteration, so
+the evidence is an e-detector's (`core.statistics.detect`): it may be looked at after every match.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 
 import msgspec
+import numpy as np
 
+from understudy.core.arrays import NDArray
+from understudy.core.chance import fold, uniform
 from understudy.core.config import StageConfig
 from understudy.core.opponents import kind_of
-from understudy.core.statistics import one_sided, wilson
+from understudy.core.ops import NUMPY
+from understudy.core.statistics import STAKES, detect, gains
 
 Counts = tuple[int, int, int]
 """Wins, draws and losses."""
 
+WAITING = 64
+"""Of a measure of several opponents, so many results of each wait for one of the others."""
+_SHUFFLE = 0x57A6
 
-class Evidence(msgspec.Struct, frozen=True, kw_only=True):
-    """What the newest matches say about a stage's measure."""
 
-    words: str
-    """`based: 214 of 280 won`."""
-    share: float
-    """The measure itself, 0 to 1; the mean where several opponents are measured."""
-    lower: float
-    """It is at least this, with the stage's confidence."""
-    upper: float
-    """It is at most this, with the stage's confidence."""
-    confidence: float
+class Trial(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The evidence that the mean of a stage's results lies above (or below) a bound."""
 
-    @property
-    def at_least(self) -> str:
-        """`based: 214 of 280 won, at least 71.9% with 95% confidence`."""
-        return f"{self.words}, at least {percent(self.lower, down=True)} {self._confidence}"
+    bound: float
+    evidence: tuple[float, ...] = (0.0,) * len(STAKES)
+    """Of each stake of the e-detector."""
+    counted: int = 0
+    """Results that were counted or dropped: where the shuffle goes on."""
+    waiting: dict[str, Counts] = msgspec.field(default_factory=dict)
+    """Results of one opponent that wait for as many of the others."""
 
     @property
-    def at_most(self) -> str:
-        """The same with the upper bound."""
-        return f"{self.words}, at most {percent(self.upper, down=False)} {self._confidence}"
-
-    @property
-    def _confidence(self) -> str:
-        return f"with {percent(self.confidence)} confidence"
+    def reached(self) -> float:
+        """To be compared with the evidence that a stage wants."""
+        return sum(self.evidence) / len(self.evidence)
 
 
-def evidence(stage: StageConfig, windows: Mapping[str, Sequence[Counts]]) -> Evidence | None:
-    """What is known about the measure of `stage`; None before there are `min_matches` against each
-    opponent that it measures. `windows` holds results by opponent, oldest first."""
+def followed(
+    trial: Trial, stage: StageConfig, results: Mapping[str, Counts], *, below: bool = False
+) -> Trial:
+    """The evidence after more results by opponent, for a mean above `trial.bound`, or `below` it.
+
+    Results of one iteration have no order, and the evidence depends on it. They are counted in an
+    order that does not depend on them: a shuffle by a hash of how many were counted before. Where
+    several opponents are measured, one result of each together is one result of their mean.
+    """
     what, whom = stage.measured
-    counted = [total(newest(windows.get(name, ()), stage.window)) for name in whom]
-    if not stage.measure or any(sum(counts) < stage.min_matches for counts in counted):
-        return None
-    shares, bounds = [], []
-    for wins, draws, losses in counted:
-        matches = wins + draws + losses
-        good = wins + draws / 2 if what == "score" else wins
-        shares.append(good / matches)
-        bounds.append(wilson(good, matches, one_sided(stage.confidence)))
-    lower, upper = bounds_of_mean(shares, bounds)
-    return Evidence(
-        words="; ".join(
-            _words(name, what, counts) for name, counts in zip(whom, counted, strict=True)
-        ),
-        share=sum(shares) / len(shares),
-        lower=lower,
-        upper=upper,
-        confidence=stage.confidence,
+    pools = {
+        name: total((trial.waiting.get(name, (0, 0, 0)), results.get(name, (0, 0, 0))))
+        for name in whom
+    }
+    rounds = min(map(sum, pools.values()))
+    key = fold(np.full(1, _SHUFFLE, np.uint32), trial.counted)
+    shuffled = {
+        name: _shuffled(counts, fold(key, place))
+        for place, (name, counts) in enumerate(pools.items())
+    }
+    worth = np.array([1.0, 0.5 if what == "score" else 0.0, 0.0])
+    means = np.mean([worth[kinds[:rounds]] for kinds in shuffled.values()], axis=0)
+    gained = (
+        gains(1.0 - means, above=1.0 - trial.bound) if below else gains(means, above=trial.bound)
+    )
+    return Trial(
+        bound=trial.bound,
+        evidence=tuple(detect(np.array(trial.evidence), gained).tolist()),
+        counted=trial.counted + sum(sum(results.get(name, (0, 0, 0))) for name in whom),
+        waiting={
+            name: _counts(kinds[rounds : rounds + WAITING])
+            for name, kinds in shuffled.items()
+            if len(kinds) > rounds
+        },
     )
 
 
-def bounds_of_mean(
-    shares: Sequence[float], bounds: Sequence[tuple[float, float]]
-) -> tuple[float, float]:
-    """Bounds of the mean of independent shares, from the bounds of each of them.
+def _shuffled(counts: Counts, key: NDArray) -> NDArray:
+    """int [N]: 0 for a win, 1 for a draw, 2 for a loss, in an order that `key` [1] decides."""
+    kinds = np.repeat(np.arange(3), counts)
+    drawn = uniform(NUMPY, key, np.arange(len(kinds), dtype=np.uint32))[:, 0]
+    shuffled: NDArray = kinds[np.argsort(drawn, kind="stable")]
+    return shuffled
 
-    Each distance from a share to its bound stands for that share's spread (the method of variance
-    estimates recovery), so that the bounds of one share alone are its own.
-    """
-    count = len(shares)
-    mean = sum(shares) / count
-    below = math.hypot(*(share - low for share, (low, _) in zip(shares, bounds, strict=True)))
-    above = math.hypot(*(high - share for share, (_, high) in zip(shares, bounds, strict=True)))
-    return mean - below / count, mean + above / count
+
+def _counts(kinds: NDArray) -> Counts:
+    wins, draws, losses = np.bincount(kinds, minlength=3).tolist()
+    return wins, draws, losses
+
+
+def shown(stage: StageConfig, windows: Mapping[str, Sequence[Counts]]) -> str:
+    """The newest matches in words, `based: 214 of 280 won`; empty before there are `min_matches`
+    against each opponent that is measured. `windows` holds results by opponent, oldest first."""
+    what, whom = stage.measured
+    counted = [total(newest(windows.get(name, ()), stage.window)) for name in whom]
+    if not stage.measure or any(sum(counts) < stage.min_matches for counts in counted):
+        return ""
+    return "; ".join(_words(name, what, counts) for name, counts in zip(whom, counted, strict=True))
 
 
 def newest(window: Sequence[Counts], matches: int) -> Sequence[Counts]:
@@ -118,11 +132,9 @@ def by_opponent(results: Mapping[str, Counts]) -> dict[str, Counts]:
     return folded
 
 
-def percent(share: float, *, down: bool | None = None) -> str:
-    """`71.6%`; a bound is rounded to the side on which it still holds."""
-    tenths = 1000 * share
-    whole = round(tenths) if down is None else math.floor(tenths) if down else math.ceil(tenths)
-    return f"{whole / 10:.1f}".removesuffix(".0") + "%"
+def percent(share: float) -> str:
+    """`71.6%`."""
+    return f"{100 * share:.1f}".removesuffix(".0") + "%"
 
 
 def _words(name: str, what: str, counts: Counts) -> str:

@@ -1,15 +1,12 @@
 """Settings of a curriculum: `[curriculum]` and its `[[curriculum.stages]]`.
 
-A stage that could never be passed, or never be judged, is an error before the first match.
+A stage that could never be judged is an error before the first match.
 """
 
 from __future__ import annotations
 
-import math
-
 from understudy.core.config.section import Section, at_least_zero, check, positive, share
 from understudy.core.errors import ConfigError, nearest
-from understudy.core.statistics import one_sided, wilson
 
 MEASURES = ("win_rate", "score")
 """What can be measured: wins over matches, or wins and half the draws over matches."""
@@ -26,14 +23,15 @@ class StageConfig(Section, frozen=True, kw_only=True):
     """win_rate or score (draws count half) against whom: win_rate:based, score:based+random (the
     mean of both), win_rate:self (all snapshots together)."""
     threshold: float = 0.0
-    """What that must surely reach, 0 to 1; 0: the stage has no end (the last one only)."""
+    """What that must surely exceed, 0 to 1; 0: the stage has no end (the last one only)."""
     min_matches: int = 100
     """Matches in this stage against each opponent that is measured, before it is judged. More than
     train.games is wise: of matches that begin together, the short ones end first."""
     window: int = 200
-    """Only the newest so many matches against each of them count."""
+    """The log shows the result of the newest so many matches against each of them."""
     confidence: float = 0.95
-    """How sure one must be that the threshold is reached (or, to step back, that it is lost)."""
+    """How much evidence it takes to pass (or, to step back): 500 / (1 - confidence), so 10,000. An
+    agent exactly at the threshold passes by luck after that many matches on average, or later."""
     hold: float = 0.1
     """Passed stages are lost only where the measure surely lies this far below the threshold."""
     rewards: str = ""
@@ -47,6 +45,11 @@ class StageConfig(Section, frozen=True, kw_only=True):
     def where(self) -> str:
         """How `--set` and errors call it."""
         return f"curriculum.stages.{self.name}"
+
+    @property
+    def evidence(self) -> float:
+        """What the e-detector must reach: matches without a false alarm, on average."""
+        return 500.0 / (1.0 - self.confidence)
 
     @property
     def measured(self) -> tuple[str, tuple[str, ...]]:
@@ -101,7 +104,6 @@ def _check_criterion(stage: StageConfig, *, last: bool) -> None:
         return
     if not stage.measure:
         raise ConfigError(f"{where}.measure: expected such as win_rate:based, for the threshold")
-    _check_possible(stage)
 
 
 def _check_measure(stage: StageConfig) -> None:
@@ -123,18 +125,6 @@ def _check_measure(stage: StageConfig) -> None:
                 f"{where}.measure: {name} is not among the stage's opponents "
                 f"({stage.opponents}), so it would never be measured.{nearest(name, met)}"
             )
-
-
-def _check_possible(stage: StageConfig) -> None:
-    """Even the best can show no more in `window` matches than the bound of winning them all."""
-    whom = len(stage.measured[1])
-    best, _ = wilson(stage.window, stage.window, one_sided(stage.confidence))
-    best = 1 - (1 - best) / math.sqrt(whom)
-    if best < stage.threshold:
-        raise ConfigError(
-            f"{stage.where}.window: {stage.window} matches, all won, show no more than {best:.1%} "
-            f"with {stage.confidence:.0%} confidence; the threshold is {stage.threshold:.1%}"
-        )
 
 
 def _check_rewards(stage: StageConfig) -> None:
