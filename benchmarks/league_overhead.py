@@ -47,7 +47,7 @@ def measure() -> dict[str, object]:
     with tempfile.TemporaryDirectory() as folder:
         kept = _kept(arena, Path(folder))
     return {
-        "machine": describe("jax", "openskill"),
+        "machine": describe("jax", "numpy"),
         "training_cpu_s": training,
         "share": kept["cpu_s"] / training,
         **kept,

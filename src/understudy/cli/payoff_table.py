@@ -17,14 +17,15 @@ def standings_table(places: Sequence[Standing]) -> list[str]:
     width = max(len("player"), *map(len, names))
     lines = [
         f"{'':>3} {'player':<{width}}  {'points':>7}  {'wins':>5} {'draws':>5} {'losses':>6}"
-        f"  {'win rate':>8}  {'rating':>6}"
+        f"  {'win rate':>8}  {'distinct':>8}  {'rating':>6}"
     ]
     for place, (name, one) in enumerate(zip(names, places, strict=True), 1):
         tally = one.tally
         held = " fixed" if one.fixed else ""
         lines.append(
             f"{place:>3} {name:<{width}}  {one.points:>7g}  {tally.wins:>5} {tally.draws:>5}"
-            f" {tally.losses:>6}  {tally.win_rate:>8.1%}  {one.rating.points:>6.0f}"
+            f" {tally.losses:>6}  {tally.win_rate:>8.1%}  {one.distinct:>8}"
+            f"  {one.rating.points:>6.0f}"
             f" ± {one.rating.margin:.0f}{held}"
         )
     return lines

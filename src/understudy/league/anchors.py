@@ -1,8 +1,8 @@
 """Anchors: ratings of scripted bots, from matches among them, frozen for ever.
 
-For the games of the package the results are written here, so that ratings of two runs, on two
-machines and a year apart, are on one scale and no run waits for them. For other games and other
-options they are played once, and the league keeps them from then on.
+For the games of the package they are written here, with the results that they came from, so that
+ratings of two runs, on two machines and a year apart, are on one scale and no run waits for them.
+For other games and other options they are played once, and the league keeps them from then on.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from understudy.core.errors import ConfigError
 from understudy.games import catalog
 from understudy.games.base import Bot, Game
-from understudy.league.ratings import MEAN, ORIGIN, Counts, Rating, rated_table
+from understudy.league.ratings import ORIGIN, Counts, Rating, rated_table
 from understudy.league.round_robin import round_robin
 from understudy.match.players import BotPlayer
 from understudy.match.series import Engine, plain
@@ -49,13 +49,28 @@ KNOWN: Mapping[tuple[str, int], Mapping[tuple[str, str], Counts]] = {
 """By game and version of its rules, under default options: what `round_robin` counts with 200
 matches of each pair and `SEED`."""
 
+FROZEN: Mapping[tuple[str, int], Mapping[str, Rating]] = {
+    ("brawl", 1): {
+        "constant": Rating(1.2881926194871192, 1.9616411829776061),
+        "random": Rating(-21.64530338701031, 2.5893133313512138),
+        "based": Rating(39.17439614357684, 1.0263235466759795),
+        "aggressive": Rating(41.3442660822557, 1.035917491749845),
+        "defensive": Rating(41.851463226805414, 1.0421663217504433),
+        "kiting": Rating(37.65752917694418, 1.0333947317887247),
+        "clockwork": Rating(21.089537463583028, 1.5000049306278673),
+    }
+}
+"""The scale of every run of these rules so far, to the last bit. The ratings came of `KNOWN` one
+match after the other (ADR 0019): the five strong bots are where all results together put them, the
+two weak ones stand too near to them."""
+
 
 def known_anchors(game: str, options: Mapping[str, str]) -> dict[str, Rating] | None:
-    """The ratings of a game's bots, where their results are kept here."""
+    """The ratings of a game's bots, where they are kept here."""
     if catalog.defaults(game) | dict(options) != catalog.defaults(game):
         return None
-    results = KNOWN.get((game, catalog.make(game).version))
-    return None if results is None else rate(results)
+    frozen = FROZEN.get((game, catalog.make(game).version))
+    return None if frozen is None else dict(frozen)
 
 
 def anchors_of(
@@ -89,11 +104,4 @@ def measured(
         return dict.fromkeys(bots, ORIGIN)
     players = {name: BotPlayer(bot) for name, bot in bots.items()}
     met = round_robin(game, players, matches=matches, seed=seed, engine=engine, show=show)
-    return rate(met.pairs())
-
-
-def rate(results: Mapping[tuple[str, str], Counts]) -> dict[str, Rating]:
-    """Ratings of everyone in a table of pairs, from openskill's usual beginning: this is what
-    makes the scale."""
-    names = dict.fromkeys(name for pair in results for name in pair)
-    return rated_table({name: Rating(MEAN, MEAN / 3.0) for name in names}, results)
+    return rated_table(met.pairs(), fixed={})

@@ -16,9 +16,19 @@ from understudy.core.errors import ConfigError, InputError, nearest
 from understudy.core.opponents import name_of, steps_of
 from understudy.league import state as states
 from understudy.league.pool import Pool, Snapshot, leaver
-from understudy.league.ratings import ORIGIN, Counts, Rating, aged, rated
+from understudy.league.ratings import (
+    ORIGIN,
+    Counts,
+    Joint,
+    Rating,
+    copied,
+    grown,
+    joined,
+    observed,
+    without,
+)
 from understudy.league.sampling import draw, expected_win_rate, probabilities
-from understudy.league.state import LEARNER, LeagueState, Record
+from understudy.league.state import LEARNER, TREND, LeagueState, Record
 from understudy.policy.spec import PolicySpec
 from understudy.policy.weights import Weights
 
@@ -55,6 +65,7 @@ class League:
         self._config = config
         self._pool = Pool(folder, spec)
         self._state = LeagueState(anchors=dict(anchors))
+        self._joint = Joint.of({LEARNER: self._state.learner, TREND: self._state.trend})
         self._written: set[str] = set()
 
     @property
@@ -68,7 +79,7 @@ class League:
         return self._state.learner
 
     def rating(self, name: str) -> Rating:
-        """How strong somebody is; who was never met is as strong as anybody."""
+        """How strong a player is; one that was never met may have any strength."""
         state = self._state
         if name == LEARNER:
             return state.learner
@@ -98,7 +109,7 @@ class League:
                 return Verdict(name, kept=False, why=why)
         snapshot = self._pool.save(steps, weights)
         state.pool.append(snapshot)
-        # It *is* the learner of this moment, so this is what is known of it.
+        self._joint = copied(self._joint, LEARNER, name)
         state.ratings[name] = state.learner
         left = self._make_room()
         why = f"rated {state.learner}, {len(state.pool)} of {self._config.max_saved} kept"
@@ -118,16 +129,13 @@ class League:
                 state.gone = state.gone.plus(*counts)  # left so long ago that nothing is known
             elif any(counts):
                 records[name] = records.get(name, Record()).plus(*counts)
-                met[name] = self.rating(name)
+                met[LEARNER, name] = counts
         state.records = records
-        state.learner, after = rated(
-            aged(state.learner),
-            met,
-            {name: results[name] for name in met},
-            fixed=state.anchors,
-        )
-        state.ratings |= {name: one for name, one in after.items() if name not in state.anchors}
-        self._forget()
+        known = {*state.anchors, *state.ratings}
+        joint = joined(self._joint, {name: Rating() for _, name in met if name not in known})
+        joint = observed(grown(joint, LEARNER, TREND), met, fixed=state.anchors)
+        self._joint = without(joint, self._forgotten())
+        states.tell(state, self._joint)
 
     def draw(self, uniform: float) -> str | None:
         """The snapshot to meet for a number in [0, 1); None while there is none."""
@@ -150,6 +158,7 @@ class League:
     def encode(self) -> bytes:
         """`league.json` of the version that is about to be committed."""
         self._written = set(self.names)
+        states.keep(self._state, self._joint)
         return states.encode(self._state)
 
     def restore(self, data: bytes, *, what: str = states.FILE, newest: bool = True) -> list[str]:
@@ -167,6 +176,7 @@ class League:
         if len(state.anchors) == 1:
             state.anchors = dict.fromkeys(state.anchors, ORIGIN)
         self._pool.check(state.pool)
+        self._joint = states.joint_of(state)
         self._state, self._written = state, {snapshot.name for snapshot in state.pool}
         return lost
 
@@ -182,13 +192,14 @@ class League:
         self._state.left += out
         return tuple(out)
 
-    def _forget(self) -> None:
-        """Who left long ago stays in the totals alone: memory is bounded."""
-        state = self._state
+    def _forgotten(self) -> set[str]:
+        """Snapshots that left long ago stay in the totals alone: memory is bounded."""
+        state, names = self._state, set()
         while len(state.left) > REMEMBERED:
             name = state.left.pop(0)
-            state.ratings.pop(name, None)
+            names.add(name)
             state.gone = state.gone.plus(*state.records.pop(name, Record()).counts)
+        return names
 
 
 def listed(state: LeagueState, name: str) -> Snapshot:

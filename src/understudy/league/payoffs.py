@@ -40,20 +40,31 @@ class Payoffs:
     """int64 [N, N]: how often the row's player beat the column's."""
     draws: NDArray
     """int64 [N, N], symmetric."""
+    distinct: NDArray
+    """int64 [N, N], symmetric: different matches among all of a pair. Deterministic players can
+    play one match many times."""
 
     @classmethod
-    def of(cls, names: tuple[str, ...], results: Mapping[tuple[str, str], Counts]) -> Payoffs:
-        """From counts by pair, each pair once, from the first one's side."""
+    def of(
+        cls,
+        names: tuple[str, ...],
+        results: Mapping[tuple[str, str], Counts],
+        distinct: Mapping[tuple[str, str], int] | None = None,
+    ) -> Payoffs:
+        """From counts by pair, each pair once, from the first one's side; without `distinct` every
+        match was another one."""
         place = {name: index for index, name in enumerate(names)}
         wins = np.zeros((len(names), len(names)), np.int64)
-        draws = np.zeros_like(wins)
+        draws, different = np.zeros_like(wins), np.zeros_like(wins)
         for (one, other), (won, drawn, lost) in results.items():
             i, j = place[one], place[other]
             wins[i, j] += won
             wins[j, i] += lost
             draws[i, j] += drawn
             draws[j, i] += drawn
-        return cls(names, wins, draws)
+            paths = won + drawn + lost if distinct is None else distinct[one, other]
+            different[i, j] = different[j, i] = paths
+        return cls(names, wins, draws, different)
 
     def tally(self, row: int, column: int) -> Tally:
         """How the row's player did against the column's."""

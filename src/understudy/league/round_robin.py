@@ -135,8 +135,12 @@ def round_robin(
         show=show,
     )
     scores = np.asarray(end.score).reshape(len(pairs), matches)
-    results = {}
-    for (i, j), score in zip(pairs, np.where(turned[:, None], -scores, scores), strict=True):
+    paths = np.asarray(end.path).reshape(len(pairs), matches)
+    results, distinct = {}, {}
+    for (i, j), score, path in zip(
+        pairs, np.where(turned[:, None], -scores, scores), paths, strict=True
+    ):
         tally = Tally.of(score)
         results[names[i], names[j]] = (tally.wins, tally.draws, tally.losses)
-    return Payoffs.of(names, results)
+        distinct[names[i], names[j]] = len(np.unique(path))
+    return Payoffs.of(names, results, distinct)

@@ -17,6 +17,8 @@ class Standing:
     name: str
     tally: Tally
     """Against all others together."""
+    distinct: int
+    """Different matches among them."""
     rating: Rating
     fixed: bool
     """An anchor: its rating was known before, and holds the others' in place."""
@@ -32,6 +34,7 @@ class Standing:
             "name": self.name,
             "points": self.points,
             **self.tally.as_dict(),
+            "distinct": self.distinct,
             "rating": self.rating.as_dict(),
             "fixed": self.fixed,
         }
@@ -42,10 +45,15 @@ def standings(payoffs: Payoffs, anchors: Mapping[str, Rating]) -> list[Standing]
 
     Without any anchor among them, ratings compare only these players with each other.
     """
-    start = {name: anchors.get(name, Rating()) for name in payoffs.names}
-    ratings = rated_table(start, payoffs.pairs(), fixed=anchors)
+    ratings = rated_table(payoffs.pairs(), fixed=anchors)
     places = [
-        Standing(name, payoffs.total(row), ratings[name], fixed=name in anchors)
+        Standing(
+            name,
+            payoffs.total(row),
+            int(payoffs.distinct[row].sum()),
+            ratings[name],
+            fixed=name in anchors,
+        )
         for row, name in enumerate(payoffs.names)
     ]
     return sorted(places, key=lambda one: (-one.points, -one.rating.mu, one.name))

@@ -10,10 +10,11 @@ import math
 from itertools import pairwise
 
 import msgspec
+import numpy as np
 
 from understudy.core.errors import FileFormatError
 from understudy.league.pool import Snapshot
-from understudy.league.ratings import Counts, Rating
+from understudy.league.ratings import TREND_SPREAD, Counts, Joint, Rating
 
 FILE = "league.json"
 """Its name in a version."""
@@ -21,6 +22,10 @@ FOLDER = "league"
 """Where a run folder has the snapshots."""
 LEARNER = "learner"
 """What the learner is called in ratings and tables."""
+TREND = "learner's change per iteration"
+OLDER_BIAS = 6.0
+"""Files of older programs took all ratings for independent; a learner that had outgrown the bots,
+and all its snapshots, were up to 320 points too low together. That is known of them then."""
 SCHEMA = 1
 _SHA256 = 64
 
@@ -72,12 +77,45 @@ class LeagueState(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """Oldest to newest."""
     ratings: dict[str, Rating] = {}
     """Everyone else who was met: the pool, and the last ones that left it."""
+    trend: Rating = Rating(0.0, TREND_SPREAD)
+    """How much the learner changes in an iteration."""
+    covariance: bytes = b""
+    """Of the learner, its trend and `ratings` in this order: the lower triangle, row by row, as
+    float64 with the lowest byte first. Empty in files of older programs."""
     records: dict[str, Record] = {}
     """By opponent, scripted bots too."""
     left: list[str] = []
     """Snapshots that left and may still be in a match somewhere; the last one left last."""
     gone: Record = Record()
     """Results against all that left before those, together."""
+
+
+def joint_of(state: LeagueState) -> Joint:
+    """What the ratings of a state are together."""
+    each = {LEARNER: state.learner, TREND: state.trend, **state.ratings}
+    joint = Joint.of(each)
+    count, spread = len(each), joint.covariance
+    if state.covariance:
+        spread = np.zeros((count, count))
+        spread[np.tril_indices(count)] = np.frombuffer(state.covariance, "<f8")
+        spread = spread + np.tril(spread, -1).T
+    else:
+        shared = np.array([name != TREND for name in each], np.float64)
+        spread = spread + OLDER_BIAS**2 * np.outer(shared, shared)
+    return Joint(joint.names, joint.mean, spread)
+
+
+def tell(state: LeagueState, joint: Joint) -> None:
+    """Each rating by name."""
+    each = joint.ratings()
+    state.learner, state.trend = each.pop(LEARNER), each.pop(TREND)
+    state.ratings = each
+
+
+def keep(state: LeagueState, joint: Joint) -> None:
+    """The covariance, for a file."""
+    lower = joint.covariance[np.tril_indices(len(joint.names))]
+    state.covariance = lower.astype("<f8").tobytes()
 
 
 def encode(state: LeagueState) -> bytes:
@@ -110,10 +148,24 @@ def _check(state: LeagueState, what: str) -> None:
             )
         if snapshot.name not in state.ratings:
             raise FileFormatError(f"{what}: ratings: {snapshot.name} of the pool has none")
-    everyone = {LEARNER: state.learner, **state.anchors, **state.ratings}
+    everyone = {LEARNER: state.learner, TREND: state.trend, **state.anchors, **state.ratings}
     for name, rating in everyone.items():
         if not (math.isfinite(rating.mu) and math.isfinite(rating.sigma) and rating.sigma > 0.0):
             raise FileFormatError(f"{what}: the rating of {name} is not a number with a spread")
+    _check_covariance(state, what)
     for name, record in {**state.records, "gone": state.gone}.items():
         if min(*record.counts, record.recent_wins, record.recent_matches) < 0:
             raise FileFormatError(f"{what}: records: {name} has a count below 0")
+
+
+def _check_covariance(state: LeagueState, what: str) -> None:
+    count = 2 + len(state.ratings)
+    size = 8 * count * (count + 1) // 2
+    if not state.covariance:
+        return
+    if len(state.covariance) != size:
+        raise FileFormatError(
+            f"{what}: covariance: {len(state.covariance)} bytes, {count} ratings have {size}"
+        )
+    if not np.isfinite(np.frombuffer(state.covariance, "<f8")).all():
+        raise FileFormatError(f"{what}: covariance: not all of it are numbers")

@@ -14,7 +14,6 @@ from understudy.core.errors import RunFolderError
 from understudy.games import catalog
 from understudy.league import state as league_files
 from understudy.league.payoffs import Cycle, Payoffs
-from understudy.league.ratings import check_installed
 from understudy.league.round_robin import round_robin
 from understudy.league.sampling import expected_win_rate
 from understudy.league.standings import Standing, standings
@@ -117,7 +116,6 @@ def play_league(
     show: Callable[[float], None],
 ) -> Frozen:
     """Bots, the champion and some snapshots, everyone against everyone, nothing learned."""
-    check_installed()
     run = str(ledger.folder.root)
     cast = Cast(ledger.game, leads=[("--run", run)], delay=None, sampled=sampled)
     bots = catalog.bots(ledger.game, **cast.options)

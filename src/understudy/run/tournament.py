@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from understudy.core.errors import ConfigError
 from understudy.league.anchors import known_anchors
 from understudy.league.payoffs import Cycle, Payoffs
-from understudy.league.ratings import check_installed
 from understudy.league.round_robin import round_robin
 from understudy.league.standings import Standing, standings
 from understudy.match.series import Engine
@@ -51,7 +50,6 @@ def tournament(
         raise ConfigError(f"{PLAYERS}: {double!r} is named twice")
     if len(names) < 2:
         raise ConfigError(f"{PLAYERS}: expected two or more bots and runs, got {len(names)}")
-    check_installed()
     cast = Cast(game, leads=[(PLAYERS, name) for name in names], delay=delay, sampled=sampled)
     field = [cast.contestant(PLAYERS, name) for name in names]
     for told in cast.notes:
@@ -72,7 +70,12 @@ def found_as_dict(
         "standings": [one.as_dict() for one in places],
         "payoffs": {
             payoffs.names[i]: {
-                payoffs.names[j]: payoffs.tally(i, j).as_dict() for j in count if i != j
+                payoffs.names[j]: {
+                    **payoffs.tally(i, j).as_dict(),
+                    "distinct": int(payoffs.distinct[i, j]),
+                }
+                for j in count
+                if i != j
             }
             for i in count
         },
