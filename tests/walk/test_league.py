@@ -180,7 +180,9 @@ def test_its_ratings_can_be_read_without_playing(league: tuple[Path, str]) -> No
     run, _ = league
     found = understudy("ratings", "--run", run, "--no-play", "--json").json
     assert found["version"] == 5 and found["steps"] == 40 * ROLLOUT
-    assert [name for name in found["opponents"] if name.startswith("step-")][-1] == f"step-{40 * ROLLOUT}"
+    assert [name for name in found["opponents"] if name.startswith("step-")][
+        -1
+    ] == f"step-{40 * ROLLOUT}"
     assert found["opponents"]["random"]["matches"] > 16
 
 
