@@ -46,6 +46,7 @@ def test_one_object_and_files_with_everything_that_was_counted(
         met = payoffs[row["name"]].values()
         assert row["wins"] == sum(one["wins"] for one in met)
         assert row["points"] == row["wins"] + row["draws"] / 2
+        assert row["distinct"] == sum(one["distinct"] for one in met) <= row["matches"]
         assert row["rating"]["sigma"] > 0.0
     assert found["cycles"] == []
 
@@ -71,6 +72,8 @@ def test_a_page_for_people() -> None:
     first = next(line for line in lines if line.startswith("  1 "))
     assert first.split()[:6] == ["1", "based", "3", "3", "0", "0"]
     assert first.endswith(" fixed") and "±" in first
+    head = next(line for line in lines if "win rate" in line).split()
+    assert head[-3:] == ["rate", "distinct", "rating"] and first.split()[7] == "3"
     assert "Cycles: none that is sure." in called.out
 
 

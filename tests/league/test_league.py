@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -112,6 +113,22 @@ def test_an_anchor_alone_is_the_origin_whatever_an_older_program_wrote(tmp_path:
     assert one.rating("victim") == ORIGIN
     one.restore(encode(LeagueState(anchors=dict.fromkeys(("a", "b"), Rating(7.0, 3.0)))))
     assert one.rating("a") == one.rating("b") == Rating(7.0, 3.0)
+
+
+def test_a_league_of_an_older_program_goes_on_with_what_it_knew(tmp_path: Path) -> None:
+    one = league(tmp_path)
+    one.note(WINNING)
+    one.offer(100, weights())
+    old = msgspec.json.decode(one.encode())
+    assert old.pop("trend") and old.pop("covariance")
+    back = league(tmp_path)
+    back.restore(msgspec.json.encode(old))
+    assert back.learner == one.learner and back.rating("step-100") == one.rating("step-100")
+    back.note({"strong": (0, 0, 30), "step-100": (5, 0, 5)})
+    assert back.rating("step-100").mu < one.rating("step-100").mu  # they were too high together
+    again = league(tmp_path)
+    again.restore(back.encode())
+    assert again.encode() == back.encode()
 
 
 def test_who_beats_us_lately_is_met_more(tmp_path: Path) -> None:

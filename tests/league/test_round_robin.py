@@ -40,6 +40,7 @@ def test_every_pair_as_it_would_be_judged_alone() -> None:
             if i < j:
                 alone = judge(GAME, PLAYERS[name], {other: PLAYERS[other]}, matches=7, seed=3)
                 assert payoffs.tally(i, j) == alone[other].tally
+                assert payoffs.distinct[i, j] == payoffs.distinct[j, i] == alone[other].distinct
 
 
 def test_policies_of_one_network_act_together() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from typing import Any
 
 import msgspec
@@ -12,7 +13,15 @@ from hypothesis import strategies as st
 from understudy.core.errors import FileFormatError
 from understudy.league.pool import Snapshot
 from understudy.league.ratings import Rating
-from understudy.league.state import LeagueState, Record, decode, encode
+from understudy.league.state import (
+    OLDER_BIAS,
+    LeagueState,
+    Record,
+    decode,
+    encode,
+    joint_of,
+    keep,
+)
 
 SHA = "0" * 64
 NUMBERS = st.floats(-1e6, 1e6)
@@ -31,6 +40,7 @@ def states(draw: st.DrawFn) -> LeagueState:
         iterations=draw(COUNTS),
         offered_at=draw(COUNTS),
         learner=draw(RATINGS),
+        trend=draw(RATINGS),
         anchors=draw(st.dictionaries(BOTS, RATINGS, max_size=4)),
         pool=pool,
         ratings={one.name: draw(RATINGS) for one in pool},
@@ -46,6 +56,17 @@ def test_there_and_back(state: LeagueState) -> None:
     again = decode(data)
     assert again == state
     assert encode(again) == data
+
+
+def test_what_is_known_together_is_kept_to_the_last_bit() -> None:
+    state = LeagueState(pool=[Snapshot(100, SHA)], ratings={"step-100": Rating(30.0, 2.0)})
+    joint = joint_of(state)
+    assert joint.covariance[0, 2] == OLDER_BIAS**2  # an older program: one error that all share
+    assert joint.covariance[1, 2] == 0.0
+    keep(state, joint)
+    again = joint_of(decode(encode(state)))
+    assert (again.names, again.mean.tolist()) == (joint.names, joint.mean.tolist())
+    assert again.covariance.tobytes() == joint.covariance.tobytes()
 
 
 def broken(**fields: Any) -> bytes:
@@ -71,6 +92,8 @@ def broken(**fields: Any) -> bytes:
         ({"learner": {"mu": 25.0, "sigma": 0.0}}, "learner"),
         ({"learner": {"mu": None, "sigma": 1.0}}, "learner.mu"),
         ({"records": {"based": {"wins": -1}}}, "records: based"),
+        ({"covariance": "AAAA"}, "covariance: 3 bytes, 4 ratings have 80"),
+        ({"covariance": b64encode(b"\xff" * 80).decode()}, "covariance: not all"),
     ],
 )
 def test_what_does_not_hold_together_is_named(fields: dict[str, Any], named: str) -> None:

@@ -134,7 +134,8 @@ class League:
         known = {*state.anchors, *state.ratings}
         joint = joined(self._joint, {name: Rating() for _, name in met if name not in known})
         joint = observed(grown(joint, LEARNER, TREND), met, fixed=state.anchors)
-        self._joint = without(joint, self._forgotten())
+        gone = self._forgotten()
+        self._joint = without(joint, gone) if gone else joint
         states.tell(state, self._joint)
 
     def draw(self, uniform: float) -> str | None:
