@@ -30,7 +30,7 @@ def test_each_setting_is_shown_with_what_it_does_once() -> None:
     shown = understudy("config", "show", "curriculum").out
     assert "# Discount a decision.\ngamma = 0.998\n" in shown
     assert shown.count("\nthreshold = ") == 4  # of each stage, and of the decision gate
-    assert shown.count("# What that must surely reach") == 1
+    assert shown.count("# What that must surely exceed") == 1
     assert max(map(len, shown.splitlines())) <= 100
 
 
