@@ -1,16 +1,23 @@
 """The trainer that people use today: sb3-contrib's RecurrentPPO with the network of preset `seed`.
 
-    python benchmarks/train_peer.py --device cpu --sweep 1x512x64,8x64x256
+    python benchmarks/train_peer.py --device cpu --sweep 1x512x64,8x64x256 [--sweep-minutes 5]
 
-`train_throughput.py` starts it with the interpreter of `.venv-bench`. Prints one JSON object per
-line for each configuration of the sweep, written as environments x steps of each x minibatch. The
+`train_throughput.py` starts it with the interpreter of `.venv-bench`. Starting points are written
+as environments x steps of each x minibatch, with `+tf32` where a GPU may round products to TF32.
+From the best of them it climbs (`peer_sweep.py`): sizes are doubled and halved, TF32 or the number
+of threads is switched, until nothing gains more than 5% or the minutes are over. Prints one JSON
+object per line: `measuring` before each configuration, then its figures or why there are none.
+
+The environments are Gymnasium's in a `DummyVecEnv`, as a user of the peer has them. The
 game costs nothing, so every second is the trainer's own. For every decision the 65 last frames of
 the opponent are encoded anew: that is what this network is in the peer's hands.
 
-Measured is at least one whole iteration: a rollout and all epochs over it. An iteration of 512
-steps takes about two minutes on two cores; epochs are alike, so `--measured-epochs 2` runs two of
-the ten and counts the others at the same pace. Shorter rollouts would be no fair abbreviation: the
-peer pads the sequence that its shuffle cuts, which costs it 6% at 1x512x64 and 25% at 1x128x64.
+Measured is at least one whole iteration: a rollout and all epochs over it. Before it comes a
+minibatch of the same shape, on a GPU a rollout and an epoch, since the first allocates up to 100
+GB. An iteration of 512 steps takes about two minutes on two cores; epochs are alike, so
+`--measured-epochs 2` runs two of the ten and counts the others at the same pace. Shorter rollouts
+would be no fair abbreviation: the peer pads the sequence that its shuffle cuts, which costs it 6%
+at 1x512x64 and 25% at 1x128x64.
 
 On a machine with PyTorch and without network, carry the rest (pure Python) in a folder:
 
@@ -22,16 +29,19 @@ On a machine with PyTorch and without network, carry the rest (pure Python) in a
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import math
+import os
+import sys
 import time
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import gymnasium  # type: ignore[import-not-found, unused-ignore]
 import numpy as np
 import sb3_contrib  # type: ignore[import-not-found]
 import torch
+from peer_sweep import Configuration, DoesNotFit, Row, Switches, climb, configurations, fastest
 from stable_baselines3.common.torch_layers import (  # type: ignore[import-not-found]
     BaseFeaturesExtractor,
 )
@@ -41,14 +51,7 @@ PLAYER, WINDOW, ACTIONS = 32, 65, 10
 OBSERVED = 2 * PLAYER + WINDOW * PLAYER
 """Own and opponent's numbers now, then the opponent's over the window, oldest first."""
 SWEEP = "1x512x64,8x64x256,16x64x1024"
-
-
-class Configuration(NamedTuple):
-    """How the peer is run: what its users turn to make it faster."""
-
-    envs: int
-    n_steps: int
-    batch: int
+TEN_MILLION = 10_000_000
 
 
 class FreeGame(gymnasium.Env):  # type: ignore[misc, unused-ignore]
@@ -164,47 +167,76 @@ def trainer(chosen: Configuration, frames: np.ndarray, *, epochs: int, device: s
     return model
 
 
+def warm_up(chosen: Configuration, frames: np.ndarray, *, device: str) -> None:
+    """One epoch of what will be measured; on a CPU, which compiles nothing, one minibatch."""
+    if device == "cpu":
+        chosen = chosen._replace(n_steps=min(chosen.n_steps, max(2, chosen.batch // chosen.envs)))
+    trainer(chosen, frames, epochs=1, device=device).learn(chosen.steps)
+
+
 def measure(
     chosen: Configuration, *, frames: np.ndarray, device: str, epochs: int, measured_epochs: int,
     seconds: float,
-) -> dict[str, object]:  # fmt: skip
-    """Whole iterations until `seconds` have been spent, after one minibatch of the same shape."""
-    short = chosen._replace(n_steps=min(chosen.n_steps, max(2, chosen.batch // chosen.envs)))
-    trainer(short, frames, epochs=1, device=device).learn(short.envs * short.n_steps)
-    model = trainer(chosen, frames, epochs=measured_epochs, device=device)
+) -> Row:  # fmt: skip
+    """Whole iterations until `seconds` have been spent.
+
+    Raises:
+        DoesNotFit: PyTorch could not allocate the memory.
+    """
+    gc.collect()  # the last trainer and its hook hold each other, and with them their memory
+    if device == "cuda":
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
+    torch.set_float32_matmul_precision("high" if chosen.tf32 else "highest")
+    if chosen.threads:
+        torch.set_num_threads(chosen.threads)
+    try:
+        warm_up(chosen, frames, device=device)
+        return _timed(
+            trainer(chosen, frames, epochs=measured_epochs, device=device), chosen,
+            device=device, epochs=epochs, measured_epochs=measured_epochs, seconds=seconds,
+        )  # fmt: skip
+    except (MemoryError, RuntimeError) as error:  # PyTorch's OutOfMemoryError is a RuntimeError
+        if not _out_of_memory(error):
+            raise
+        raise DoesNotFit(str(error).partition(". ")[0]) from None
+
+
+def _out_of_memory(error: Exception) -> bool:
+    kinds = (MemoryError, torch.OutOfMemoryError)
+    return isinstance(error, kinds) or "can't allocate memory" in str(error)
+
+
+def _timed(
+    model: Timed, chosen: Configuration, *, device: str, epochs: int, measured_epochs: int,
+    seconds: float,
+) -> Row:  # fmt: skip
     began, cpu_began, steps = time.perf_counter(), time.process_time(), 0
     while steps == 0 or time.perf_counter() - began < seconds:
-        model.learn(chosen.envs * chosen.n_steps, reset_num_timesteps=False)
-        steps += chosen.envs * chosen.n_steps
+        model.learn(chosen.steps, reset_num_timesteps=False)
+        steps += chosen.steps
     took, cpu_s = time.perf_counter() - began, time.process_time() - cpu_began
     scale = epochs / measured_epochs
     unseen = (scale - 1.0) * model.update_s
+    gradient_steps = round(model.gradient_steps * scale)
     return {
-        **chosen._asdict(),
         "steps": steps,
         "seconds": took + unseen,
         "steps_s": steps / (took + unseen),
         "rollout_s": model.rollout_s,
         "update_s": model.update_s + unseen,
-        "gradient_steps": round(model.gradient_steps * scale),
+        "gradient_steps": gradient_steps,
+        "gradient_steps_10m": round(gradient_steps / steps * TEN_MILLION),
         "epochs": epochs,
         "measured_epochs": measured_epochs,
         "cores_used": cpu_s / took,  # well below the threads: a neighbour took the processor
         "parameters": sum(one.numel() for one in model.policy.parameters()),
         "device": torch.cuda.get_device_name() if device == "cuda" else "cpu",
+        "memory_gb": torch.cuda.max_memory_allocated() / 1e9 if device == "cuda" else None,
         "torch": torch.__version__,
         "sb3_contrib": sb3_contrib.__version__,
-        "threads": torch.get_num_threads(),
+        "torch_threads": torch.get_num_threads(),
     }
-
-
-def configurations(sweep: str) -> Iterator[Configuration]:
-    """`1x512x64,8x64x256` as configurations."""
-    for one in sweep.split(","):
-        parts = one.strip().split("x")
-        if len(parts) != 3 or not all(part.isdecimal() and int(part) for part in parts):
-            raise SystemExit(f"--sweep: expected ENVSxSTEPSxBATCH, got {one!r}")
-        yield Configuration(*map(int, parts))
 
 
 def main() -> None:
@@ -212,24 +244,53 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
-    parser.add_argument("--sweep", default=SWEEP, help="envs x steps x batch, ... (%(default)s)")
+    parser.add_argument("--sweep", default=SWEEP, help="starting points (%(default)s)")
+    parser.add_argument(
+        "--sweep-minutes", type=float, default=0.0, help="climb for as long (0: starts alone)"
+    )
     parser.add_argument("--seconds", type=float, default=0.0, help="at least one iteration")
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--measured-epochs", type=int, help="run fewer, count all (default: all)")
     parser.add_argument("--match-frames", type=int, default=1350, help="length of a match")
-    parser.add_argument("--threads", type=int, help="maths threads (default: PyTorch's choice)")
+    parser.add_argument(
+        "--threads", type=int, help="on a CPU, and no others (default: one and all cores)"
+    )
     arguments = parser.parse_args()
-    chosen = list(configurations(arguments.sweep))
-    if arguments.threads:
-        torch.set_num_threads(arguments.threads)
-    frames = tape(arguments.match_frames)
-    for one in chosen:
-        figures = measure(
-            one, frames=frames, device=arguments.device, epochs=arguments.epochs,
+    sweep(arguments)
+
+
+def sweep(arguments: argparse.Namespace) -> None:
+    """Climbs, prints each row to stdout and progress to stderr."""
+    on_gpu = arguments.device == "cuda"
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    threads = arguments.threads or (0 if on_gpu else cores or 1)
+    starts = [one._replace(threads=threads) for one in configurations(arguments.sweep)]
+    frames, began, rows = tape(arguments.match_frames), time.perf_counter(), list[Row]()
+    limit_s = 60.0 * arguments.sweep_minutes
+
+    def measured(point: Configuration) -> Row:
+        print(json.dumps({"measuring": point._asdict()}), flush=True)
+        return measure(
+            point, frames=frames, device=arguments.device, epochs=arguments.epochs,
             measured_epochs=arguments.measured_epochs or arguments.epochs,
             seconds=arguments.seconds,
         )  # fmt: skip
-        print(json.dumps(figures), flush=True)
+
+    switches = Switches(
+        tf32=(True, False) if on_gpu else (False,),
+        threads=(threads,) if on_gpu or arguments.threads else (threads, 1),
+    )
+    for row in climb(starts, measured, switches=switches, seconds=limit_s):
+        rows.append(row)
+        print(json.dumps(row), flush=True)
+        told = row.get("failed") or f"{row['steps_s']:,.2f} steps/s"
+        best = fastest(rows)
+        mark = ", best so far" if best is row else ""
+        print(
+            f"peer [{time.perf_counter() - began:4.0f} s, at most {limit_s:.0f} s and the starts] "
+            f"{Configuration(*(row[name] for name in Configuration._fields))}: {told}{mark}",
+            file=sys.stderr, flush=True,
+        )  # fmt: skip
 
 
 if __name__ == "__main__":

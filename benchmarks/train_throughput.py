@@ -4,8 +4,11 @@
 
 Ours is the whole iteration: game, opponents, rollout and every epoch, without compilation. The peer
 (`train_peer.py`) has a game that costs nothing, the same network to within 5% of its parameters
-(else the exit code is 1), the same number of epochs, and the best of a small sweep. A ratio that
-the peer lost to other programs on the machine is marked as no result (`peer_starved`).
+(else the exit code is 1) and the same number of epochs. Its environments, steps, minibatch and
+threads, on a GPU TF32, are climbed until it stops gaining, or for `--sweep-minutes` beside the
+starting points of `--sweep`; the best counts, and the table says which of the two ended the sweep.
+Gradient steps stand beside every figure: larger minibatches are faster and make fewer of them. A
+ratio that the peer lost to other programs on the machine is marked as no result (`peer_starved`).
 On a machine without network, `--peer-python python3` names an interpreter that has PyTorch;
 `train_peer.py` says how to carry the rest there.
 """
@@ -27,6 +30,7 @@ from pathlib import Path
 import machine
 import peers
 from flops import flops_per_step, peer_flops_per_step
+from peer_sweep import Configuration, Row, configurations, fastest, stopped_gaining
 
 from understudy.core.clock import SystemClock
 from understudy.core.config import with_values
@@ -39,8 +43,12 @@ from understudy.run.train import train
 from understudy.run.train_session import Progress, Session
 
 PLAYER, ACTIONS = 32, 10
-SWEEPS = {"cpu": "1x512x64,4x512x64,4x512x256", "gpu": "1x512x64,16x512x256,16x512x1024"}
-"""Environments x steps x minibatch. On two cores the first takes about 45 s, the others 150 s."""
+SWEEPS = {
+    "cpu": "1x512x64,8x64x256",
+    "gpu": "16x512x256,64x128x4096,256x128x16384,256x128x16384+tf32",
+}
+"""Where the climb starts: environments x steps x minibatch. On two cores each takes about 45 s."""
+SWEEP_MINUTES = {"cpu": 15.0, "gpu": 5.0}
 ITERATIONS = {"cpu": 1, "gpu": 305}
 """With 512 games and segments of 64 frames: about 2.5 minutes on two cores; on a GPU 10,027,008
 steps with the first iteration, which is not timed."""
@@ -53,16 +61,34 @@ once left it 0.4 of 2 cores and about a tenth of its speed, which flatters us by
 
 
 def peer(
-    device: str, *, sweep: str, epochs: int, measured_epochs: int, interpreter: Path
-) -> list[dict[str, float]]:
-    """Every configuration of the sweep, each as `train_peer.py` prints it."""
+    device: str, *, sweep: str, minutes: float, epochs: int, measured_epochs: int, interpreter: Path
+) -> list[Row]:
+    """Every configuration of the sweep as `train_peer.py` prints it; its progress goes to stderr.
+
+    A peer that the system ends (out of memory on a CPU) has the configuration that it was at
+    marked as failed, and what it measured before still counts.
+    """
     command = [
         str(interpreter), str(Path(__file__).with_name("train_peer.py")),
         "--device", "cuda" if device == "gpu" else "cpu", "--sweep", sweep,
+        "--sweep-minutes", str(minutes),
         "--epochs", str(epochs), "--measured-epochs", str(measured_epochs),
     ]  # fmt: skip
-    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    rows, at = list[Row](), Row()
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout is not None
+        for line in child.stdout:
+            row = json.loads(line)
+            if "measuring" in row:
+                at = row["measuring"]
+            else:
+                rows.append(row)
+    if child.returncode:
+        why = "does not fit: the system ended it" if child.returncode == -9 else "failed"
+        rows.append({**at, "failed": f"{why} (exit code {child.returncode})", "aborted": True})
+    if fastest(rows) is None:
+        raise SystemExit(f"the peer measured nothing: {rows}")
+    return rows
 
 
 def ours(
@@ -79,6 +105,10 @@ def ours(
     def show(progress: Progress) -> None:
         now = time.perf_counter(), time.process_time()
         ends.append((*now, progress.metrics.get("gradient_steps", 0.0)))
+        if len(ends) > 2 and (len(ends) - 2) % max(1, iterations // 5) == 0:
+            done = len(ends) - 2
+            left_s = (ends[-1][0] - ends[1][0]) / done * (iterations - done)
+            print(f"ours {done} of {iterations} iterations, {left_s:.0f} s left", file=sys.stderr)
 
     steps = config.train.games * config.train.segment
     began = time.perf_counter()
@@ -116,12 +146,17 @@ def measure(arguments: argparse.Namespace) -> dict[str, object]:
     network, seed = presets.network(arguments.preset), presets.network("seed")
     if not (isinstance(network, Strategist) and isinstance(seed, Strategist)):
         raise SystemExit(f"--preset: expected small, medium or seed, got {arguments.preset}")
+    minutes = arguments.sweep_minutes
+    minutes = SWEEP_MINUTES[device] if minutes is None else minutes
+    sweep = arguments.sweep or SWEEPS[device]
+    list(configurations(sweep))  # a wrong one is an error before anything is started
     swept = peer(
-        device, sweep=arguments.sweep or SWEEPS[device], epochs=epochs,
+        device, sweep=sweep, minutes=minutes, epochs=epochs,
         measured_epochs=min(arguments.measured_epochs, epochs),
         interpreter=arguments.peer_python or peers.python(),
     )  # fmt: skip
-    best = max(swept, key=lambda row: row["steps_s"])
+    best = fastest(swept)
+    assert best is not None
     before = machine.matrix_flops_s(device)
     mine = ours(
         preset=arguments.preset, settings=_settings(arguments),
@@ -138,7 +173,8 @@ def measure(arguments: argparse.Namespace) -> dict[str, object]:
         "parameters": mine["parameters"],
         "peer_parameters": best["parameters"],
         "parameters_match": abs(mine["parameters"] / best["parameters"] - 1.0) <= NEAR,
-        "peer_starved": device == "cpu" and best["cores_used"] < STARVED * best["threads"],
+        "peer_starved": device == "cpu" and best["cores_used"] < STARVED * best["torch_threads"],
+        "stopped_gaining": minutes > 0.0 and stopped_gaining(swept),
         "gradient_steps_10m": _over_10m(mine),
         "peer_gradient_steps_10m": _over_10m(best),
         "flops_per_step": flops,
@@ -173,16 +209,29 @@ def table(result: dict[str, object]) -> str:
     assert isinstance(swept, list) and isinstance(mine, dict) and isinstance(best, dict)
     lines = [
         f"{result['machine']}, {result['device']}",
-        f"{'sb3-contrib ' + best['sb3_contrib']:34}      steps/s   rollout    update   cores used",
+        f"{'':47} {'':>12} {'gradient steps':>14} {'':>9} {'':>9} {'cores':>6} {'ours':>9}",
+        f"{'':47} {'steps/s':>12} {'in 10M steps':>14} {'rollout':>9} {'update':>9} {'used':>6} "
+        f"{'is':>9}",
+        f"{_named(mine):47} {mine['steps_s']:12,.1f} {_over_10m(mine):14,}",
+        f"sb3-contrib {best['sb3_contrib']}, PyTorch {best['torch']}",
     ]
-    lines += [
-        f"  {row['envs']:2} envs x {row['n_steps']:4} steps, batch {row['batch']:4}"
-        f"   {row['steps_s']:12.2f} {row['rollout_s']:8.1f}s {row['update_s']:8.1f}s"
-        f" {row['cores_used']:8.1f}"
-        for row in swept
-    ]
+    for row in swept:
+        name = "  " + str(Configuration(*(row[key] for key in Configuration._fields)))
+        if "failed" in row:
+            lines.append(f"{name:47} {row['failed']}")
+            continue
+        lines.append(
+            f"{name:47} {row['steps_s']:12,.2f} {_over_10m(row):14,} {row['rollout_s']:8.1f}s "
+            f"{row['update_s']:8.1f}s {row['cores_used']:6.1f} "
+            f"{mine['steps_s'] / row['steps_s']:8,.1f}x{' <- best' if row is best else ''}"
+        )
     if best["measured_epochs"] < best["epochs"]:
         lines.append(f"  (ran {best['measured_epochs']} of its {best['epochs']} equal epochs)")
+    lines.append(
+        "the sweep ended because no neighbour of the best gains more than 5%"
+        if result["stopped_gaining"]
+        else "the sweep did not reach its end: the peer may still gain (--sweep-minutes)"
+    )
     width = 34
     lines += [
         f"{'':{width}} {'ours':>12} {'peer':>12}",
@@ -194,16 +243,20 @@ def table(result: dict[str, object]) -> str:
         f"{'share of the matrix rate':{width}} {result['matrix_rate_share']:12.1%} "
         f"{result['peer_matrix_rate_share']:12.1%}   of {_giga(result, 'matrix_flops_s'):,.0f} "
         "GFLOP/s",
-        f"{'ratio':{width}} {result['ratio']:11.1f}x",
+        f"{'ratio to the best of the sweep':{width}} {result['ratio']:11.1f}x",
     ]
     if not result["parameters_match"]:
         lines.append(f"the networks differ by more than {NEAR:.0%}: the ratio says nothing")
     if result["peer_starved"]:
         lines.append(
-            f"the peer got {best['cores_used']:.1f} cores for its {best['threads']} threads: other "
-            "programs were running, and the ratio is no result; measure on a quiet machine"
+            f"the peer got {best['cores_used']:.1f} cores for its {best['torch_threads']} threads: "
+            "other programs were running, and the ratio is no result; measure on a quiet machine"
         )
     return "\n".join(lines)
+
+
+def _named(mine: dict[str, float]) -> str:
+    return f"ours, {mine['games']} games x {mine['segment']} steps"
 
 
 def _giga(result: dict[str, object], key: str) -> float:
@@ -222,7 +275,11 @@ def main() -> None:
     parser.add_argument("--opponents", help="as in `understudy train` (default: the preset's)")
     parser.add_argument("--iterations", type=int, help=f"after compilation (default: {ITERATIONS})")
     parser.add_argument("--epochs", type=int, default=10)
-    parser.add_argument("--sweep", help=f"of the peer (default: {SWEEPS})")
+    parser.add_argument("--sweep", help=f"where the peer's climb starts (default: {SWEEPS})")
+    parser.add_argument(
+        "--sweep-minutes", type=float,
+        help=f"of the peer's climb and its starts; 0: the starts alone (default: {SWEEP_MINUTES})",
+    )  # fmt: skip
     parser.add_argument("--measured-epochs", type=int, default=2, help="of the peer; counts all")
     parser.add_argument("--peer-python", type=Path, help="default: that of .venv-bench")
     parser.add_argument("--run", type=Path, help="keep ours here, to judge it with `eval`")
