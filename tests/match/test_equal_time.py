@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
@@ -157,3 +158,88 @@ def test_a_peer_that_others_slowed_down_is_no_result(benchmark: Any) -> None:
     assert not starved(told | {"cores_used": 1.9})
     assert not starved(told | {"budget_of": "cpu"})
     assert not starved({"model": "peer-020.npz"})
+
+
+def wanted(**values: Any) -> Namespace:
+    """The arguments of the benchmark."""
+    usual = {"seed": 7, "seeds": 3, "only": None, "run": None, "peer_model": None}
+    budget = {"minutes": 20.0, "cpu_minutes": None, "matches": 500}
+    return Namespace(**(usual | budget | values))
+
+
+def test_three_seeds_train_on_each_side_and_the_time_is_announced(
+    benchmark: Any, tmp_path: Path
+) -> None:
+    equal_time = benchmark("equal_time")
+    planned = equal_time.plan(wanted(), tmp_path)
+    assert [seed for seed, _ in planned["ours"]] == [7, 8, 9]
+    assert planned["peer"][2] == (9, tmp_path / "peer-9.npz")
+    announced = equal_time.announced(planned, wanted())
+    assert "120 min in all, then 9 pairings of 500 matches" in announced
+
+
+def test_one_training_at_a_time_and_the_matches_later(benchmark: Any, tmp_path: Path) -> None:
+    equal_time = benchmark("equal_time")
+    alone = wanted(only="peer", seed=8, peer_model=[tmp_path / "x.npz"])
+    planned = equal_time.plan(alone, tmp_path)
+    assert planned == {"ours": [], "peer": [(8, tmp_path / "x.npz")]}
+    assert "20 min in all, no matches" in equal_time.announced(planned, alone)
+    there = wanted(run=[tmp_path] * 3, peer_model=[tmp_path / "x.npz"] * 2)
+    planned = equal_time.plan(there, tmp_path)
+    assert planned == {"ours": [], "peer": []}
+    assert "0 min in all, then 6 pairings" in equal_time.announced(planned, there)
+
+
+def test_the_peer_trains_with_the_faster_number_of_threads(benchmark: Any) -> None:
+    threads_of = benchmark("equal_time").threads_of
+    rates = {1: 4000.0, 2: 3000.0}
+
+    def chosen(settings: list[str], *, cpu: bool = False, cores: int = 2) -> tuple[int, Any]:
+        told: tuple[int, Any] = threads_of(
+            cpu=cpu, settings=settings, cores=cores, steps_s=lambda threads: rates[threads]
+        )
+        return told
+
+    assert chosen([]) == (1, {"1": 4000.0, "2": 3000.0})
+    assert chosen(["threads=2"]) == (2, {})
+    assert chosen([], cpu=True) == (1, {})
+    assert chosen([], cores=1) == (1, {})
+    rates[2] = 5000.0
+    assert chosen(["dummy=true"])[0] == 2
+
+
+def test_every_one_of_ours_meets_every_peer(benchmark: Any) -> None:
+    player, pairings = benchmark("equal_time_player"), benchmark("equal_time_pairings")
+
+    def maker(seed: int) -> Any:
+        return lambda sampled: player.PeerPlayer(weights(seed), "tanh", TEN, sampled)
+
+    few: Any = {"matches": 2, "bot_matches": 0, "seed": 3, "game": Short()}
+    met = pairings.meet([maker(0), maker(1)], [maker(1), maker(2), maker(3)], **few)
+    for rows in met["pairings"].values():
+        assert [[one["matches"] for one in row] for row in rows] == [[2] * 3] * 2
+    alone = pairings.meet([maker(1)], [maker(3)], **few)
+    assert alone["pairings"]["likeliest"][0][0] == met["pairings"]["likeliest"][1][2]
+
+
+def test_the_summary_has_the_mean_the_worst_pairing_and_an_interval_over_seeds(
+    benchmark: Any,
+) -> None:
+    pairings = benchmark("equal_time_pairings")
+
+    def summed(wins: list[list[int]]) -> Any:
+        rows = [
+            [{"wins": one, "matches": 500, "win_rate": one / 500} for one in row] for row in wins
+        ]
+        return pairings.summary(rows)
+
+    even = summed([[450] * 3] * 3)
+    assert even["mean"] == 0.9
+    low, high = even["interval"]
+    assert 0.87 < low < 0.9 < high < 0.93
+    uneven = summed([[500] * 3, [500] * 3, [350, 351, 349]])
+    assert uneven["mean"] == 0.9
+    assert (uneven["worst"]["ours"], uneven["worst"]["peer"]) == (2, 2)
+    assert uneven["interval"][0] < 0.8, "one weak seed of three leaves a wide interval"
+    one = summed([[500]])["interval"]
+    assert 0.99 < one[0] < one[1] <= 1.0
