@@ -199,12 +199,12 @@ def measure(
     except (MemoryError, RuntimeError) as error:  # PyTorch's OutOfMemoryError is a RuntimeError
         if not _out_of_memory(error):
             raise
-        raise DoesNotFit(str(error).partition(". ")[0]) from None
+        raise DoesNotFit(". ".join(str(error).split(". ")[:2])) from None
 
 
 def _out_of_memory(error: Exception) -> bool:
-    kinds = (MemoryError, torch.OutOfMemoryError)
-    return isinstance(error, kinds) or "can't allocate memory" in str(error)
+    kinds, words = (MemoryError, torch.OutOfMemoryError), ("can't allocate memory", "ALLOC_FAILED")
+    return isinstance(error, kinds) or any(one in str(error) for one in words)
 
 
 def _timed(
