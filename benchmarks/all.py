@@ -26,6 +26,7 @@ SCRIPTS = (
     ("strength.py", "swarm"),
     ("strength.py", "brawl"),
     ("territory_learning.py",),
+    ("slow_game.py",),
     ("equal_time.py", "--minutes", "20"),
 )
 

@@ -1,6 +1,6 @@
 """Does it learn? `understudy serve territory` with its learner, played by 20 territories at speed.
 
-    python benchmarks/territory_learning.py [--seeds 5] [--minutes 2] [--speed 600] [--json]
+    python benchmarks/territory_learning.py [--seeds 5] [--minutes 2] [--set KEY=VALUE] [--json]
 
 For each seed a new run, from an untrained policy: serve, play over a WebSocket, learn, all on this
 machine. There are three zero lines, on matches that nothing was learned from: the scripted queen as
@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -55,8 +56,9 @@ class Frozen:
     spawns: float
 
 
-def frozen(seed: int, policy: Policy | None, *, gate: DecisionGate) -> Frozen:
-    """A policy that draws, as it is served; None is the scripted queen."""
+def frozen(seed: int, policy: Policy | None, *, gate: DecisionGate, sampled: bool = True) -> Frozen:
+    """A policy that draws, as it is served, or takes the likeliest action; None is the scripted
+    queen."""
     game, rng = Territory(), np.random.default_rng(seed)
     seeds = match_seeds(seed, np.arange(MATCHES), purpose=EVALUATION)
     state = game.start(NUMPY, seeds)
@@ -68,7 +70,9 @@ def frozen(seed: int, policy: Policy | None, *, gate: DecisionGate) -> Frozen:
         else:
             uniforms = rng.random((MATCHES, 1), dtype=np.float32)
             memory = policy.begin(MATCHES)  # of a network without any
-            actions = policy.act(obs.T, memory, legal=legal.T, uniforms=uniforms).actions
+            actions = policy.act(
+                obs.T, memory, legal=legal.T, uniforms=uniforms if sampled else None
+            ).actions
         send = [verdict.send for verdict in judge(gate, obs.T, actions)]
         executed = np.where(send, actions[:, 0], tables.NO_SPAWN).astype(np.int32)
         after = game.step(NUMPY, state, executed[None, None])
@@ -90,7 +94,15 @@ def fresh(seed: int) -> Policy:
     return untrained(PolicySpec(game.features, game.actions, network("pointer")), seed)
 
 
-def learn(seed: int, *, minutes: float, speed: float, goal: float, root: Path) -> dict[str, Any]:
+def learn(
+    seed: int,
+    *,
+    minutes: float,
+    speed: float,
+    goal: float,
+    root: Path,
+    settings: Sequence[str] = (),
+) -> dict[str, Any]:
     """One seed: how long it took, if it did, and what the version is worth frozen."""
     run = root / f"seed-{seed}"
     began = time.monotonic()
@@ -114,7 +126,9 @@ def learn(seed: int, *, minutes: float, speed: float, goal: float, root: Path) -
         if enough and passed_s is None and progress.mean_reward > goal:
             passed_s = now - began
 
-    with served.understudy(run, "territory", "--seed", str(seed), settings=SETTINGS) as server:
+    with served.understudy(
+        run, "territory", "--seed", str(seed), settings=(*SETTINGS, *settings)
+    ) as server:
         left = minutes - (time.monotonic() - began) / 60.0
         session = RemoteSession(
             url=server.url, territories=TERRITORIES, speed=speed, minutes=left, seed=seed
@@ -147,6 +161,7 @@ def main() -> None:
     parser.add_argument("--first-seed", type=int, default=1)
     parser.add_argument("--minutes", type=float, default=2.0)
     parser.add_argument("--speed", type=float, default=600.0)
+    parser.add_argument("--set", action="append", default=[], help="a setting of the server")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     rows: list[dict[str, Any]] = []
@@ -160,7 +175,7 @@ def main() -> None:
             }
             row = learn(
                 seed, minutes=arguments.minutes, speed=arguments.speed, goal=max(zero.values()),
-                root=Path(place),
+                root=Path(place), settings=arguments.set,
             )  # fmt: skip
             rows.append({**row, **zero, "goal": max(zero.values())})
     lines = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-ROLLOUT, STAGED_ROLLOUT = 64, 512
+ROLLOUT, STAGED_ROLLOUT = 64, 2048
 _SETTINGS = (
     "train.games=8",
     "train.segment=8",
@@ -20,7 +20,7 @@ _STAGES = """
 extends = "small"
 
 [train]
-games = 8
+games = 32
 segment = 64
 groups = 2
 

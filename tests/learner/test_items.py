@@ -82,8 +82,9 @@ def test_a_batch_of_items_is_the_rings_batch_of_the_same_decisions(how: dict[str
     ring = assemble([episode], SPEC, columns=2, version=0, max_lag=10)
     assert got.weights is not None and (got.weights[:9, 0] == 1.0).all()
     assert ring.weights is None
+    assert got.value_weights is None and ring.value_weights is None
     for name, array in got._asdict().items():
-        if name == "weights":
+        if name in ("weights", "value_weights"):
             continue
         wanted = getattr(ring, name)[:10]
         assert array.dtype == wanted.dtype

@@ -24,9 +24,12 @@ PLAIN = LearnerConfig(  # pinned: these tests are about formulas, not about what
     clip=0.2,
     behaviour_clip=1.0,
     imitation_weight=1.0,
+    imitation="advantage",
+    imitation_entropy=0.1,
     imitation_temperature=1.0,
     imitation_cap=20.0,
 )
+CLONE = structs.replace(PLAIN, imitation="clone")
 REINFORCE = structs.replace(PLAIN, algorithm="reinforce")
 CONFIGS: dict[Algorithm, LearnerConfig] = {"actor_critic": PLAIN, "reinforce": REINFORCE}
 SPACE = Discrete(("a", "b", "c"))
@@ -34,6 +37,7 @@ LOGITS = np.array([[0.3, -0.2, 0.1], [0.0, 0.5, -0.5]], np.float32)[:, None]  # 
 ACTIONS = np.array([[[0]], [[2]]], np.int32)
 ZEROS, ONES = np.zeros((2, 1), np.float32), np.ones((2, 1), np.float32)
 each_algorithm = pytest.mark.parametrize("algorithm", ["actor_critic", "reinforce"])
+each_imitation = pytest.mark.parametrize("config", [CLONE, PLAIN], ids=["clone", "advantage"])
 
 
 def log_probs_of(logits: Array) -> Array:
@@ -65,7 +69,7 @@ def graded(config: LearnerConfig, logits: NDArray = LOGITS, **changes: Any) -> A
         "behaviour_log_probs": now,
         "targets": ZEROS,
         "advantages": ZEROS,
-        "imitation_advantages": ZEROS,
+        "entropy_floor": ZEROS,
         "on_policy": ONES,
         "imitated": ZEROS,
         "opponent_log_probs": ZEROS,
@@ -89,7 +93,7 @@ def test_rewarded_becomes_likelier_and_punished_unlikelier(algorithm: Algorithm)
 def test_better_than_average_is_imitated_most_and_nothing_is_pushed_away() -> None:
     rules = {"on_policy": ZEROS, "imitated": ONES}
     advantages = np.array([[1.0], [-1.0]], np.float32)
-    gradient, _, _ = graded(PLAIN, imitation_advantages=advantages, **rules)
+    gradient, _, _ = graded(PLAIN, advantages=advantages, **rules)
     gain = np.asarray(log_probs_of(LOGITS - 0.1 * gradient) - log_probs_of(LOGITS))
     assert gain[0, 0] > 3.0 * gain[1, 0] > 0.0
 
@@ -97,20 +101,45 @@ def test_better_than_average_is_imitated_most_and_nothing_is_pushed_away() -> No
 def test_the_weight_of_one_imitated_decision_is_capped() -> None:
     rules = {"on_policy": ZEROS, "imitated": ONES}
     huge, huger = (
-        graded(PLAIN, imitation_advantages=np.full((2, 1), size, np.float32), **rules)[0]
+        graded(PLAIN, advantages=np.full((2, 1), size, np.float32), **rules)[0]
         for size in (50.0, 60.0)
     )
     assert np.isfinite(huge).all()
     np.testing.assert_array_equal(huge, huger)
 
 
-def test_imitated_decisions_never_see_a_ratio() -> None:
-    rules = {"on_policy": ZEROS, "imitated": ONES, "imitation_advantages": ONES}
-    plain, _, one = graded(PLAIN, **rules)
-    odd = np.array([[-7.0], [-0.01]], np.float32)
-    strange, _, other = graded(
-        PLAIN, **rules, anchor_log_probs=odd, behaviour_log_probs=2 * odd, advantages=9 * ONES
+def test_a_clone_imitates_all_alike() -> None:
+    rules = {"on_policy": ZEROS, "imitated": ONES}
+    one, other = (
+        graded(CLONE, advantages=np.array(each, np.float32), **rules)[0]
+        for each in ([[1.0], [-1.0]], [[-7.0], [99.0]])
     )
+    np.testing.assert_array_equal(one, other)
+    gain = np.asarray(log_probs_of(LOGITS - 0.1 * one) - log_probs_of(LOGITS))
+    assert (gain > 0.0).all()
+
+
+@each_imitation
+def test_imitation_raises_entropy_below_its_floor_and_only_there(config: LearnerConfig) -> None:
+    """The first decision has less entropy than its floor, the second has more."""
+    rules = {"on_policy": ZEROS, "imitated": ONES}
+    now = np.asarray(distributions.entropy(JAX, SPACE, LOGITS, None))
+    floor = now + np.array([[0.1], [-0.1]], np.float32)
+    free, _, _ = graded(config, **rules)
+    held, _, _ = graded(config, **rules, entropy_floor=floor)
+    np.testing.assert_array_equal(held[1], free[1])
+    after = np.asarray(distributions.entropy(JAX, SPACE, LOGITS - 0.1 * (held - free), None))
+    assert after[0, 0] > now[0, 0]
+    sampled, _, _ = graded(config, entropy_floor=floor)
+    assert np.abs(sampled).max() == 0.0, "the floor is for what is imitated"
+
+
+@each_imitation
+def test_imitated_decisions_never_see_a_ratio(config: LearnerConfig) -> None:
+    rules = {"on_policy": ZEROS, "imitated": ONES, "advantages": ONES}
+    plain, _, one = graded(config, **rules)
+    odd = np.array([[-7.0], [-0.01]], np.float32)
+    strange, _, other = graded(config, **rules, anchor_log_probs=odd, behaviour_log_probs=2 * odd)
     np.testing.assert_array_equal(plain, strange)
     assert one.total == other.total
     assert other.clip_share == 0.0
@@ -173,10 +202,11 @@ def test_padding_teaches_nothing(algorithm: Algorithm) -> None:
     assert result.total == 0.0
 
 
-def test_every_part_is_that_of_a_slow_loop() -> None:
+@each_imitation
+def test_every_part_is_that_of_a_slow_loop(config: LearnerConfig) -> None:
     """All that a decision can be: sampled, imitated, neither, foretold or not."""
     config = structs.replace(
-        PLAIN,
+        config,
         entropy_weight=0.03,
         opponent_weight=0.4,
         recognition_weight=0.3,
@@ -187,9 +217,8 @@ def test_every_part_is_that_of_a_slow_loop() -> None:
     shape = (7, 9)
     kinds = rng.integers(0, 4, shape)  # sampled, imitated, for the value alone, padding
     names = (
-        "log_probs", "entropy", "values", "anchor_log_probs", "behaviour_log_probs", "targets",
-        "advantages", "imitation_advantages", "opponent_log_probs",
-        "kind_log_probs",
+        "log_probs", "entropy", "entropy_floor", "values", "anchor_log_probs",
+        "behaviour_log_probs", "targets", "advantages", "opponent_log_probs", "kind_log_probs",
     )  # fmt: skip
     fields = {name: rng.normal(-1.0, 0.4, shape).astype(np.float32) for name in names}
     fields |= {
@@ -209,11 +238,14 @@ def test_every_part_is_that_of_a_slow_loop() -> None:
             bounded = min(max(ratio, 0.8), 1.2)
             total -= weight * min(ratio * now["advantages"], bounded * now["advantages"])
             clipped += abs(ratio - 1.0) > 0.2
-            moved += ratio - 1.0 - np.log(ratio)
             played = np.exp(now["log_probs"] - now["behaviour_log_probs"])
             apart.append(played - 1.0 - np.log(played))
         if now["imitated"]:
-            total -= 0.7 * min(np.exp(now["imitation_advantages"]), 20.0) * now["log_probs"]
+            weight = min(np.exp(now["advantages"]), 20.0) if config.imitation != "clone" else 1.0
+            total -= 0.7 * weight * now["log_probs"]
+            total -= 0.7 * min(now["entropy"], now["entropy_floor"])
+        if now["on_policy"] or now["imitated"]:
+            moved += ratio - 1.0 - np.log(ratio)
         if now["valid"]:
             total += 0.5 * 0.5 * (now["values"] - now["targets"]) ** 2 - 0.03 * now["entropy"]
             total -= 0.3 * now["kind_log_probs"]
@@ -240,12 +272,12 @@ def test_a_policy_that_is_not_the_one_that_played_shows_in_the_behaviour_kl() ->
     terms = Terms(
         log_probs=now,
         entropy=zeros,
+        entropy_floor=zeros,
         values=zeros,
         anchor_log_probs=now,
         behaviour_log_probs=then,
         targets=zeros,
         advantages=zeros,
-        imitation_advantages=zeros,
         on_policy=ones,
         imitated=zeros,
         valid=ones,

@@ -6,11 +6,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from understudy.core.arrays import NDArray
-from understudy.learner.returns import discounted_returns, gae, vtrace
+from understudy.learner.returns import (
+    Moments,
+    discounted_returns,
+    gae,
+    moments,
+    standardised_beside,
+    vtrace,
+)
 
 T, B = 7, 3
-fast_returns, fast_gae, fast_vtrace = (
-    jax.jit(function) for function in (discounted_returns, gae, vtrace)
+fast_returns, fast_gae, fast_vtrace, fast_moments, fast_standardised = (
+    jax.jit(function)
+    for function in (discounted_returns, gae, vtrace, moments, standardised_beside)
 )
 seeds = st.integers(0, 2**16)
 lambdas = st.floats(0.0, 1.0, width=32)
@@ -142,3 +150,44 @@ def test_an_action_that_the_policy_would_not_take_again_teaches_nothing_through_
         cap=1.0,
     )
     np.testing.assert_allclose(kept.targets[:3], changed.targets[:3])
+
+
+def slow_moments(numbers: list[float]) -> tuple[float, float, float]:
+    mean = square = 0.0
+    for number in numbers:
+        mean += number / len(numbers)
+        square += number**2 / len(numbers)
+    return mean, square, float(len(numbers))
+
+
+@settings(max_examples=25)
+@given(seed=seeds, before=st.integers(0, 40), share=st.sampled_from([0.0, 0.5, 1.0]))
+def test_advantages_are_standardised_beside_all_that_came_before(
+    seed: int, before: int, share: float
+) -> None:
+    rng = np.random.default_rng(seed)
+    earlier = rng.normal(1.0, 3.0, before)
+    x = rng.normal(-1.0, 2.0, (T, B)).astype(np.float32)
+    mask = (rng.random((T, B)) < share).astype(np.float32)
+    here = [float(x[index]) for index in np.ndindex(T, B) if mask[index]]
+    np.testing.assert_allclose(fast_moments(x, mask), slow_moments(here), rtol=1e-4, atol=1e-5)
+    together = [*earlier.tolist(), *here]
+    mean, square, _ = slow_moments(together)
+    spread = float(np.sqrt(max(square - mean**2, 0.0)))
+    known = Moments(*(np.float32(number) for number in slow_moments(earlier.tolist())))
+    got = np.asarray(fast_standardised(x, mask, known))
+    assert np.isfinite(got).all()
+    for index in np.ndindex(T, B):
+        if mask[index] and len(together) > 1:
+            assert abs(got[index] - (x[index] - mean) / (spread + 1e-6)) < 2e-3
+
+
+def test_a_batch_of_one_match_keeps_its_result_beside_earlier_matches() -> None:
+    """Within itself it would have none: half of the decisions of a victory would be punished."""
+    rng = np.random.default_rng(0)
+    results = np.repeat(rng.choice([10.0, -5.0], 40), 60)
+    earlier = Moments(*(np.float32(number) for number in slow_moments(results.tolist())))
+    for result, sign in ((10.0, 1.0), (-5.0, -1.0)):
+        x = (result + rng.normal(0.0, 0.5, (60, 1))).astype(np.float32)
+        got = np.asarray(fast_standardised(x, np.ones_like(x), earlier))
+        assert (sign * got > 0.5).all()

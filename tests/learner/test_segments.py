@@ -290,7 +290,6 @@ def material_of(player: Policy, s: Segments) -> Material:
         behaviour_log_probs=s.log_probs,
         targets=s.values + noise,
         advantages=noise,
-        imitation_advantages=np.zeros_like(noise),
         on_policy=np.ones_like(noise),
         imitated=np.zeros_like(noise),
         valid=np.ones_like(noise),
@@ -444,7 +443,7 @@ def test_a_new_return_scale_does_not_change_what_is_expected(network: AnyNetwork
     spec = spec_of(network)
     trainer = Trainer(spec, CONFIG)
     obs = np.random.default_rng(0).normal(size=(4, 3)).astype(np.float32)
-    trainer.absorb_returns(100, return_square=9.0)
+    trainer.absorb_returns(200, return_square=9.0)
     assert float(trainer.weights().value_scale) == pytest.approx(3.0)
 
     def expected() -> tuple[NDArray, NDArray]:
@@ -454,10 +453,10 @@ def test_a_new_return_scale_does_not_change_what_is_expected(network: AnyNetwork
         return np.asarray(values * w.value_scale), np.asarray(logits)
 
     values, logits = expected()
-    trainer.absorb_returns(50, return_square=1e4)
+    trainer.absorb_returns(100, return_square=1e4)
     assert float(trainer.weights().value_scale) == pytest.approx(3.0), "too soon for another fit"
-    trainer.absorb_returns(50, return_square=1e4)
-    assert float(trainer.weights().value_scale) == pytest.approx(np.sqrt((900 + 1e6) / 200))
+    trainer.absorb_returns(100, return_square=1e4)
+    assert float(trainer.weights().value_scale) == pytest.approx(np.sqrt((1800 + 2e6) / 400))
     after, same = expected()
     np.testing.assert_allclose(after, values, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(same, logits, atol=1e-6)

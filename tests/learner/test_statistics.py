@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from understudy.core.arrays import NDArray
 from understudy.experience.episode import returns_of
 from understudy.learner import statistics
+from understudy.learner.statistics import Statistics
 
 
 @settings(max_examples=40)
@@ -40,13 +44,89 @@ def test_a_feature_that_never_changes_keeps_its_scale() -> None:
     assert seen.return_scale() == 1.0
 
 
-def test_the_normaliser_is_fitted_when_the_samples_have_doubled() -> None:
-    seen = statistics.absorb(statistics.empty(1), np.zeros((10, 1), np.float32), np.zeros(10))
-    assert seen.due
-    fitted = statistics.Statistics(10.0, seen.obs_mean, seen.obs_spread, 0.0, fitted_at=10.0)
+def seen_after(*matches: NDArray, start: Statistics | None = None) -> Statistics:
+    seen = statistics.empty(matches[0].shape[1]) if start is None else start
+    for observations in matches:
+        seen = statistics.absorb(seen, observations, np.zeros(len(observations)))
+    return seen
+
+
+def test_the_normaliser_is_fitted_when_the_samples_have_doubled_and_are_enough() -> None:
+    match = np.zeros((40, 1), np.float32)
+    seen = seen_after(match)
+    assert seen.due, "the first match is better than nothing"
+    fitted = replace(seen, fitted_at=seen.seen)
     assert not fitted.due
-    more = statistics.absorb(fitted, np.zeros((10, 1), np.float32), np.zeros(10))
-    assert more.due
+    for number in range(2, 8):
+        fitted = seen_after(match, start=fitted)
+        assert fitted.seen == 40.0 * number and not fitted.due, "matches are few"
+    fitted = seen_after(match, start=fitted)
+    assert fitted.matches == statistics.ENOUGH_MATCHES and fitted.due
+    fitted = replace(fitted, fitted_at=fitted.seen)
+    for _ in range(7):
+        fitted = seen_after(match, start=fitted)
+        assert not fitted.due
+    assert seen_after(match, start=fitted).due
+    short = seen_after(*[match[:8]] * 12)
+    short = replace(short, fitted_at=8.0)
+    assert short.matches > statistics.ENOUGH_MATCHES and not short.due, "decisions are few"
+    assert seen_after(*[match[:8]] * 20, start=short).due
+
+
+@pytest.mark.parametrize("where", [0, 3], ids=["first match", "fourth match"])
+def test_one_absurd_number_does_not_say_what_the_scale_is(where: int) -> None:
+    rng = np.random.default_rng(where)
+    ordinary = [rng.normal(2.0, 3.0, (60, 2)).astype(np.float32) for _ in range(5)]
+    absurd = [match.copy() for match in ordinary]
+    absurd[where][17, 0] = 1e12
+    ratios = seen_after(*ordinary).obs_scale() / seen_after(*absurd).obs_scale()
+    assert 1.0 < ratios[0] < 10.0
+    assert ratios[1] == 1.0
+    assert abs(seen_after(*absurd).obs_mean[0] - 2.0) < 3.0
+
+
+def test_what_is_ordinary_is_counted_as_it_is() -> None:
+    rng = np.random.default_rng(0)
+    matches = [rng.normal(2.0, 3.0, (60, 2)).astype(np.float32) for _ in range(5)]
+    whole = np.concatenate(matches)
+    np.testing.assert_allclose(seen_after(*matches).obs_scale(), 1.0 / whole.std(0), rtol=1e-4)
+
+
+def test_what_a_feature_was_is_forgotten_within_the_horizon() -> None:
+    rng = np.random.default_rng(0)
+    size = 1000
+    turns = int(statistics.HORIZON) // size
+    before = [rng.uniform(0.0, 100.0, (size, 1)).astype(np.float32) for _ in range(3 * turns)]
+    after = [rng.uniform(0.0, 1.0, (size, 1)).astype(np.float32) for _ in range(5 * turns)]
+    seen = seen_after(*before)
+    assert seen.count == statistics.HORIZON and seen.seen == 3.0 * statistics.HORIZON
+    for match in after[:turns]:
+        seen = statistics.absorb(seen, match, np.full(size, 2.0))
+    # The weight of what is older by a horizon is 1 / e, whatever there was before it.
+    assert seen.obs_mean[0] == pytest.approx(0.5 + 49.5 / np.e, rel=0.02)
+    for match in after[turns:]:
+        seen = statistics.absorb(seen, match, np.full(size, 2.0))
+    assert seen.obs_mean[0] == pytest.approx(0.5, abs=0.5)
+    assert seen.return_scale() == pytest.approx(2.0, rel=0.01)
+
+
+def test_a_shorter_horizon_forgets_at_once() -> None:
+    old = seen_after(*[np.full((1000, 1), 100.0, np.float32)] * 9)
+    seen = statistics.absorb(old, np.zeros((100, 1), np.float32), np.zeros(100), horizon=400.0)
+    assert seen.count == 400.0
+    assert seen.obs_mean[0] == pytest.approx(75.0)
+
+
+def test_moments_of_advantages_forget_sooner() -> None:
+    seen = statistics.empty(1)
+    for mean, square, count in ((3.0, 10.0, 2000.0), (-1.0, 2.0, 6000.0)):
+        seen = statistics.absorb_advantages(seen, mean=mean, square=square, count=count)
+    assert seen.advantages == pytest.approx((0.0, 4.0, 8000.0))
+    for _ in range(60):
+        seen = statistics.absorb_advantages(seen, mean=5.0, square=26.0, count=1000.0)
+    mean, square, count = seen.advantages
+    assert count == statistics.ADVANTAGE_HORIZON
+    assert (mean, square) == pytest.approx((5.0, 26.0), rel=0.01)
 
 
 def test_returns_of_one_episode() -> None:

@@ -280,7 +280,12 @@ def test_the_learner_learns_from_imports_whenever_it_comes(tmp_path: Path) -> No
     run = tmp_path / "run"
     config = with_values(
         Config(),
-        {"learner.gamma": 0.0, "learner.publish_interval_s": 0.0, "learner.max_age_s": 1e-9},
+        {
+            "learner.gamma": 0.0,
+            "learner.imitation": "advantage",
+            "learner.publish_interval_s": 0.0,
+            "learner.max_age_s": 1e-9,
+        },
     )
     RunFolder.open(run, spec=legacy.spec(), config=config, clock=CLOCK)
     for index in range(40):

@@ -27,6 +27,7 @@ QUICK = with_values(
         "learner.publish_interval_s": 0.0,
         "learner.gather_s": 0.05,
         "learner.gamma": 0.0,  # a bandit has no future
+        "learner.imitation": "advantage",  # a clone of rules that draw at random prefers nothing
         "report.statistics_every_matches": 0,
     },
 )

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from understudy.core.arrays import NDArray
 from understudy.core.ops import Array
 from understudy.experience.episode import Episode
 from understudy.policy.spec import PolicySpec
@@ -75,6 +76,25 @@ def assemble(
     for column, episode in enumerate(episodes):
         _fill(batch, column, episode, oldest=version - max_lag)
     return batch
+
+
+def of_observations(observations: NDArray, spec: PolicySpec) -> Batch:
+    """Observations [N, F], each a decision of its own; nothing else is known of them."""
+    shape = (1, len(observations))
+    zeros, ones = np.zeros(shape, np.float32), np.ones(shape, np.float32)
+    return Batch(
+        obs=observations[None].astype(np.float32),
+        legal=np.ones((*shape, spec.actions.options), np.bool_),
+        actions=np.zeros((*shape, len(spec.actions.parts)), np.int32),
+        log_probs=zeros,
+        rewards=zeros,
+        ongoing=zeros,
+        valid=ones,
+        sampled=zeros,
+        on_policy=zeros,
+        imitated=zeros,
+        weights=None,
+    )
 
 
 def valued_once(batch: Batch, *, new: int) -> Batch:

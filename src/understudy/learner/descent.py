@@ -18,6 +18,7 @@ from understudy.core.ops import Array, Tree
 from understudy.learner.hardware import computing
 from understudy.learner.jax_ops import JAX
 from understudy.learner.losses import Losses, Terms, losses
+from understudy.learner.returns import Moments
 from understudy.policy import distributions
 from understudy.policy.layers import Params
 from understudy.policy.spec import PolicySpec
@@ -35,14 +36,16 @@ class State(NamedTuple):
 
 
 class Frozen(NamedTuple):
-    """What holds still during an update: the normaliser, the return scale and two settings that
-    follow a schedule."""
+    """What holds still during an update: the normaliser, the scales of returns and advantages, and
+    two settings that follow a schedule."""
 
     obs_mean: Array
     obs_scale: Array
     value_scale: Array
     learning_rate: Array
     entropy_weight: Array
+    advantages: Moments = Moments()
+    """of earlier decisions, in units of reward"""
 
 
 class Material(NamedTuple):
@@ -59,7 +62,7 @@ class Material(NamedTuple):
     targets: Array
     """in units of the return scale"""
     advantages: Array
-    imitation_advantages: Array
+    """in units of their own scale"""
     on_policy: Array
     imitated: Array
     valid: Array
@@ -98,6 +101,8 @@ class Report(NamedTuple):
     """bool: no parameter is infinite or not a number"""
     surprise: Array | None = None
     """[B]: mean distance of value and target in each column, in units of reward, where asked for"""
+    advantages: Moments = Moments()
+    """of the decisions of this batch, in units of reward, where asked for"""
 
 
 def optimiser(config: LearnerConfig) -> optax.GradientTransformation:
@@ -230,17 +235,18 @@ def _loss(
     said = forward(spec, config, params, part.obs, part.first, memory)
     logits, values, foretold = said.logits, said.values, said.opponent_logits
     space = spec.actions
+    floor = config.imitation_entropy * distributions.largest_entropy(JAX, space, part.legal)
     result = losses(
         config,
         Terms(
             log_probs=distributions.log_prob(JAX, space, logits, part.actions, part.legal),
             entropy=distributions.entropy(JAX, space, logits, part.legal),
+            entropy_floor=floor,
             values=values,
             anchor_log_probs=part.anchor_log_probs,
             behaviour_log_probs=part.behaviour_log_probs,
             targets=part.targets,
             advantages=part.advantages,
-            imitation_advantages=part.imitation_advantages,
             on_policy=part.on_policy,
             imitated=part.imitated,
             valid=part.valid,

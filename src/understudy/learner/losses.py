@@ -1,8 +1,7 @@
 """What the learner minimises: pure functions of one minibatch, each a scalar with its details.
 
-Decisions that a policy sampled are trained by ratio; decisions that nobody sampled (the rules',
-imported ones) never see a ratio: they train the value, and the policy by advantage-weighted
-regression with capped weights.
+Decisions that a policy sampled are trained by ratio. Decisions without a known probability (of
+rules, or imported) never see a ratio: they train the value, and the policy imitates them.
 """
 
 from __future__ import annotations
@@ -22,6 +21,8 @@ class Terms(NamedTuple):
     log_probs: Array
     """of the executed actions, now (this is what the gradient flows through)"""
     entropy: Array
+    entropy_floor: Array
+    """below which imitation holds the policy open"""
     values: Array
     """in units of the return scale"""
     anchor_log_probs: Array
@@ -30,8 +31,7 @@ class Terms(NamedTuple):
     """of the executed actions when they were executed"""
     targets: Array
     advantages: Array
-    """spread 1 over the decisions that are trained by ratio"""
-    imitation_advantages: Array
+    """in units of their own scale"""
     on_policy: Array
     imitated: Array
     valid: Array
@@ -103,6 +103,7 @@ def losses(
     differs = terms.log_probs - terms.behaviour_log_probs
     differs = jnp.where(terms.on_policy > 0, jnp.expm1(differs) - differs, 0.0)
     moved = terms.log_probs - terms.anchor_log_probs
+    taught = jnp.maximum(terms.on_policy, terms.imitated)
     return Losses(
         total=total,
         policy=policy_loss + config.imitation_weight * imitation_loss,
@@ -111,7 +112,7 @@ def losses(
         clip_share=(clipped * terms.on_policy).sum() / share,
         behaviour_kl=differs.sum() / jnp.maximum(terms.on_policy.sum(), 1.0),
         behaviour_kl_max=differs.max(),
-        kl=((jnp.exp(moved) - 1.0 - moved) * terms.on_policy).sum() / share,
+        kl=((jnp.exp(moved) - 1.0 - moved) * taught).sum() / share,
         opponent=opponent,
         recognition=recognition,
     )
@@ -139,6 +140,11 @@ def _reinforce(config: LearnerConfig, terms: Terms) -> Array:
 
 
 def _imitation(config: LearnerConfig, terms: Terms) -> Array:
-    """More of what turned out better than expected; never a push away from an action."""
-    weight = jnp.exp(terms.imitation_advantages / config.imitation_temperature)
-    return -jnp.minimum(weight, config.imitation_cap) * terms.log_probs
+    """All alike (`clone`), or more of what turned out better than expected (`advantage`); never a
+    push away from an action. The entropy of the policy is held above a floor: a clone of rules that
+    always choose alike would have none left to learn with."""
+    kept_open = jnp.minimum(terms.entropy, terms.entropy_floor)
+    if config.imitation == "clone":
+        return -terms.log_probs - kept_open
+    weight = jnp.exp(terms.advantages / config.imitation_temperature)
+    return -jnp.minimum(weight, config.imitation_cap) * terms.log_probs - kept_open

@@ -35,6 +35,33 @@ def standardised(x: Array, mask: Array) -> Array:
     return (x - mean) / (spread + 1e-6)
 
 
+class Moments(NamedTuple):
+    """Mean and mean square of so many numbers (`size`), scalars."""
+
+    mean: Array | float = 0.0
+    square: Array | float = 0.0
+    size: Array | float = 0.0
+
+
+def moments(x: Array, mask: Array) -> Moments:
+    """Of x where mask is 1."""
+    count = mask.sum()
+    least = jnp.maximum(count, 1.0)
+    return Moments((x * mask).sum() / least, (jnp.square(x) * mask).sum() / least, count)
+
+
+def standardised_beside(x: Array, mask: Array, earlier: Moments) -> Array:
+    """x with mean 0 and spread 1 over the numbers where mask is 1 and `earlier` ones together.
+
+    By itself a batch of one match would lose its result, which all of its decisions have in common.
+    """
+    now = moments(x, mask)
+    total = jnp.maximum(earlier.size + now.size, 1.0)
+    mean = (earlier.mean * earlier.size + now.mean * now.size) / total
+    square = (earlier.square * earlier.size + now.square * now.size) / total
+    return (x - mean) / (jnp.sqrt(jnp.maximum(square - jnp.square(mean), 0.0)) + 1e-6)
+
+
 def explained(targets: Array, values: Array, mask: Array) -> Array:
     """1: values foretell every target; 0: no better than their mean."""
     count = jnp.maximum(mask.sum(), 1.0)

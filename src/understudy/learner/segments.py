@@ -81,7 +81,6 @@ def improve(
         behaviour_log_probs=segments.log_probs,
         targets=targets,
         advantages=standardised(advantages, valid),
-        imitation_advantages=jnp.zeros_like(valid),
         on_policy=valid,
         imitated=jnp.zeros_like(valid),
         valid=valid,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -13,19 +14,29 @@ from understudy.core.arrays import NDArray, from_npz, to_npz
 from understudy.core.config import LearnerConfig
 from understudy.core.errors import FileFormatError, NotFinite
 from understudy.experience.episode import Episode, returns_of
-from understudy.learner import statistics
-from understudy.learner.batch import Batch, assemble, valued_once
+from understudy.learner import refit, settling, statistics
+from understudy.learner.batch import Batch, assemble, of_observations, valued_once
 from understudy.learner.descent import Frozen, Report, State, optimiser
 from understudy.learner.hardware import as_numpy, float32_products
+from understudy.learner.refit import Normaliser
+from understudy.learner.returns import Moments
+from understudy.learner.settling import Settling
 from understudy.learner.statistics import Statistics
-from understudy.learner.update import update
+from understudy.learner.update import moved, update
 from understudy.policy import weights as weight_files
+from understudy.policy.layers import Params
 from understudy.policy.network import raw_features
 from understudy.policy.spec import PolicySpec
-from understudy.policy.weights import Weights, renormalised
+from understudy.policy.weights import CLIP, Weights
 from understudy.registry.versions import LEARNER, WEIGHTS
 
 _RATE_STEP = 1.5
+_STRAYED = 0.01
+"""The normaliser is fitted anew when this share of a feature's new numbers would be clipped."""
+_FORGETTING = 4.0
+"""What has strayed counts for this share, inverted, of the statistics at once."""
+_SAMPLE = 256
+"""Observations by which the effect of a fit is measured, where there is no batch."""
 
 
 class Trainer:
@@ -47,6 +58,7 @@ class Trainer:
         )
         self._weights = weights
         self._statistics = statistics.empty(len(self.spec.features))
+        self._settling = Settling()
         self._inherited = False
         self.learning_rate = self._config.learning_rate
         self.entropy_weight = self._config.entropy_weight
@@ -56,7 +68,10 @@ class Trainer:
     def train(
         self, new: Sequence[Episode], replayed: Sequence[Episode], *, version: int
     ) -> dict[str, float]:
-        """Learn from a batch of episodes; `NotFinite` leaves the trainer as it was before."""
+        """Learn from a batch of episodes; `NotFinite` leaves the trainer as it was before.
+
+        Steps get smaller once they no longer agree with each other (`settling`).
+        """
         batch = assemble(
             [*new, *replayed],
             self.spec,
@@ -66,9 +81,11 @@ class Trainer:
         )
         if self._config.priority != "uniform":
             batch = valued_once(batch, new=len(new))
-        metrics = _metrics(self._update(batch, new, whole=True))
+        self.entropy_weight = self._config.entropy_weight * self._settling.share
+        report = self._update(batch, new, whole=True)
+        metrics = _metrics(report)
         self.adapt(metrics["kl"])
-        return metrics | {"learning_rate": self.learning_rate, "steps": float(batch.valid.sum())}
+        return metrics | self._told(batch)
 
     def train_items(
         self,
@@ -84,27 +101,51 @@ class Trainer:
         Also says how much each column surprised [B], in units of reward. Without `keep` nothing
         comes of it: it is only seen whether the batch can be learned from.
         """
-        kept = (self._state, self._weights, self._statistics)
-        self.learning_rate, self.entropy_weight = learning_rate, entropy_weight
+        kept, share = self._kept(), self._settling.share
+        self.learning_rate, self.entropy_weight = learning_rate * share, entropy_weight * share
         report = self._update(batch, new, whole=False)
+        metrics = _metrics(report) | self._told(batch)
         if not keep:
-            self._state, self._weights, self._statistics = kept
-        steps = float(batch.valid.sum())
-        metrics = _metrics(report) | {"learning_rate": learning_rate, "steps": steps}
+            self._go_back(kept)
         return metrics, np.asarray(report.surprise)
 
+    def _told(self, batch: Batch) -> dict[str, float]:
+        return {
+            "learning_rate": self.learning_rate,
+            "step_share": self._settling.share,
+            "steps": float(batch.valid.sum()),
+        }
+
+    def _kept(self) -> tuple[State, Weights, Statistics, Settling]:
+        return self._state, self._weights, self._statistics, self._settling
+
+    def _go_back(self, kept: tuple[State, Weights, Statistics, Settling]) -> None:
+        self._state, self._weights, self._statistics, self._settling = kept
+
     def _update(self, batch: Batch, new: Sequence[Episode], *, whole: bool) -> Report:
-        kept = (self._state, self._weights, self._statistics)
-        self._absorb(new, whole=whole)
+        kept = self._kept()
+        self._absorb(new, batch, whole=whole)
+        self._settling = settling.begun(self._settling, self._state.params)
         config = as_numpy(self._config)
         try:
             with float32_products():
-                return self._take(
+                report = self._take(
                     lambda state, frozen: update(self.spec, config, state, frozen, batch)
                 )
         except NotFinite:
-            self._state, self._weights, self._statistics = kept
+            self._go_back(kept)
             raise
+        mean, square, count = (float(number) for number in report.advantages)
+        self._statistics = statistics.absorb_advantages(
+            self._statistics, mean=mean, square=square, count=count
+        )
+        self._settling = settling.settled(
+            self._settling,
+            self._state.params,
+            decisions=float(batch.valid.sum()),
+            pace=_pace(self.spec, whole=whole),
+        )
+        return report
 
     def learn(self, step: Callable[[State, Frozen], tuple[State, Report]]) -> dict[str, float]:
         """Take the state that `step` makes of the present one, if every number in it is finite."""
@@ -112,20 +153,23 @@ class Trainer:
 
     def _take(self, step: Callable[[State, Frozen], tuple[State, Report]]) -> Report:
         """The same, with everything that the step reports, as NumPy arrays."""
-        frozen = Frozen(
-            self._weights.obs_mean,
-            self._weights.obs_scale,
-            self._weights.value_scale,
-            np.float32(self.learning_rate),
-            np.float32(self.entropy_weight),
-        )
-        state, made = step(self._state, frozen)
+        state, made = step(self._state, self._frozen())
         report: Report = jax.device_get(made)  # in one go: each fetch alone waits for a GPU
         metrics = _metrics(report)
         if not (np.isfinite(list(metrics.values())).all() and report.finite):
             raise NotFinite(f"training gave numbers that are not finite: {metrics}")
         self._state = state
         return report
+
+    def _frozen(self) -> Frozen:
+        return Frozen(
+            self._weights.obs_mean,
+            self._weights.obs_scale,
+            self._weights.value_scale,
+            np.float32(self.learning_rate),
+            np.float32(self.entropy_weight),
+            Moments(*(np.float32(number) for number in self._statistics.advantages)),
+        )
 
     def weights(self) -> Weights:
         """What a bot would play with now, as NumPy arrays."""
@@ -162,10 +206,8 @@ class Trainer:
                 jax.tree.unflatten(structure, [jnp.asarray(leaf) for leaf in moments]),
                 jnp.asarray(rest["key"]),
             )
-            count, squares, fitted = (float(number) for number in rest["statistics.sums"])
-            self._statistics = Statistics(
-                count, rest["statistics.mean"], rest["statistics.spread"], squares, fitted
-            )
+            self._statistics = _statistics(rest)
+            self._settling = _settling(rest)
             self.learning_rate = float(rest["learning_rate"])
             self.entropy_left = float(rest.get("entropy_left", 1.0))  # older versions do not say
         except KeyError as error:
@@ -173,81 +215,174 @@ class Trainer:
 
     def _rest(self) -> dict[str, NDArray]:
         leaves = jax.tree.leaves(self._state.optimiser)
-        s = self._statistics
+        s, step = self._statistics, self._settling
         return {
             **{f"optimiser.{index}": np.asarray(leaf) for index, leaf in enumerate(leaves)},
             "key": np.asarray(self._state.key),
-            "statistics.sums": np.array([s.count, s.return_squares, s.fitted_at]),
+            "statistics.sums": np.array(
+                [s.count, s.return_squares, s.fitted_at, s.seen, s.matches, *s.advantages]
+            ),
             "statistics.mean": s.obs_mean,
             "statistics.spread": s.obs_spread,
+            "settling": np.array([step.share, step.decisions, step.agreement]),
+            "settling.start": step.start,
+            "settling.moved": step.moved,
             "learning_rate": np.array(self.learning_rate),
             "entropy_left": np.array(self.entropy_left),
         }
 
-    def _absorb(self, episodes: Sequence[Episode], *, whole: bool) -> None:
+    def _absorb(self, episodes: Sequence[Episode], batch: Batch, *, whole: bool) -> None:
         """Count what is new, and fit the normaliser when it is time to.
 
         Unless they are `whole` matches, most of a return may lie after the end of an episode: a
         segment of an endless match goes on with what the policy expected last.
         """
-        for episode in episodes:
-            later = 0.0 if whole or not episode.truncated else float(episode.values[-1])
-            self._statistics = statistics.absorb(
-                self._statistics,
-                episode.observations,
-                returns_of(episode.rewards, self._config.gamma, later=later),
+        if not episodes:
+            return
+        observations = np.concatenate([episode.observations for episode in episodes])
+        returns = [
+            returns_of(
+                episode.rewards,
+                self._config.gamma,
+                later=0.0 if whole or not episode.truncated else float(episode.values[-1]),
             )
-        if episodes:
-            self._fit_if_due()
+            for episode in episodes
+        ]
+        self._count(observations, np.concatenate(returns), batch, matches=len(episodes))
 
     def absorb(self, observations: NDArray, *, return_square: float) -> None:
         """Count observations [N, F] whose returns have this mean square."""
         root = np.full(len(observations), np.sqrt(return_square))
-        self._statistics = statistics.absorb(self._statistics, observations, root)
-        self._fit_if_due()
+        few = np.linspace(0, len(observations) - 1, _SAMPLE).astype(int)
+        batch = of_observations(observations[few], self.spec)
+        self._count(observations, root, batch, matches=statistics.ENOUGH_MATCHES)
 
     def absorb_returns(self, count: int, *, return_square: float) -> None:
         """Count so many returns of this mean square; observations stay as they are."""
         self._statistics = statistics.absorb_returns(self._statistics, count, return_square)
-        self._fit_if_due()
+        if self._statistics.due:
+            self._scale_returns()
+            self._statistics = replace(self._statistics, fitted_at=self._statistics.seen)
 
-    def _fit_if_due(self) -> None:
-        seen = self._statistics
-        if not seen.due:
-            return
-        scale = seen.return_scale()
-        # The value head speaks in units of the scale: rescale it, so that what it says stays true.
+    def _count(
+        self, observations: NDArray, returns: NDArray, batch: Batch, *, matches: float
+    ) -> None:
+        w, seen = self._weights, self._statistics
+        clipped = np.abs((observations - w.obs_mean) * w.obs_scale) > CLIP
+        clipped[:, list(raw_features(self.spec.network))] = False
+        # No more than the statistics take for odd would be clipped after another fit as well.
+        few = max(_STRAYED * len(observations), statistics.trimmed(len(observations)))
+        strayed = seen.fitted_at > 0.0 and bool((clipped.sum(0) > few).any())
+        horizon = _FORGETTING * len(observations) if strayed else statistics.HORIZON
+        self._statistics = statistics.absorb(
+            seen, observations, returns, matches=matches, horizon=horizon
+        )
+        if strayed or self._statistics.due:
+            self._scale_returns()
+            self._fit(observations, batch)
+
+    def _scale_returns(self) -> None:
+        """The value head speaks in units of the return scale: it is rescaled with it, so that what
+        it says stays true."""
+        scale = self._statistics.return_scale()
         factor = float(self._weights.value_scale) / float(scale)
         params = {
             name: value * factor if name.startswith("value.") else value
             for name, value in self._state.params.items()
         }
-        mean, obs_scale = seen.obs_mean.astype(np.float32), seen.obs_scale()
-        raw = list(raw_features(self.spec.network))
-        mean[raw], obs_scale[raw] = 0.0, 1.0
-        if self._inherited or seen.fitted_at > 0.0:
-            # What was learned under the old normaliser must not change by the new one. A policy
-            # that has learned nothing yet is left to see its features in the new light.
-            before = (np.asarray(self._weights.obs_mean), np.asarray(self._weights.obs_scale))
-            layers = self.spec.network.input_layers
-            params = renormalised(params, layers, before=before, after=(mean, obs_scale))
         self._state = self._state._replace(params=jax.tree.map(jnp.asarray, params))
-        self._weights = Weights(self._weights.params, mean, obs_scale, scale)
-        self._statistics = Statistics(
-            seen.count, seen.obs_mean, seen.obs_spread, seen.return_squares, seen.count
+        self._weights = replace(self._weights, value_scale=scale)
+
+    def _fit(self, observations: NDArray, batch: Batch) -> None:
+        """Move the normaliser to the statistics, as far as the policy stays what it is.
+
+        A policy that has learned nothing yet is left to see its features in the new light.
+        """
+        seen = self._statistics
+        wanted = Normaliser(seen.obs_mean.astype(np.float32), seen.obs_scale())
+        raw = list(raw_features(self.spec.network))
+        wanted.mean[raw], wanted.scale[raw] = 0.0, 1.0
+        if seen.fitted_at == 0.0 and not self._inherited:
+            self._under(wanted)
+            self._statistics = replace(seen, fitted_at=seen.seen)
+            return
+        before = Normaliser(np.asarray(self._weights.obs_mean), np.asarray(self._weights.obs_scale))
+        config = as_numpy(self._config)
+
+        def apart(normaliser: Normaliser, params: Params) -> float:
+            frozen = self._frozen()
+            after = frozen._replace(obs_mean=normaliser.mean, obs_scale=normaliser.scale)
+            with float32_products():
+                return float(
+                    moved(self.spec, config, (self._state.params, params), (frozen, after), batch)
+                )
+
+        made = refit.fit(
+            self._state.params,
+            self.spec.network.input_layers,
+            before=before,
+            wanted=wanted,
+            observations=observations,
+            moved=apart,
         )
+        self._under(made.normaliser)
+        self._state = self._state._replace(params=jax.tree.map(jnp.asarray, made.params))
+        self._settling = settling.interrupted(self._settling)
+        if made.share == 1.0:
+            self._statistics = replace(seen, fitted_at=seen.seen)
+
+    def _under(self, normaliser: Normaliser) -> None:
+        self._weights = replace(self._weights, obs_mean=normaliser.mean, obs_scale=normaliser.scale)
 
     def adapt(self, kl: float) -> None:
-        """Slower when a batch moved the policy too far, faster when it hardly moved."""
-        c = self._config
-        if kl > 2.0 * c.kl_target:
-            self.learning_rate = max(self.learning_rate / _RATE_STEP, c.learning_rate_min)
-        elif kl < 0.5 * c.kl_target:
-            self.learning_rate = min(self.learning_rate * _RATE_STEP, c.learning_rate_max)
+        """Slower when a batch moved the policy too far, faster when it hardly moved.
+
+        What is too far is less once the learner has settled.
+        """
+        c, share = self._config, self._settling.share
+        target = c.kl_target * share
+        if kl > 2.0 * target:
+            self.learning_rate /= _RATE_STEP
+        elif kl < 0.5 * target:
+            self.learning_rate *= _RATE_STEP
+        least, most = c.learning_rate_min * share, c.learning_rate_max * share
+        self.learning_rate = min(max(self.learning_rate, least), most)
 
     def slow_down(self) -> None:
         """Halve the learning rate, after something went wrong."""
-        self.learning_rate = max(self.learning_rate / 2.0, self._config.learning_rate_min)
+        least = self._config.learning_rate_min * self._settling.share
+        self.learning_rate = max(self.learning_rate / 2.0, least)
+
+
+def _pace(spec: PolicySpec, *, whole: bool) -> settling.Pace:
+    if spec.remembers:
+        return settling.WITH_MEMORY
+    return settling.MATCHES if whole else settling.ITEMS
+
+
+def _statistics(rest: Mapping[str, NDArray]) -> Statistics:
+    """As a version has them; older ones know of fewer sums."""
+    sums = [float(number) for number in rest["statistics.sums"]]
+    count, squares, fitted = sums[:3]
+    seen, matches, *advantages = sums[3:] or [count, statistics.ENOUGH_MATCHES, 0.0, 0.0, 0.0]
+    return Statistics(
+        count,
+        rest["statistics.mean"],
+        rest["statistics.spread"],
+        squares,
+        fitted,
+        seen,
+        matches,
+        (advantages[0], advantages[1], advantages[2]),
+    )
+
+
+def _settling(rest: Mapping[str, NDArray]) -> Settling:
+    """As a version has it; older ones know nothing of it."""
+    if "settling" not in rest:
+        return Settling()
+    share, decisions, agreement = (float(number) for number in rest["settling"])
+    return Settling(share, decisions, rest["settling.start"], rest["settling.moved"], agreement)
 
 
 def _metrics(report: Report) -> dict[str, float]:

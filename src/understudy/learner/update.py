@@ -23,19 +23,27 @@ from understudy.learner.descent import (
     summary,
 )
 from understudy.learner.jax_ops import JAX
-from understudy.learner.returns import discounted_returns, explained, standardised, vtrace
+from understudy.learner.returns import (
+    discounted_returns,
+    explained,
+    moments,
+    standardised_beside,
+    vtrace,
+)
 from understudy.policy import distributions
 from understudy.policy.layers import Params
 from understudy.policy.spec import PolicySpec
 
 
 class _Towards(NamedTuple):
-    """What each decision [T, B] is trained towards, fixed before the first step."""
+    """What each decision [T, B] is trained towards, fixed before the first step.
+
+    Advantages are in units of the return scale.
+    """
 
     anchor_log_probs: Array
     targets: Array
     advantages: Array
-    imitation_advantages: Array
 
 
 @partial(jax.jit, static_argnames=("spec", "config"))
@@ -49,16 +57,19 @@ def update(
     logits, values = _whole(spec, config, state.params, batch)
     log_p = distributions.log_probs(JAX, spec.actions, logits, batch.legal)
     towards = _targets(spec, config, logits, values, batch)
-    material = _material(batch, towards)
+    counted = jnp.maximum(batch.on_policy, batch.imitated)
+    advantages = towards.advantages * frozen.value_scale
+    scaled = standardised_beside(advantages, counted, frozen.advantages)
+    material = _material(batch, towards._replace(advantages=scaled))
     memory = spec.network.memory(JAX, batch.valid.shape[1])
     state, details = descend(spec, config, state, frozen, material, memory)
     after_logits, _ = _whole(spec, config, state.params, batch)
     after = distributions.log_probs(JAX, spec.actions, after_logits, batch.legal)
-    moved = distributions.divergence(JAX, spec.actions, log_p, after)
+    apart = distributions.divergence(JAX, spec.actions, log_p, after)
     means, norm, steps = summary(details, material)
     report = Report(
         losses=means,
-        kl=(moved * batch.valid).sum() / jnp.maximum(batch.valid.sum(), 1.0),
+        kl=(apart * batch.valid).sum() / jnp.maximum(batch.valid.sum(), 1.0),
         explained_variance=explained(towards.targets, values, batch.valid),
         behaviour_kl=details.losses.behaviour_kl[0],
         behaviour_kl_max=details.losses.behaviour_kl_max[0],
@@ -66,8 +77,31 @@ def update(
         gradient_steps=steps,
         finite=finite(state.params),
         surprise=_surprise(towards.targets, values, batch) * frozen.value_scale,
+        advantages=moments(advantages, counted),
     )
     return state, report
+
+
+@partial(jax.jit, static_argnames=("spec", "config"))
+def moved(
+    spec: PolicySpec,
+    config: LearnerConfig,
+    params: tuple[Params, Params],
+    frozen: tuple[Frozen, Frozen],
+    batch: Batch,
+) -> Array:
+    """KL divergence a decision from one policy to another, (before, after), on raw observations."""
+    before, after = (
+        distributions.log_probs(
+            JAX,
+            spec.actions,
+            _whole(spec, config, each, batch._replace(obs=normalised(under, batch.obs)))[0],
+            batch.legal,
+        )
+        for each, under in zip(params, frozen, strict=True)
+    )
+    apart = distributions.divergence(JAX, spec.actions, before, after)
+    return (apart * batch.valid).sum() / jnp.maximum(batch.valid.sum(), 1.0)
 
 
 def _material(batch: Batch, towards: _Towards) -> Material:
@@ -136,6 +170,5 @@ def _targets(
     return _Towards(
         anchor_log_probs=anchor,
         targets=targets,
-        advantages=standardised(advantages, batch.on_policy),
-        imitation_advantages=standardised(advantages, batch.imitated),
+        advantages=advantages,
     )

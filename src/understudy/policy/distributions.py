@@ -20,6 +20,7 @@ from understudy.policy import gaussian
 
 # Arrays without axes: NumPy takes them faster than its own scalars.
 _NONE = np.zeros((), np.float32)
+_ONE = np.ones((), np.float32)
 _ILLEGAL = np.full((), -1e9, np.float32)
 # A draw that was made in float64 can round up to 1; this keeps it inside the last option.
 _BELOW_ONE = np.full((), 1.0 - 1e-6, np.float32)
@@ -62,6 +63,16 @@ def entropy(ops: Ops, space: ActionSpace, logits: Array, legal: Array | None) ->
     xp = ops.xp
     log_p = log_probs(ops, space, logits, legal)
     return -(xp.exp(log_p) * xp.maximum(log_p, _ILLEGAL)).sum(-1)
+
+
+def largest_entropy(ops: Ops, space: ActionSpace, legal: Array) -> Array:
+    """The entropy [...] of choosing evenly among legal [..., options]; 0 for real numbers, whose
+    entropy has no bound."""
+    xp = ops.xp
+    if isinstance(space, Continuous):
+        return xp.zeros(legal.shape[:-1], xp.float32)
+    counts = [piece.sum(-1).astype(xp.float32) for piece in _pieces(space.parts, legal)]
+    return sum(xp.log(xp.maximum(count, _ONE)) for count in counts)
 
 
 def divergence(ops: Ops, space: ActionSpace, old_log_p: Array, new_log_p: Array) -> Array:

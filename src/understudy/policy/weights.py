@@ -18,8 +18,10 @@ from understudy.policy.layers import Params
 from understudy.policy.network import Reads
 from understudy.policy.spec import PolicySpec
 
-_LIMIT = np.full((), 10.0, np.float32)
-_LEAST = np.full((), -10.0, np.float32)
+CLIP = 10.0
+"""Features are clipped at this many spreads."""
+_LIMIT = np.full((), CLIP, np.float32)
+_LEAST = np.full((), -CLIP, np.float32)
 _EXTRA = ("normaliser.mean", "normaliser.scale", "value.scale")
 
 
@@ -66,12 +68,16 @@ def renormalised(
     (mean, scale), (new_mean, new_scale) = (
         (np.asarray(m, np.float64), np.asarray(s, np.float64)) for m, s in (before, after)
     )
+    return reread(params, layers, slope=scale / new_scale, offset=(new_mean - mean) * scale)
+
+
+def reread(params: Params, layers: tuple[Reads, ...], *, slope: NDArray, offset: NDArray) -> Params:
+    """Parameters that say of features x what they said of slope * x + offset; both [F]."""
     changed = dict(params)
-    moved, stretched = (new_mean - mean) * scale, scale / new_scale
     for name, features in layers:
         weight = np.asarray(params[f"{name}.w"], np.float64)
-        shift = moved[features] @ weight
-        changed[f"{name}.w"] = (stretched[features, None] * weight).astype(np.float32)
+        shift = offset[features] @ weight
+        changed[f"{name}.w"] = (slope[features, None] * weight).astype(np.float32)
         changed[f"{name}.b"] = (np.asarray(params[f"{name}.b"]) + shift).astype(np.float32)
     return changed
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from understudy.core.config.section import Section, at_least_zero, check, positive
+from understudy.core.config.section import Section, at_least_zero, check, positive, share
 from understudy.core.errors import ConfigError
 
 
@@ -16,9 +16,9 @@ class LearnerConfig(Section, frozen=True, kw_only=True):
     learning_rate: float = 5e-4
     """Where the adaptive learning rate starts."""
     learning_rate_min: float = 1e-5
-    """The adaptive learning rate never falls below this."""
+    """The adaptive learning rate never falls below this (in the ring: times its step share)."""
     learning_rate_max: float = 7e-4
-    """The adaptive learning rate never rises above this."""
+    """The adaptive learning rate never rises above this (likewise)."""
     kl_target: float = 0.01
     """How far a batch should move the policy: the learning rate adapts to that."""
     gamma: float = 0.995
@@ -38,11 +38,15 @@ class LearnerConfig(Section, frozen=True, kw_only=True):
     recognition_weight: float = 0.1
     """Weight of naming the opponent, in `train` and for networks that do (strategist)."""
     imitation_weight: float = 1.0
-    """Weight of the regression on decisions that no policy sampled (rules, imports)."""
+    """Weight of imitating decisions without a known probability (rules, imports)."""
+    imitation: Literal["clone", "advantage"] = "clone"
+    """Imitate all of them alike, or rather those that turned out well."""
+    imitation_entropy: float = 0.1
+    """Imitation leaves the policy at least this share of the largest entropy."""
     imitation_cap: float = 20.0
-    """Largest weight of one decision in that regression."""
+    """Largest weight of one decision, where imitation goes by advantage."""
     imitation_temperature: float = 0.5
-    """Advantages (in units of their spread) are divided by this before the exponential."""
+    """There, advantages (in units of their scale) are divided by this before the exponential."""
     max_gradient_norm: float = 0.5
     """Gradients are scaled down to this norm."""
     epochs: int = 4
@@ -91,6 +95,7 @@ class LearnerConfig(Section, frozen=True, kw_only=True):
         at_least_zero(self, "learner", "drain_s", "niceness", "kl_stop")
         check(self, "learner", ["seed"], "0 to 2**63 - 1", lambda value: 0 <= value < 2**63)
         at_least_zero(self, "learner", "opponent_weight", "recognition_weight")
+        share(self, "learner", "imitation_entropy")
         if not 0.0 <= self.gamma <= 1.0:
             raise ConfigError(f"learner.gamma: expected 0 to 1, got {self.gamma}")
         if not 0.0 <= self.gae_lambda <= 1.0:

@@ -1,0 +1,108 @@
+"""Settling: how large the steps of the learner are, by whether they agree with each other.
+
+As long as there is something to learn, the parameters move in much the same direction from one
+stretch of experience to the next. Once there is not, each stretch pulls them somewhere else: they
+walk at random, as far as the steps are large, and the policy with them (ADR 0022). So the cosine
+between what two successive windows moved is measured. Steps (the rate, how far a batch may move the
+policy, the bonus for entropy) grow with agreement, up to what the settings say, and shrink without.
+
+What a window moved is compared through a sketch: each parameter, with a sign, in one of `_BINS`
+sums. That keeps inner products (up to 2% here) and versions small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from understudy.core import chance
+from understudy.core.arrays import NDArray
+
+
+class Pace(NamedTuple):
+    """What is compared with what."""
+
+    window: float
+    """Decisions trained on in one window."""
+    expected: float
+    """The cosine between windows of learning that still gets somewhere."""
+
+
+MATCHES = Pace(20_000.0, 0.05)
+"""Batches of whole matches, a network without memory."""
+WITH_MEMORY = Pace(20_000.0, 0.3)
+"""A minibatch of a network with memory is whole matches, whose decisions pull alike: its steps
+agree more, with less behind them."""
+ITEMS = Pace(4_000.0, 0.1)
+"""Batches drawn from everything that is held: few decisions, which have little in common."""
+_LEAST = 0.05
+"""Steps never shrink below this share: what changes can still be followed."""
+_BINS = 4096
+
+
+def _nothing() -> NDArray:
+    return np.zeros(0, np.float32)
+
+
+@dataclass(frozen=True)
+class Settling:
+    """Where a window began, what the one before moved, and the share of full steps by now."""
+
+    share: float = 1.0
+    decisions: float = 0.0
+    """Trained on in this window."""
+    start: NDArray = field(default_factory=_nothing)
+    """Sketch of the parameters when the window began; empty: it has not."""
+    moved: NDArray = field(default_factory=_nothing)
+    """Sketch of what the last window moved; empty: there was none."""
+    agreement: float = 0.0
+    """Cosine between the last two windows."""
+
+
+def begun(old: Settling, params: Mapping[str, NDArray]) -> Settling:
+    """Before a batch: a window begins, unless one has."""
+    return old if len(old.start) else replace(old, start=sketch(params), decisions=0.0)
+
+
+def settled(
+    old: Settling, params: Mapping[str, NDArray], *, decisions: float, pace: Pace
+) -> Settling:
+    """After a batch of so many decisions: closes the window when it is full.
+
+    Agreement above what is expected makes steps larger, below it smaller.
+    """
+    decisions += old.decisions
+    if decisions < pace.window:
+        return replace(old, decisions=decisions)
+    now = sketch(params)
+    moved = now - old.start
+    if not len(old.moved):
+        return replace(old, decisions=0.0, start=now, moved=moved)
+    lengths = float(np.linalg.norm(moved)) * float(np.linalg.norm(old.moved))
+    agreement = float(moved @ old.moved) / lengths if lengths > 0.0 else 0.0
+    share = float(np.clip(old.share * np.exp(agreement - pace.expected), _LEAST, 1.0))
+    return Settling(share, 0.0, now, moved, agreement)
+
+
+def interrupted(old: Settling) -> Settling:
+    """The parameters have changed otherwise than by learning: windows begin anew."""
+    return Settling(old.share)
+
+
+def sketch(params: Mapping[str, NDArray]) -> NDArray:
+    """float32 [_BINS] of all parameters, in the order of their names."""
+    flat = np.concatenate([np.asarray(params[name]).ravel() for name in sorted(params)])
+    bins, signs = _places(len(flat))
+    return np.bincount(bins, signs * flat, minlength=_BINS).astype(np.float32)
+
+
+@lru_cache(maxsize=4)
+def _places(count: int) -> tuple[NDArray, NDArray]:
+    """The bin and the sign of each parameter."""
+    words = chance.mix(np.arange(count, dtype=np.uint32))
+    bins = (words % np.uint32(_BINS)).astype(np.int64)
+    return bins, np.where(words >> np.uint32(31), -1.0, 1.0)
