@@ -27,7 +27,8 @@ SCRIPTS = (
     ("strength.py", "brawl"),
     ("territory_learning.py",),
     ("slow_game.py",),
-    ("equal_time.py", "--minutes", "20"),
+    ("stability.py",),
+    ("equal_time.py", "--minutes", "20", "--config", "curriculum"),
 )
 
 

@@ -106,9 +106,11 @@ def win_rate(policy: Policy, kind: Kind, seed: int, matches: int, *, drawn: bool
     return 100.0 * float((end.score > 0).mean())
 
 
-def reward(policy: Policy, seed: int, *, drawn: bool) -> float:
+def reward(policy: Policy, seed: int, matches: int, *, drawn: bool) -> float:
     """A decision of territory behind its gate, times 100."""
-    judged = territory_learning.frozen(seed, policy, gate=territory_learning.GATE, sampled=drawn)
+    judged = territory_learning.frozen(
+        seed, policy, gate=territory_learning.GATE, sampled=drawn, matches=matches
+    )
     return 100.0 * judged.mean
 
 
@@ -120,14 +122,14 @@ def curve(kind: Kind, seed: int, run: Path, matches: int) -> dict[str, Any]:
     gained = 1.0
     if kind.name == "territory":
         start = untrained(folder.spec, folder.config.learner.seed)
-        zero = {how: reward(start, seed, drawn=how == "drawn") for how in HOW}
+        zero = {how: reward(start, seed, matches, drawn=how == "drawn") for how in HOW}
     for minute, number in versions_by_minute(folder):
         policy = folder.versions.policy(number)
         minutes.append(minute)
         for how in HOW:
             drawn = how == "drawn"
             points[how].append(
-                reward(policy, seed, drawn=drawn) - zero[how]
+                reward(policy, seed, matches, drawn=drawn) - zero[how]
                 if kind.name == "territory"
                 else win_rate(policy, kind, seed, matches, drawn=drawn)
             )

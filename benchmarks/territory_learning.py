@@ -56,20 +56,27 @@ class Frozen:
     spawns: float
 
 
-def frozen(seed: int, policy: Policy | None, *, gate: DecisionGate, sampled: bool = True) -> Frozen:
+def frozen(
+    seed: int,
+    policy: Policy | None,
+    *,
+    gate: DecisionGate,
+    sampled: bool = True,
+    matches: int = MATCHES,
+) -> Frozen:
     """A policy that draws, as it is served, or takes the likeliest action; None is the scripted
     queen."""
     game, rng = Territory(), np.random.default_rng(seed)
-    seeds = match_seeds(seed, np.arange(MATCHES), purpose=EVALUATION)
+    seeds = match_seeds(seed, np.arange(matches), purpose=EVALUATION)
     state = game.start(NUMPY, seeds)
-    total, chunks, frames = np.zeros(MATCHES), Counter[int](), game.max_frames
+    total, chunks, frames = np.zeros(matches), Counter[int](), game.max_frames
     for frame in range(frames):
         obs, legal = game.observe(NUMPY, state)[0], game.legal(NUMPY, state)[0]
         if policy is None:
-            actions = BOTS["queen"].act(NUMPY, obs, seeds, np.full(MATCHES, frame, np.int32)).T
+            actions = BOTS["queen"].act(NUMPY, obs, seeds, np.full(matches, frame, np.int32)).T
         else:
-            uniforms = rng.random((MATCHES, 1), dtype=np.float32)
-            memory = policy.begin(MATCHES)  # of a network without any
+            uniforms = rng.random((matches, 1), dtype=np.float32)
+            memory = policy.begin(matches)  # of a network without any
             actions = policy.act(
                 obs.T, memory, legal=legal.T, uniforms=uniforms if sampled else None
             ).actions
@@ -82,9 +89,9 @@ def frozen(seed: int, policy: Policy | None, *, gate: DecisionGate, sampled: boo
     spawned = max(chunks.total(), 1)
     return Frozen(
         mean=float(total.mean() / frames),
-        error=float(total.std() / frames / np.sqrt(MATCHES)),
+        error=float(total.std() / frames / np.sqrt(matches)),
         largest_chunk_share=max(chunks.values(), default=0) / spawned,
-        spawns=chunks.total() / frames / MATCHES,
+        spawns=chunks.total() / frames / matches,
     )
 
 
