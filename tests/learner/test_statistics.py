@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from understudy.core.arrays import NDArray
 from understudy.experience.episode import returns_of
 from understudy.learner import statistics
+from understudy.learner.returns import Moments
 from understudy.learner.statistics import Statistics
 
 
@@ -120,10 +121,10 @@ def test_a_shorter_horizon_forgets_at_once() -> None:
 def test_moments_of_advantages_forget_sooner() -> None:
     seen = statistics.empty(1)
     for mean, square, count in ((3.0, 10.0, 2000.0), (-1.0, 2.0, 6000.0)):
-        seen = statistics.absorb_advantages(seen, mean=mean, square=square, count=count)
+        seen = statistics.absorb_advantages(seen, Moments(mean, square, count))
     assert seen.advantages == pytest.approx((0.0, 4.0, 8000.0))
     for _ in range(60):
-        seen = statistics.absorb_advantages(seen, mean=5.0, square=26.0, count=1000.0)
+        seen = statistics.absorb_advantages(seen, Moments(5.0, 26.0, 1000.0))
     mean, square, count = seen.advantages
     assert count == statistics.ADVANTAGE_HORIZON
     assert (mean, square) == pytest.approx((5.0, 26.0), rel=0.01)

@@ -107,6 +107,7 @@ class Intake:
         self.uncommitted = {key: other for key, other in self.uncommitted.items() if other != name}
         reason = "poison: training on it fails, alone and again"
         for load in (self.spool.load, self.spool.load_archived):
+            # What cannot be read any more is quarantined all the same, only not described.
             with contextlib.suppress(FileFormatError, OSError):
                 _, words = self._largest(load(name))
                 reason += f"; the largest number of {words}"

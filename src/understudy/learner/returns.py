@@ -50,15 +50,21 @@ def moments(x: Array, mask: Array) -> Moments:
     return Moments((x * mask).sum() / least, (jnp.square(x) * mask).sum() / least, count)
 
 
+def pooled(one: Moments, other: Moments) -> Moments:
+    """Of the numbers of both together; 0 where there are none."""
+    size = one.size + other.size
+    least = size + (size == 0)
+    mean = (one.mean * one.size + other.mean * other.size) / least
+    square = (one.square * one.size + other.square * other.size) / least
+    return Moments(mean, square, size)
+
+
 def standardised_beside(x: Array, mask: Array, earlier: Moments) -> Array:
     """x with mean 0 and spread 1 over the numbers where mask is 1 and `earlier` ones together.
 
     By itself a batch of one match would lose its result, which all of its decisions have in common.
     """
-    now = moments(x, mask)
-    total = jnp.maximum(earlier.size + now.size, 1.0)
-    mean = (earlier.mean * earlier.size + now.mean * now.size) / total
-    square = (earlier.square * earlier.size + now.square * now.size) / total
+    mean, square, _ = pooled(earlier, moments(x, mask))
     return (x - mean) / (jnp.sqrt(jnp.maximum(square - jnp.square(mean), 0.0)) + 1e-6)
 
 

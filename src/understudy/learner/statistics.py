@@ -8,11 +8,12 @@ absurd number does not count for more than the range of the others allows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from understudy.core.arrays import NDArray
+from understudy.learner.returns import Moments, pooled
 
 HORIZON = 100_000.0
 """Decisions after which older ones fade."""
@@ -46,8 +47,8 @@ class Statistics:
     """Decisions, ever."""
     matches: float = 0.0
     """Matches, ever."""
-    advantages: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    """Mean and mean square of advantages, in units of reward, and of how many decisions."""
+    advantages: Moments = field(default_factory=Moments)
+    """In units of reward."""
 
     @property
     def due(self) -> bool:
@@ -136,11 +137,8 @@ def absorb_returns(old: Statistics, count: int, mean_square: float) -> Statistic
     )
 
 
-def absorb_advantages(old: Statistics, *, mean: float, square: float, count: float) -> Statistics:
-    """Add the advantages of `count` decisions with this mean and mean square."""
-    before_mean, before_square, before = old.advantages
-    kept = min(before, max(ADVANTAGE_HORIZON - count, 0.0))
-    total = max(kept + count, 1.0)
-    mean = (before_mean * kept + mean * count) / total
-    square = (before_square * kept + square * count) / total
-    return replace(old, advantages=(mean, square, kept + count))
+def absorb_advantages(old: Statistics, now: Moments) -> Statistics:
+    """Add the advantages of a batch."""
+    before = old.advantages
+    kept = min(float(before.size), max(ADVANTAGE_HORIZON - float(now.size), 0.0))
+    return replace(old, advantages=pooled(before._replace(size=kept), now))

@@ -34,7 +34,7 @@ _RATE_STEP = 1.5
 _STRAYED = 0.01
 """The normaliser is fitted anew when this share of a feature's new numbers would be clipped."""
 _FORGETTING = 4.0
-"""What has strayed counts for this share, inverted, of the statistics at once."""
+"""Once features have strayed, the statistics stand for this many times the new decisions."""
 _SAMPLE = 256
 """Observations by which the effect of a fit is measured, where there is no batch."""
 
@@ -135,10 +135,8 @@ class Trainer:
         except NotFinite:
             self._go_back(kept)
             raise
-        mean, square, count = (float(number) for number in report.advantages)
-        self._statistics = statistics.absorb_advantages(
-            self._statistics, mean=mean, square=square, count=count
-        )
+        now = Moments(*(float(number) for number in report.advantages))
+        self._statistics = statistics.absorb_advantages(self._statistics, now)
         self._settling = settling.settled(
             self._settling,
             self._state.params,
@@ -373,7 +371,7 @@ def _statistics(rest: Mapping[str, NDArray]) -> Statistics:
         fitted,
         seen,
         matches,
-        (advantages[0], advantages[1], advantages[2]),
+        Moments(*advantages),
     )
 
 
