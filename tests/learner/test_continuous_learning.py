@@ -156,7 +156,9 @@ def batch_for(spec: PolicySpec, episodes: list[Episode], *, length: int) -> Batc
 
 @partial(jax.jit, static_argnums=(0, 1))
 def towards_of(spec: PolicySpec, config: LearnerConfig, params: Params, batch: Batch) -> _Towards:
-    return _targets(spec, config, *_whole(spec, config, params, batch), batch)
+    return _targets(
+        spec, config, *_whole(spec, config, params, batch), batch, lam=config.gae_lambda
+    )
 
 
 @pytest.mark.parametrize("network", [MLP, TRANSFORMER], ids=["mlp", "transformer"])

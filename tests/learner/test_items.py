@@ -125,7 +125,8 @@ def test_a_truncated_chain_ends_in_the_value_of_what_was_skipped() -> None:
         SPEC, config, player.weights.params, batch
     )
     batch = batch._replace(log_probs=np.array(batch.log_probs))
-    towards = _targets(SPEC, config, logits, values, batch._replace(sampled=0 * batch.sampled))
+    unsampled = batch._replace(sampled=0 * batch.sampled)
+    towards = _targets(SPEC, config, logits, values, unsampled, lam=config.gae_lambda)
     v = np.asarray(values)[:, 0]
     errors = batch.rewards[:, 0] + 0.9 * np.append(v[1:], 0.0) - v
     for stretch in ([0, 1, 2], [4, 5]):

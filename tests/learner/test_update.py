@@ -34,7 +34,9 @@ SPECS = {"mlp": spec_of(MLP), "transformer": spec_of(TRANSFORMER)}
 
 @partial(jax.jit, static_argnums=(0, 1))
 def targets(spec: PolicySpec, config: LearnerConfig, params: Params, batch: Batch) -> _Towards:
-    return _targets(spec, config, *_whole(spec, config, params, batch), batch)
+    return _targets(
+        spec, config, *_whole(spec, config, params, batch), batch, lam=config.gae_lambda
+    )
 
 
 def episodes_of(player: Policy, *lengths: int, seed: int = 0) -> list[Episode]:

@@ -46,6 +46,10 @@ class Frozen(NamedTuple):
     entropy_weight: Array
     advantages: Moments = Moments()
     """of earlier decisions, in units of reward"""
+    slope: Array | float = 1.0
+    """how much of a value is believed, beside `intercept`, which is in units of the return scale"""
+    intercept: Array | float = 0.0
+    explained: Array | float = 1.0
 
 
 class Material(NamedTuple):

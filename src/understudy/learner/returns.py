@@ -86,7 +86,13 @@ class VTrace(NamedTuple):
 
 
 def vtrace(
-    *, rewards: Array, discounts: Array, values: Array, ratios: Array, lam: float, cap: float
+    *,
+    rewards: Array,
+    discounts: Array,
+    values: Array,
+    ratios: Array,
+    lam: Array | float,
+    cap: float,
 ) -> VTrace:
     """V-trace (Espeholt et al. 2018) with lambda; values [T + 1, B], ratios pi/mu [T, B].
 

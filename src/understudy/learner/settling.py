@@ -39,7 +39,12 @@ WITH_MEMORY = Pace(20_000.0, 0.3)
 agree more, with less behind them."""
 ITEMS = Pace(4_000.0, 0.1)
 """Batches drawn from everything that is held: few decisions, which have little in common."""
-_LEAST = 0.05
+FEW_MATCHES = Pace(2_000.0, 0.2)
+"""Batches of one or two matches, as of a slow game: all decisions of a match have its result in
+common, so steps agree with little behind them, and 20,000 decisions would be hundreds of steps."""
+FEW = 3
+"""Fewer matches than this in a batch are few."""
+_LEAST = 0.01
 """Steps never shrink below this share: what changes can still be followed."""
 _BINS = 4096
 

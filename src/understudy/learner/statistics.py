@@ -14,6 +14,7 @@ import numpy as np
 
 from understudy.core.arrays import NDArray
 from understudy.learner.returns import Moments, pooled
+from understudy.learner.value_fit import ValueFit
 
 HORIZON = 100_000.0
 """Decisions after which older ones fade."""
@@ -49,6 +50,7 @@ class Statistics:
     """Matches, ever."""
     advantages: Moments = field(default_factory=Moments)
     """In units of reward."""
+    value_fit: ValueFit = field(default_factory=ValueFit)
 
     @property
     def due(self) -> bool:

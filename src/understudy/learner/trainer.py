@@ -14,7 +14,7 @@ from understudy.core.arrays import NDArray, from_npz, to_npz
 from understudy.core.config import LearnerConfig
 from understudy.core.errors import FileFormatError, NotFinite
 from understudy.experience.episode import Episode, returns_of
-from understudy.learner import refit, settling, statistics
+from understudy.learner import refit, settling, statistics, value_fit
 from understudy.learner.batch import Batch, assemble, of_observations, valued_once
 from understudy.learner.descent import Frozen, Report, State, optimiser
 from understudy.learner.hardware import as_numpy, float32_products
@@ -23,6 +23,7 @@ from understudy.learner.returns import Moments
 from understudy.learner.settling import Settling
 from understudy.learner.statistics import Statistics
 from understudy.learner.update import moved, update
+from understudy.learner.value_fit import ValueFit
 from understudy.policy import weights as weight_files
 from understudy.policy.layers import Params
 from understudy.policy.network import raw_features
@@ -127,10 +128,14 @@ class Trainer:
         self._absorb(new, batch, whole=whole)
         self._settling = settling.begun(self._settling, self._state.params)
         config = as_numpy(self._config)
+        few = whole and int(np.asarray(batch.valid).any(0).sum()) < settling.FEW
+        fit = self._statistics.value_fit if few else ValueFit()
         try:
             with float32_products():
                 report = self._take(
-                    lambda state, frozen: update(self.spec, config, state, frozen, batch)
+                    lambda state, frozen: update(
+                        self.spec, config, state, _believing(frozen, fit), batch
+                    )
                 )
         except NotFinite:
             self._go_back(kept)
@@ -141,7 +146,7 @@ class Trainer:
             self._settling,
             self._state.params,
             decisions=float(batch.valid.sum()),
-            pace=_pace(self.spec, whole=whole),
+            pace=_pace(self.spec, whole=whole, few=few),
         )
         return report
 
@@ -160,10 +165,11 @@ class Trainer:
         return report
 
     def _frozen(self) -> Frozen:
+        w = self._weights
         return Frozen(
-            self._weights.obs_mean,
-            self._weights.obs_scale,
-            self._weights.value_scale,
+            w.obs_mean,
+            w.obs_scale,
+            w.value_scale,
             np.float32(self.learning_rate),
             np.float32(self.entropy_weight),
             Moments(*(np.float32(number) for number in self._statistics.advantages)),
@@ -222,6 +228,7 @@ class Trainer:
             ),
             "statistics.mean": s.obs_mean,
             "statistics.spread": s.obs_spread,
+            "statistics.value_fit": np.array(s.value_fit),
             "settling": np.array([step.share, step.decisions, step.agreement]),
             "settling.start": step.start,
             "settling.moved": step.moved,
@@ -246,7 +253,21 @@ class Trainer:
             )
             for episode in episodes
         ]
+        if whole:
+            self._compare(episodes, returns)
         self._count(observations, np.concatenate(returns), batch, matches=len(episodes))
+
+    def _compare(self, episodes: Sequence[Episode], returns: Sequence[NDArray]) -> None:
+        """What was foretold with what came, in matches that have an end."""
+        told = [
+            (episode.values[episode.sampled], after[episode.sampled])
+            for episode, after in zip(episodes, returns, strict=True)
+            if episode.sampled.any() and not episode.truncated
+        ]
+        fit = value_fit.absorb(
+            self._statistics.value_fit, [said for said, _ in told], [came for _, came in told]
+        )
+        self._statistics = replace(self._statistics, value_fit=fit)
 
     def absorb(self, observations: NDArray, *, return_square: float) -> None:
         """Count observations [N, F] whose returns have this mean square."""
@@ -352,9 +373,20 @@ class Trainer:
         self.learning_rate = max(self.learning_rate / 2.0, least)
 
 
-def _pace(spec: PolicySpec, *, whole: bool) -> settling.Pace:
+def _believing(frozen: Frozen, fit: ValueFit) -> Frozen:
+    """Values count as far as they foretold what came."""
+    return frozen._replace(
+        slope=np.float32(fit.slope),
+        intercept=np.float32(fit.intercept / float(frozen.value_scale)),
+        explained=np.float32(fit.explained),
+    )
+
+
+def _pace(spec: PolicySpec, *, whole: bool, few: bool) -> settling.Pace:
     if spec.remembers:
         return settling.WITH_MEMORY
+    if few:
+        return settling.FEW_MATCHES
     return settling.MATCHES if whole else settling.ITEMS
 
 
@@ -372,6 +404,7 @@ def _statistics(rest: Mapping[str, NDArray]) -> Statistics:
         seen,
         matches,
         Moments(*advantages),
+        ValueFit(*(float(number) for number in rest.get("statistics.value_fit", ()))),
     )
 
 

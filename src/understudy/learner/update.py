@@ -56,7 +56,10 @@ def update(
     )
     logits, values = _whole(spec, config, state.params, batch)
     log_p = distributions.log_probs(JAX, spec.actions, logits, batch.legal)
-    towards = _targets(spec, config, logits, values, batch)
+    believed = frozen.slope * values + frozen.intercept
+    # Credit passes through values as far as they are believed, and else comes from what followed.
+    lam = 1.0 - frozen.explained * (1.0 - config.gae_lambda)
+    towards = _targets(spec, config, logits, believed, batch, lam=lam)
     counted = jnp.maximum(batch.on_policy, batch.imitated)
     advantages = towards.advantages * frozen.value_scale
     scaled = standardised_beside(advantages, counted, frozen.advantages)
@@ -144,7 +147,13 @@ def _whole(
 
 
 def _targets(
-    spec: PolicySpec, config: LearnerConfig, logits: Array, values: Array, batch: Batch
+    spec: PolicySpec,
+    config: LearnerConfig,
+    logits: Array,
+    values: Array,
+    batch: Batch,
+    *,
+    lam: Array | float,
 ) -> _Towards:
     """From what the parameters before the batch say."""
     anchor = distributions.log_prob(JAX, spec.actions, logits, batch.actions, batch.legal)
@@ -162,7 +171,7 @@ def _targets(
             discounts=discounts,
             values=values,
             ratios=ratios[:-1],
-            lam=config.gae_lambda,
+            lam=lam,
             cap=config.behaviour_clip,
         )
     targets = jnp.concatenate([targets, values[-1:]])
