@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 import psutil
 import pytest
+from cli.calling import understudy
 
 from understudy import Config, Mlp, Understudy
 from understudy.core.clock import SystemClock
@@ -211,6 +212,42 @@ def test_orphaned_it_drains_and_exits_by_itself(tmp_path: Path) -> None:
     assert now.episodes.written == now.episodes.ingested == 3
     assert now.buffer_file_count == 0
     assert now.learner == "stopped"
+
+
+HELD = """
+import os, sys
+from pathlib import Path
+from understudy.core.clock import SystemClock
+from understudy.run.lock import learner_lock
+from understudy.telemetry import events
+from understudy.telemetry.journal import Journal
+root = Path(sys.argv[1])
+with learner_lock(root):
+    journal = Journal(root / "journal", "learner", SystemClock())
+    journal.write(events.LearnerStarted(pid=os.getpid(), version=0, pending=1))
+    print("started", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_killed_together_with_its_bot_it_is_shown_as_dead(tmp_path: Path) -> None:
+    """Neither could report the end. The system has released the learner's lock."""
+
+    def shown() -> tuple[object, ...]:
+        now = understudy("status", "--run", tmp_path, "--json").json
+        return tuple(now[name] for name in ("learner", "learner_pid", "learning", "active_workers"))
+
+    with mind(tmp_path, "off") as bot:
+        play(bot)
+    command = [sys.executable, "-c", HELD, str(tmp_path)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe) as learner:
+        assert learner.stdout is not None
+        assert learner.stdout.readline().strip() == b"started"
+        assert shown() == ("training", learner.pid, "on", 1)
+        learner.kill()
+    assert shown() == ("dead", None, "off", 0)
+    assert "Learner     dead\n" in understudy("status", "--run", tmp_path).out
 
 
 def test_a_bot_beside_another_learner_plays_on_and_learns_once_that_is_gone(

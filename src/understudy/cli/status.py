@@ -22,6 +22,7 @@ def status(
     from understudy.experience.ledger.reading import LEDGER, counts_in
     from understudy.registry.run_folder import RunFolder
     from understudy.run.folders import latest
+    from understudy.run.lock import learner_runs
     from understudy.telemetry.fold import StatusReader
     from understudy.telemetry.learning import patience
     from understudy.telemetry.report import describe
@@ -30,7 +31,7 @@ def status(
 
     clock = SystemClock()
     folder = RunFolder.load(run or latest(), clock)
-    now = StatusReader(folder.root, clock, patience(folder.config)).read()
+    now = StatusReader(folder.root, clock, patience(folder.config), learner_runs).read()
     counts = counts_in(folder.root / LEDGER)
     if counts is not None:
         now = msgspec.structs.replace(now, ledger=LedgerCounts(**counts._asdict()))

@@ -13,23 +13,48 @@ from pathlib import Path
 from understudy.core.errors import LearnerBusy, MissingDependency
 
 _NAME = "learner.lock"
+_PROBE_S = 0.2
+"""How long a learner waits for a lock that is taken: `learner_runs` holds it for a moment."""
 
 
 @contextlib.contextmanager
 def learner_lock(root: Path) -> Iterator[None]:
-    """Hold the lock, or raise `LearnerBusy` at once."""
+    """Hold the lock, or raise `LearnerBusy` within a moment."""
     try:
         import filelock
     except ImportError as error:
         raise missing(error) from error
     try:
-        held = filelock.FileLock(root / _NAME).acquire(timeout=0)
+        held = filelock.FileLock(root / _NAME).acquire(
+            timeout=_PROBE_S, poll_interval=_PROBE_S / 10
+        )
     except filelock.Timeout as error:
         raise LearnerBusy(
             f"{root}: another learner works on this run folder; stop it, or let it work"
         ) from error
     with held:
         yield
+
+
+def learner_runs(root: Path) -> bool | None:
+    """Whether a process holds the lock; None where that cannot be found out.
+
+    The system releases the lock of a process that was killed, so this is also true of a learner
+    that could not report its end. Takes the lock for a moment if it is free. Creates no file.
+    """
+    try:
+        import filelock
+    except ImportError:
+        return None
+    if not (root / _NAME).exists():
+        return False
+    try:
+        with filelock.FileLock(root / _NAME).acquire(timeout=0):
+            return False
+    except filelock.Timeout:
+        return True
+    except (OSError, NotImplementedError):  # a folder that this user may only read
+        return None
 
 
 def missing(error: ImportError) -> MissingDependency:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
@@ -32,6 +32,7 @@ from understudy.telemetry.status import (
 )
 
 _NO_LEARNER = {"", "off"}
+_ALIVE = {"training", "idle", "waiting for experience"}
 _DIGITS = 20
 """Nanoseconds since 1970, at the beginning of a file's name."""
 _KEPT_PROBLEMS = 5
@@ -144,9 +145,18 @@ class StatusFold:
             case ev.Note() as e:
                 self._set(last_note=f"{e.where}: {e.message}"[:_MAX_MESSAGE])
 
-    def status(self, folders: Folders, now: float = 0.0) -> Status:
-        """All that was added, beside what lies in the folders at this moment."""
+    def status(
+        self, folders: Folders, now: float = 0.0, *, learner_runs: bool | None = None
+    ) -> Status:
+        """All that was added, beside what lies in the folders at this moment.
+
+        `learner_runs`: whether a learner holds the lock of the run folder; None: not known.
+        """
         state = _state(self._now, folders.buffer.files, now)
+        # Killed together with its bot: neither could report the end.
+        killed = learner_runs is False and self._now.learner_pid is not None and state in _ALIVE
+        if killed:
+            state = "dead"
         told = self._now.learner  # before anything is concluded from what lies in the buffer
         finished, fifth = len(self._results), len(self._results) // 5
         status = msgspec.structs.replace(
@@ -154,6 +164,7 @@ class StatusFold:
             at=now,
             experience_waits_s=self._waits_s(folders.buffer, now),
             learner=state,
+            learner_pid=None if killed else self._now.learner_pid,
             active_workers=int(state == "training"),
             files_processed=self._now.episodes.ingested + self._uncommitted,
             buffer_file_count=folders.buffer.files,
@@ -169,7 +180,7 @@ class StatusFold:
             decision_ms=self._decision_ms(),
             problems=tuple(self._problems),
         )
-        if self._on_since is None:
+        if self._on_since is None or killed:
             return status
         waiting = told == "waiting for experience"
         learning = learning_of(status, waiting=waiting, patience=self._patience)
@@ -271,9 +282,16 @@ class StatusFold:
 class StatusReader:
     """The status of a run folder, each time reading only what is new in its journals."""
 
-    def __init__(self, root: Path, clock: Clock, patience: Patience | None = None) -> None:
+    def __init__(
+        self,
+        root: Path,
+        clock: Clock,
+        patience: Patience | None = None,
+        learner_runs: Callable[[Path], bool | None] = lambda root: None,
+    ) -> None:
         self._root = root
         self._clock = clock
+        self._learner_runs = learner_runs
         self._journal = Reader(root / "journal")
         self._fold = StatusFold(str(root), patience)
 
@@ -281,7 +299,9 @@ class StatusReader:
         """The status now. Folders that are not there yet are empty."""
         for entry in self._journal.new():
             self._fold.add(entry)
-        return self._fold.status(folders_of(self._root), self._clock.time())
+        return self._fold.status(
+            folders_of(self._root), self._clock.time(), learner_runs=self._learner_runs(self._root)
+        )
 
 
 def folders_of(root: Path) -> Folders:
@@ -303,7 +323,7 @@ def _obituary(e: ev.LearnerDied) -> str:
 
 def _state(status: Status, pending: int, now: float) -> LearnerState:
     """What a learner that lives does: it says when it waits, never when it has nothing to do."""
-    if status.learner not in {"training", "idle", "waiting for experience"}:
+    if status.learner not in _ALIVE:
         return status.learner
     if pending:
         return "training"
