@@ -24,6 +24,7 @@ from understudy.live.beside import INSTALL_LINE
 from understudy.live.outbox import Outbox
 from understudy.live.recorder import Recorder
 from understudy.registry.run_folder import RunFolder
+from understudy.run.folders import latest
 from understudy.telemetry import events as ev
 from understudy.telemetry.fold import StatusReader
 from understudy.telemetry.journal import Reader
@@ -53,6 +54,17 @@ def play(bot: Understudy, *, decisions: int = 3, outcome: str = "victory", **tag
 
 
 # --- opening -----------------------------------------------------------------------------------
+
+
+def test_a_run_among_the_runs_is_the_latest_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    mind(Path("elsewhere")).close()
+    assert not Path("runs").exists()
+    for run in (Path("runs/zerg"), tmp_path / "runs" / "protoss"):
+        mind(run).close()
+        assert latest() == run
 
 
 @pytest.mark.parametrize(

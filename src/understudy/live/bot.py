@@ -48,7 +48,7 @@ from understudy.live.still import StillFeatures
 from understudy.live.watcher import Watcher
 from understudy.policy.policy import Policy, untrained
 from understudy.policy.spec import AnyNetwork
-from understudy.registry.run_folder import RunFolder
+from understudy.registry.run_folder import RUNS, RunFolder, remember
 from understudy.telemetry import events
 from understudy.telemetry.journal import Journal
 from understudy.telemetry.text import complain
@@ -101,6 +101,8 @@ class Understudy:
         clock = clock or SystemClock()
         spec = spec_of(features, actions, network or kept_network(root, clock))
         folder = RunFolder.open(root, spec=spec, config=config, clock=clock, game=game)
+        if RUNS.resolve() in root.resolve().parents:  # elsewhere no command would look for it
+            remember(root)
         return cls(
             folder,
             mode=mode,

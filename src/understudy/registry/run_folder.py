@@ -5,10 +5,13 @@ config.toml       its settings, resolved
 buffer/ archive/ quarantine/      the spool
 versions/ pointers/               the registry
 journal/ logs/                    what happened
+
+Beside the run folders, `runs/LATEST` names the one that was opened for writing last.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -24,6 +27,9 @@ from understudy.registry.pointers import Pointers
 from understudy.registry.versions import Versions
 
 SCHEMA = 1
+RUNS = Path("runs")
+"""Where commands make new runs and look for the latest one, relative to the working directory."""
+LATEST = "LATEST"
 _IDENTITY = "run.json"
 _CONFIG = "config.toml"
 
@@ -112,6 +118,14 @@ class RunFolder:
                 f"{root}: cannot be used as a run folder ({error.strerror or error}); "
                 "choose a folder that can be written to"
             ) from error
+
+
+def remember(run: Path) -> None:
+    """Readers that are given no run read this one from now on."""
+    # A convenience: where nothing can be written here, people name the run themselves.
+    with contextlib.suppress(OSError):
+        files.make_folders(RUNS)
+        files.write_atomic(RUNS / LATEST, f"{run.as_posix()}\n".encode())
 
 
 def _check_fit(

@@ -1,17 +1,16 @@
 """Where runs live: `runs/<game>-<n>` for writers, the one named in `runs/LATEST` for readers."""
 
+# ruff: noqa: PLC0414  an alias to the same name is how a type checker learns of a re-export
+
 from __future__ import annotations
 
-import contextlib
 from pathlib import Path
 
-from understudy.core import files
 from understudy.core.clock import SystemClock
 from understudy.core.errors import RunFolderError
-from understudy.registry.run_folder import RunFolder
-
-RUNS = Path("runs")
-_LATEST = "LATEST"
+from understudy.registry.run_folder import LATEST, RunFolder
+from understudy.registry.run_folder import RUNS as RUNS
+from understudy.registry.run_folder import remember as remember
 
 
 def new_run(game: str) -> Path:
@@ -23,18 +22,10 @@ def new_run(game: str) -> Path:
     return RUNS / f"{game}-{number}"
 
 
-def remember(run: Path) -> None:
-    """Readers that are not told otherwise read this run from now on."""
-    # A convenience: where nothing can be written here, people name the run themselves.
-    with contextlib.suppress(OSError):
-        files.make_folders(RUNS)
-        files.write_atomic(RUNS / _LATEST, f"{run.as_posix()}\n".encode())
-
-
 def latest() -> Path:
     """The run that was written to last."""
     try:
-        run = Path((RUNS / _LATEST).read_text(encoding="utf-8").strip())
+        run = Path((RUNS / LATEST).read_text(encoding="utf-8").strip())
     except FileNotFoundError as error:
         raise RunFolderError(
             "no run yet: name one with --run, or make one with `understudy play swarm`"
