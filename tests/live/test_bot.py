@@ -46,6 +46,38 @@ with Understudy.open(sys.argv[1], features=["a"], actions=["x", "y"], learner="o
 """
 
 
+LEFT_OPEN = """
+import sys
+from understudy import Understudy
+mind = Understudy.open(sys.argv[1], features=["a"], actions=["x", "y"], learner="off")
+forgotten = mind.match()
+forgotten.decide([1.0], fallback="x")
+forgotten = mind.match()
+for step in range(3):
+    forgotten.decide([step], fallback="y")
+mind.match()  # without a decision there is nothing to keep
+with mind.match() as match:
+    match.decide([1.0], fallback="x")
+    match.finish("victory")
+if sys.argv[2] == "closed":
+    mind.close()
+"""
+
+
+@pytest.mark.parametrize("end", ["closed", "not closed"])
+def test_matches_left_open_are_told_and_kept_as_aborted(tmp_path: Path, end: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LEFT_OPEN, str(tmp_path), end],
+        capture_output=True, text=True, check=True, timeout=60,
+    )  # fmt: skip
+    assert "2 matches were never finished and kept as aborted" in done.stderr
+    assert done.stderr.count("\n") == (2 if end == "closed" else 1)
+    kept = sorted((str(one.meta.outcome), len(one)) for one in episodes(tmp_path))
+    assert kept == [("aborted", 1), ("aborted", 3), ("victory", 1)]
+    status = StatusReader(tmp_path, SystemClock()).read()
+    assert (status.matches, status.aborted, status.episodes.written) == (3, 2, 3)
+
+
 def play(bot: Understudy, *, decisions: int = 3, outcome: str = "victory", **tags: object) -> None:
     with bot.match(**tags) as match:
         for step in range(decisions):

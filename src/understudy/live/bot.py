@@ -39,7 +39,7 @@ from understudy.live.actions import Codec
 from understudy.live.beside import Learner
 from understudy.live.console import Console
 from understudy.live.declared import checked_rewards, checked_tags, kept_network, spec_of
-from understudy.live.match import Match
+from understudy.live.match import Match, open_matches
 from understudy.live.outbox import Outbox
 from understudy.live.pace import PACES, Pace, PaceName
 from understudy.live.recorder import Recorder
@@ -203,11 +203,20 @@ class Understudy:
     # --- ending --------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Stop the learner once it has learned from what is pending, within its bound."""
+        """Stop the learner once it has learned from what is pending, within its bound.
+
+        Matches that are still open can be finished afterwards; the next learner takes them.
+        """
         if self._closed:
             return
         self._closed = True
         self._closing.set()
+        still_open = len(open_matches(self))
+        if still_open:
+            complain(
+                f"closed with {still_open} open {'match' if still_open == 1 else 'matches'}: "
+                "what is never finished is kept as aborted when the interpreter ends"
+            )
         try:
             self._watcher.stop()
             self._outbox.flush()

@@ -1,10 +1,13 @@
 """One match as a bot lives it: `decide`, `reward`, `finish`.
 
-Nothing durable happens inside `decide`. When `finish` returns, the episode is on disk.
+Nothing durable happens inside `decide`. When `finish` returns, the episode is on disk. A match that
+is never finished, and not used in a `with` block either, is kept as aborted when the interpreter
+ends.
 """
 
 from __future__ import annotations
 
+import atexit
 import math
 from collections.abc import Callable, Sequence
 from time import perf_counter_ns
@@ -35,6 +38,11 @@ class Decision(NamedTuple):
     version: int
     sampled: bool
     """False: the rules decided"""
+
+
+_open: set[Match] = set()
+"""Matches with decisions that are not kept yet. Held here, so that the garbage collector keeps one
+whose bot forgot it."""
 
 
 class Match:
@@ -117,6 +125,8 @@ class Match:
         action = self._codec.label(recorder.actions[row])
         recorder.took_ns[row] = perf_counter_ns() - started
         recorder.advance()
+        if row == 0:
+            _open.add(self)
         return action
 
     def reward(self, amount: float) -> None:
@@ -149,7 +159,7 @@ class Match:
                 f"finish: {outcome!r} is not an outcome, expected one of {known}."
                 f"{nearest(str(outcome), known)}"
             ) from error
-        saved = self._mind._keep(self, self._recorder, self._agreed)
+        saved = self._keep()
         if self.outcome is not Outcome.ABORTED:
             self._mind._keep_pace()
         return saved
@@ -159,7 +169,7 @@ class Match:
         if self.outcome is None:
             self.finish(Outcome.ABORTED)
         elif not self.kept:
-            self._mind._keep(self, self._recorder, self._agreed)
+            self._keep()
 
     @property
     def decisions(self) -> int:
@@ -191,6 +201,11 @@ class Match:
         trace: TracebackType | None,
     ) -> None:
         self.leave()
+
+    def _keep(self) -> bool:
+        saved = self._mind._keep(self, self._recorder, self._agreed)
+        _open.discard(self)
+        return saved
 
     def _observe(self, features: Sequence[float] | NDArray, row: int) -> None:
         names = self._mind.spec.features
@@ -235,3 +250,21 @@ class Match:
                     )
                 start += size
         return number
+
+
+def open_matches(mind: Understudy) -> list[Match]:
+    """Those of this bot that have decisions and are not kept yet."""
+    return [match for match in tuple(_open) if match._mind is mind and not match.kept]
+
+
+@atexit.register
+def _keep_open_matches() -> None:
+    for mind in {match._mind for match in tuple(_open)}:
+        left = open_matches(mind)
+        if left:
+            mind._problem(
+                f"{len(left)} {'match was' if len(left) == 1 else 'matches were'} never finished "
+                "and kept as aborted: call finish(), or use `with mind.match() as match`"
+            )
+        for match in left:
+            match.leave()
