@@ -201,7 +201,7 @@ def settings_page() -> str:
         "",
         "Every setting with its default. A run keeps its own in `config.toml`; "
         "`--set learner.gamma=0.997` at the",
-        "command line or `Understudy.open(..., config=...)` changes them. "
+        'command line or `Understudy.open(..., settings={"learner.gamma": 0.997})` changes them. '
         "An unknown key or an impossible value is an error.",
         "",
         "Made from `core/config` by `python tests/test_architecture.py`.",

@@ -88,6 +88,48 @@ def play(bot: Understudy, *, decisions: int = 3, outcome: str = "victory", **tag
 # --- opening -----------------------------------------------------------------------------------
 
 
+def test_single_settings_change_no_others_and_what_changes_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def opened(**changes: Any) -> tuple[Config, str]:
+        with mind(tmp_path, **changes) as bot:
+            return bot.folder.config, capsys.readouterr().err
+
+    first, said = opened(settings={"learner.batch_matches": 3, "rewards.weights.combo": 1.0})
+    assert first.learner.batch_matches == 3 and said == ""
+    assert opened() == (first, "")
+    gamma, said = opened(settings={"learner.gamma": 0.9})
+    assert gamma == with_values(first, {"learner.gamma": 0.9})
+    assert said.endswith(": settings changed: learner.gamma 0.995 -> 0.9\n")
+    default, said = opened(config=Config())
+    assert default == Config()
+    for change in (
+        "learner.gamma 0.9 -> 0.995",
+        "learner.batch_matches 3 -> 10",
+        "rewards.weights.combo 1.0 -> unset",
+    ):
+        assert change in said
+    both, _ = opened(config=first, settings={"learner.gamma": 0.8})
+    assert both == with_values(first, {"learner.gamma": 0.8})
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"learner.gama": 0.9}, "settings: unknown key learner.gama. Did you mean .*gamma'"),
+        ({"lerner.gamma": 0.9}, "settings: unknown key lerner. Did you mean .*learner'"),
+        ({"learner.gamma": "high"}, "settings: learner.gamma: expected a number; got 'high'"),
+        ({"gamma": 0.9}, "settings: gamma: expected a dotted key such as learner.gamma"),
+    ],
+)
+def test_a_setting_that_cannot_be_is_an_error(
+    tmp_path: Path, settings: dict[str, Any], expected: str
+) -> None:
+    with pytest.raises(ConfigError, match=expected):
+        mind(tmp_path / "run", settings=settings)
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_run_among_the_runs_is_the_latest_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -23,13 +23,13 @@ import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, Self
+from typing import Any, Literal, Self
 from uuid import uuid4
 
 import numpy as np
 
 from understudy.core.clock import Clock, SystemClock
-from understudy.core.config import Config
+from understudy.core.config import Config, changes
 from understudy.core.errors import ConfigError, InputError, RunFolderError, nearest
 from understudy.core.spaces import ActionSpace
 from understudy.experience.episode import Meta
@@ -38,7 +38,13 @@ from understudy.live import beside
 from understudy.live.actions import Codec
 from understudy.live.beside import Learner
 from understudy.live.console import Console
-from understudy.live.declared import checked_rewards, checked_tags, kept_network, spec_of
+from understudy.live.declared import (
+    checked_rewards,
+    checked_tags,
+    kept_run,
+    settings_of,
+    spec_of,
+)
 from understudy.live.match import Match, open_matches
 from understudy.live.outbox import Outbox
 from understudy.live.pace import PACES, Pace, PaceName
@@ -46,6 +52,7 @@ from understudy.live.recorder import Recorder
 from understudy.live.signals import unwind_on_sigterm
 from understudy.live.still import StillFeatures
 from understudy.live.watcher import Watcher
+from understudy.policy.mlp import Mlp
 from understudy.policy.policy import Policy, untrained
 from understudy.policy.spec import AnyNetwork
 from understudy.registry.run_folder import RUNS, RunFolder, remember
@@ -74,6 +81,7 @@ class Understudy:
         pace: PaceName = "free",
         network: AnyNetwork | None = None,
         config: Config | None = None,
+        settings: Mapping[str, Any] | None = None,
         result_rewards: Mapping[str, float] = RESULT_REWARDS,
         seed: int | None = None,
         game: str = "",
@@ -84,10 +92,11 @@ class Understudy:
         `result_rewards` is what `finish` adds to the last decision (+10, -5, 0 by default); an
         aborted match has no result, so its reward must be 0.
         `actions` are names (`["ECONOMY", …]`), names mapped to what they do (then every one must be
-        mapped to something), or an action space. `config` are settings (docs/settings.md); a run
-        folder keeps those it was last opened with. `pace="learner"`: `finish` waits while the
-        learner is more than four batches behind (never longer than half a minute, and not where no
-        learner runs); `"free"` never waits.
+        mapped to something), or an action space. A run folder keeps the settings
+        (docs/settings.md) that it was last opened with: `settings={"learner.gamma": 0.9}` changes
+        single ones, `config` replaces all of them, and what changes is printed.
+        `pace="learner"`: `finish` waits while the learner is more than four batches behind (never
+        longer than half a minute, and not where no learner runs); `"free"` never waits.
         """
         choices = ((mode, MODES, "mode"), (learner, LEARNERS, "learner"), (pace, PACES, "pace"))
         for value, known, what in choices:
@@ -99,8 +108,17 @@ class Understudy:
             raise InputError("features: expected a list of names, got one string")
         root = Path(run)
         clock = clock or SystemClock()
-        spec = spec_of(features, actions, network or kept_network(root, clock))
-        folder = RunFolder.open(root, spec=spec, config=config, clock=clock, game=game)
+        kept = kept_run(root, clock)
+        network = network or (Mlp() if kept is None else kept.spec.network)
+        folder = RunFolder.open(
+            root,
+            spec=spec_of(features, actions, network),
+            config=settings_of(config, settings, kept),
+            clock=clock,
+            game=game,
+        )
+        if kept is not None and (changed := changes(kept.config, folder.config)):
+            complain(f"{root}: settings changed: {', '.join(changed)}")
         if RUNS.resolve() in root.resolve().parents:  # elsewhere no command would look for it
             remember(root)
         return cls(

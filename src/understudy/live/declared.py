@@ -5,26 +5,38 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from understudy.core.clock import Clock
-from understudy.core.errors import InputError, nearest
+from understudy.core.config import Config, with_values
+from understudy.core.errors import ConfigError, InputError, nearest
 from understudy.core.spaces import ActionSpace
 from understudy.experience.episode import Outcome
 from understudy.live.actions import space_of
-from understudy.policy.mlp import Mlp
 from understudy.policy.spec import AnyNetwork, PolicySpec
 from understudy.registry.run_folder import RunFolder
 
 _MAX_TAG = 200
 
 
-def kept_network(root: Path, clock: Clock) -> AnyNetwork:
-    """The network that a run folder was made with, else the default one."""
-    if (root / "run.json").exists():
-        return RunFolder.load(root, clock).spec.network
-    return Mlp()
+def kept_run(root: Path, clock: Clock) -> RunFolder | None:
+    """The run folder as it was left; None: it is new."""
+    return RunFolder.load(root, clock) if (root / "run.json").exists() else None
+
+
+def settings_of(
+    config: Config | None, settings: Mapping[str, Any] | None, kept: RunFolder | None
+) -> Config | None:
+    """`config`, else what the run keeps, with single settings changed; None: nothing was given."""
+    if settings is None:
+        return config
+    base = config or (Config() if kept is None else kept.config)
+    try:
+        return with_values(base, settings)
+    except ConfigError as error:
+        raise ConfigError(f"settings: {str(error).removeprefix('config: ')}") from error
 
 
 def spec_of(

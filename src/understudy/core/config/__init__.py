@@ -12,7 +12,7 @@ from understudy.core.config.learning import (
 )
 from understudy.core.config.serving import ContinuousConfig, LiveConfig
 from understudy.core.config.stages import CurriculumConfig, StageConfig
-from understudy.core.config.tables import Config, from_table, load, save, with_values
+from understudy.core.config.tables import Config, changes, from_table, load, save, with_values
 from understudy.core.config.training import (
     LeagueConfig,
     MonitorConfig,
@@ -36,6 +36,7 @@ __all__ = [
     "SpoolConfig",
     "StageConfig",
     "TrainConfig",
+    "changes",
     "from_table",
     "load",
     "save",

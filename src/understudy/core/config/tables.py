@@ -7,7 +7,7 @@ it and the nearest one that exists.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
@@ -129,6 +129,23 @@ def with_values(config: Config, values: Mapping[str, Any]) -> Config:
             raise ConfigError(f"{key}: {tables[-1]} holds no settings of their own")
         place[last] = value
     return from_table(table)
+
+
+def changes(before: Config, after: Config) -> list[str]:
+    """What is set otherwise, by dotted key: `["learner.gamma 0.99 -> 0.9"]`."""
+    return list(_changes(msgspec.to_builtins(before), msgspec.to_builtins(after)))
+
+
+def _changes(
+    before: Mapping[str, Any], after: Mapping[str, Any], prefix: str = ""
+) -> Iterator[str]:
+    for key in dict.fromkeys([*before, *after]):
+        old, new = before.get(key), after.get(key)
+        if isinstance(old, Mapping) and isinstance(new, Mapping):
+            yield from _changes(old, new, f"{prefix}{key}.")
+        elif old != new:
+            was, now = ("unset" if value is None else repr(value) for value in (old, new))
+            yield f"{prefix}{key} {was} -> {now}"
 
 
 def _inner(place: Any, name: str, key: str) -> Any:
