@@ -160,6 +160,22 @@ def test_what_was_recorded_is_what_is_recomputed_decision_by_decision() -> None:
     assert np.abs((ratios - 1.0) * batch.on_policy).max() < 1e-4
 
 
+def test_memory_that_was_cut_in_mid_match_is_cut_in_training() -> None:
+    player = lively_policy(SPECS["transformer"])
+    two = episodes_of(player, 20, 13)
+    cuts = np.zeros(33, np.bool_)
+    cuts[20] = True
+    arrays = ("observations", "actions", "log_probs", "values", "rewards", "sampled", "versions",
+              "legal")  # fmt: skip
+    both: Any = {name: np.concatenate([getattr(one, name) for one in two]) for name in arrays}
+    joined = replace(two[0], **both, cuts=cuts)
+    for episode, equal in ((joined, True), (replace(joined, cuts=None), False)):
+        batch = _seen(player, batch_of(player, [episode]))
+        towards = targets(player.spec, CONFIG, player.weights.params, batch)
+        ratios = np.exp(np.asarray(towards.anchor_log_probs) - batch.log_probs)
+        assert (np.abs((ratios - 1.0) * batch.on_policy).max() < 1e-4) == equal
+
+
 def _seen(player: Policy, batch: Batch) -> Batch:
     """As `update` hands it on: normalised, in units of the return scale."""
     scale = player.weights.value_scale

@@ -11,12 +11,15 @@ import numpy as np
 import pytest
 
 from understudy import MultiBinary, MultiDiscrete
+from understudy.core.clock import SystemClock
 from understudy.core.errors import InputError
 from understudy.core.ops import NUMPY
 from understudy.policy import distributions
 from understudy.policy.policy import Policy
 from understudy.policy.weights import normalise
 from understudy.registry.pointers import Pointers, Record
+from understudy.telemetry.fold import StatusReader
+from understudy.telemetry.report import describe
 
 from .minds import ACTIONS, REMEMBERING, episodes, mind, publish
 
@@ -95,19 +98,58 @@ def test_in_shadow_the_rules_play_and_the_policy_looks_on(tmp_path: Path) -> Non
     assert not episode.sampled.any() and not episode.log_probs.any()
 
 
+@pytest.mark.parametrize("mode", ["shadow", "learn"])
+def test_where_a_feature_is_not_finite_the_fallback_decides(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], mode: str
+) -> None:
+    nan, inf = float("nan"), float("inf")
+    with mind(tmp_path, mode=mode, network=REMEMBERING) as bot:
+        for _ in range(2):
+            with bot.match() as match:
+                for features in ([nan, 3.0], [1, 4], [2, 5], [nan, inf], [3, nan], [4, 6], [5, 7]):
+                    action = match.decide(features, fallback="wait")
+                    assert action == "wait" or (mode == "learn" and np.isfinite(features).all())
+                assert match.last.sampled == (mode == "learn")
+                match.finish("victory")
+    said = capsys.readouterr().err
+    assert said.count("\n") == 2, "each feature once"
+    assert "'minerals' is nan at decision 0" in said and "'army' is inf at decision 3" in said
+    for episode in episodes(tmp_path):
+        seen = [[0, 3], [1, 4], [2, 5], [2, 5], [3, 5], [4, 6], [5, 7]]
+        assert episode.observations.tolist() == seen
+        sampled = [False, True, True, False, False, True, True] if mode == "learn" else [False] * 7
+        assert episode.sampled.tolist() == sampled
+        assert episode.cuts is not None
+        assert episode.cuts.tolist() == [False, True, False, False, True, True, False]
+        memory = bot.policy.begin()
+        for row in range(7):  # what was expected, with the memory that the policy had
+            memory = bot.policy.begin() if episode.cuts[row] else memory
+            choice = bot.policy.act(episode.observations[row : row + 1], memory)
+            memory = choice.memory
+            assert episode.values[row] == choice.values[0]
+    status = StatusReader(tmp_path, SystemClock()).read()
+    assert status.not_finite == {"minerals": 4, "army": 4}
+    assert "features not finite: minerals (4), army (4)" in describe(status)
+    assert (status.matches, status.fallback) == (2, 6 if mode == "learn" else 14)
+
+
 def test_mistakes_are_named_and_leave_no_trace(tmp_path: Path) -> None:
     with mind(tmp_path, mode="shadow", network=REMEMBERING) as bot, bot.match() as match:
         for features, expected in (
             ([1.0], "expected 2 numbers, got 1"),
-            ([1.0, float("nan")], "'army' is nan"),
-            ([float("-inf"), 1.0], "'minerals' is -inf"),
-            ([float("inf"), float("-inf")], "'minerals' is inf"),
             (["many", 1.0], "expected plain numbers"),
             (np.ones((2, 2)), "expected plain numbers"),
             (7, "expected plain numbers"),
         ):
             with pytest.raises(InputError, match=f"features: .*{expected}"):
                 match.decide(features, fallback="left")  # type: ignore[arg-type]
+        for features, expected in (
+            ([1.0, float("nan")], "'army' is nan"),
+            ([float("-inf"), 1.0], "'minerals' is -inf"),
+            ([float("inf"), float("-inf")], "'minerals' is inf"),
+        ):
+            with pytest.raises(InputError, match=f"features: {expected}, .* no fallback"):
+                match.decide(features)
         with pytest.raises(InputError, match="needs fallback="):
             match.decide([1, 2])
         with pytest.raises(InputError, match=r"'lft' is not one of .*'left'"):

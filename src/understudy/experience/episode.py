@@ -81,6 +81,9 @@ class Episode:
     settled: NDArray | None = None
     """bool [T]: its reward is known; absent: all are. Nothing is learned from a decision whose
     reward never came: it is there because later ones were made with a memory of it"""
+    cuts: NDArray | None = None
+    """bool [T]: the policy's memory was emptied before this decision, since the one before it was
+    made without a feature that was not finite; absent: it was emptied before the first alone"""
 
     def __len__(self) -> int:
         """How many decisions."""
@@ -97,7 +100,7 @@ class Episode:
         return np.ones(len(self), np.bool_) if self.settled is None else self.settled
 
 
-_OPTIONAL = ("legal", "bootstrap", "sent", "explored", "expected", "settled")
+_OPTIONAL = ("legal", "bootstrap", "sent", "explored", "expected", "settled", "cuts")
 _DTYPES = {
     "observations": np.float32,
     "actions": np.int32,
@@ -112,6 +115,7 @@ _DTYPES = {
     "explored": np.bool_,
     "expected": np.float32,
     "settled": np.bool_,
+    "cuts": np.bool_,
 }
 
 
@@ -172,6 +176,7 @@ def check(episode: Episode, spec: PolicySpec, *, what: str) -> None:
         "explored": (length,),
         "expected": (length,),
         "settled": (length,),
+        "cuts": (length,),
     }
     for name, shape in shapes.items():
         array = getattr(episode, name)

@@ -44,6 +44,8 @@ class Batch(NamedTuple):
     multiplied, which could change the last bit"""
     value_weights: Array | None = None
     """float32 [T, B]: how much it counts for the value, beside that; None: all alike"""
+    first: Array | None = None
+    """bool [T, B]: rows before which memory is emptied; None: the first of each column alone"""
 
 
 def padded_length(longest: int) -> int:
@@ -72,6 +74,7 @@ def assemble(
         on_policy=np.zeros(shape, np.float32),
         imitated=np.zeros(shape, np.float32),
         weights=None,
+        first=_starts(shape) if spec.remembers else None,
     )
     for column, episode in enumerate(episodes):
         _fill(batch, column, episode, oldest=version - max_lag)
@@ -131,6 +134,14 @@ def _fill(batch: Batch, column: int, episode: Episode, *, oldest: int) -> None:
     batch.imitated[:n, column] = taught[:n] & ~episode.sampled[:n]
     if episode.legal is not None:
         batch.legal[:n, column] = episode.legal[:n]
+    if batch.first is not None and episode.cuts is not None:
+        batch.first[: len(episode), column] |= episode.cuts
+
+
+def _starts(shape: tuple[int, int]) -> NDArray:
+    first = np.zeros(shape, np.bool_)
+    first[0] = True
+    return first
 
 
 def version_lags(episodes: Iterable[Episode], version: int) -> dict[str, int]:

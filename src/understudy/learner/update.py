@@ -134,6 +134,8 @@ def _surprise(targets: Array, values: Array, batch: Batch) -> Array:
 
 
 def _starts(batch: Batch) -> Array:
+    if batch.first is not None:
+        return batch.first
     return jnp.zeros(batch.valid.shape, bool).at[0].set(True)
 
 

@@ -153,6 +153,7 @@ class Understudy:
         self._journal = Journal(folder.journal, "bot", folder.clock)
         self._outbox = Outbox(Spool(folder.root, self.spec, folder.clock), self._problem)
         self._still = StillFeatures(self.spec.features)
+        self._not_finite: set[str] = set()
         self._lock = threading.Lock()
         self._closed = False
         self._closing = threading.Event()
@@ -297,6 +298,7 @@ class Understudy:
                 fallback=int((~episode.sampled).sum()),
                 agreed=agreed,
                 decision_us=(float(took[0]), float(took[1])),
+                not_finite=dict(match.not_finite),
             )
         )
         still = self._still.add(episode.observations)
@@ -306,6 +308,15 @@ class Understudy:
             self._learner.wake()
         self._console.match_finished(matches)
         return saved
+
+    def _warn_not_finite(self, broken: Mapping[str, float], decision: int) -> None:
+        """Once for each feature. Not journalled here, inside `decide`: the match counts them."""
+        for name in sorted(broken.keys() - self._not_finite):
+            self._not_finite.add(name)
+            complain(
+                f"feature {name!r} is {broken[name]} at decision {decision}: the fallback decides, "
+                "here and wherever it is not finite again (`understudy status` counts those)"
+            )
 
     def _keep_pace(self) -> None:
         """After a match: wait for the learner, where that was asked for."""

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import atexit
 import math
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter_ns
 from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple, Self
@@ -71,6 +72,8 @@ class Match:
         self._parts = mind.spec.actions.parts
         self._uniforms = rng.random((256, len(self._parts)), dtype=np.float32)
         self._agreed = 0
+        self.not_finite: Counter[str] = Counter()
+        """By feature: decisions at which it was not finite."""
         self.began = mind.folder.clock.monotonic()
         self.outcome: Outcome | None = None
         self.id = ""
@@ -87,16 +90,18 @@ class Match:
         """The action to execute now.
 
         `features` are the run's features in order, raw. `fallback` is what the rules would do: in
-        mode `shadow` it is what is executed. `legal` says which options are allowed.
+        mode `shadow`, and wherever a feature is not finite, it is what is executed. `legal` says
+        which options are allowed.
         """
         started = perf_counter_ns()
         recorder = self._recorder
         row = recorder.length
         if self.outcome is not None:
             raise InputError("decide: this match is finished; open another with mind.match()")
-        self._observe(features, row)
+        broken = self._observe(features, row, strict=fallback is None)
         mask = None if legal is None else self._mask(legal)
-        if not self._explores:
+        sampled = self._explores and not broken
+        if not sampled:
             recorder.actions[row] = self._rules(fallback, mask)
         elif row == 0 and fallback is not None:
             self._rules(fallback, mask)  # a typo should show now, not on going back to shadow
@@ -107,10 +112,10 @@ class Match:
             recorder.observations[row : row + 1],
             self._memory,
             legal=mask,
-            uniforms=self._uniforms[row & 255 : (row & 255) + 1] if self._explores else None,
+            uniforms=self._uniforms[row & 255 : (row & 255) + 1] if sampled else None,
         )
         self._memory = choice.memory
-        if self._explores:
+        if sampled:
             recorder.actions[row] = choice.actions[0]
             recorder.log_probs[row] = choice.log_probs[0]
             recorder.sampled[row] = True
@@ -127,6 +132,8 @@ class Match:
         recorder.advance()
         if row == 0:
             _open.add(self)
+        if broken:
+            self._cut(policy, broken)
         return action
 
     def reward(self, amount: float) -> None:
@@ -207,7 +214,22 @@ class Match:
         _open.discard(self)
         return saved
 
-    def _observe(self, features: Sequence[float] | NDArray, row: int) -> None:
+    def _cut(self, policy: Policy, broken: Mapping[str, float]) -> None:
+        """After a decision without the features in `broken`: the policy's memory begins anew."""
+        if self._fixed is not None:
+            self._memory = policy.begin()
+            self._recorder.cut()
+        self.not_finite.update(broken.keys())
+        self._mind._warn_not_finite(broken, self.decisions - 1)
+
+    def _observe(
+        self, features: Sequence[float] | NDArray, row: int, *, strict: bool
+    ) -> dict[str, float]:
+        """Record what is seen; returns the features that are not finite.
+
+        Each of those is recorded as it was at the decision before, 0 at the first; `strict`: it is
+        an error.
+        """
         names = self._mind.spec.features
         seen = self._recorder.observations[row]
         try:
@@ -219,9 +241,15 @@ class Match:
                 raise
             raise InputError(f"features: expected plain numbers ({error})") from error
         # One sum checks them all, in a quarter of the time of np.isfinite; doubles do not overflow.
-        if not math.isfinite(sum(seen.tolist())):
-            index = int(np.flatnonzero(~np.isfinite(seen))[0])
-            raise InputError(f"features: {names[index]!r} is {seen[index]}, not finite")
+        if math.isfinite(sum(seen.tolist())):
+            return {}
+        wrong = ~np.isfinite(seen)
+        broken = {names[i]: float(seen[i]) for i in np.flatnonzero(wrong)}
+        if strict:
+            name, value = next(iter(broken.items()))
+            raise InputError(f"features: {name!r} is {value}, not finite, and there is no fallback")
+        seen[wrong] = self._recorder.observations[row - 1, wrong] if row else 0.0
+        return broken
 
     def _mask(self, legal: Sequence[bool] | NDArray) -> NDArray:
         """bool [1, options], with something legal in every part."""

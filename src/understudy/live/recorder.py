@@ -26,6 +26,7 @@ class Recorder:
         self.versions = np.zeros(self.rows, np.int64)
         self.took_ns = np.zeros(self.rows, np.int64)
         self.legal: NDArray | None = None
+        self.cuts: NDArray | None = None
         self._options = spec.actions.options
 
     def allow(self, legal: NDArray) -> None:
@@ -33,6 +34,12 @@ class Recorder:
         if self.legal is None:
             self.legal = np.ones((self.rows, self._options), np.bool_)
         self.legal[self.length] = legal
+
+    def cut(self) -> None:
+        """The policy's memory was emptied before the present decision."""
+        if self.cuts is None:
+            self.cuts = np.zeros(self.rows, np.bool_)
+        self.cuts[self.length] = True
 
     def advance(self) -> None:
         """The present row is complete."""
@@ -55,6 +62,7 @@ class Recorder:
             sampled=self.sampled[:n],
             versions=self.versions[:n],
             legal=None if self.legal is None else self.legal[:n],
+            cuts=None if self.cuts is None else self.cuts[:n],
         )
 
     def _grow(self) -> None:
@@ -64,4 +72,6 @@ class Recorder:
             setattr(self, name, np.concatenate([array, np.zeros_like(array)]))
         if self.legal is not None:
             self.legal = np.concatenate([self.legal, np.ones_like(self.legal)])
+        if self.cuts is not None:
+            self.cuts = np.concatenate([self.cuts, np.zeros_like(self.cuts)])
         self.rows *= 2

@@ -61,6 +61,8 @@ class MatchFinished(_Event, frozen=True, kw_only=True):
     """Of those, how many the policy would have made as well."""
     decision_us: tuple[float, float] = (0.0, 0.0)
     """p50 and p99 of `decide` in this match, in microseconds."""
+    not_finite: dict[str, int] = {}
+    """Features that were not finite, and at how many decisions: the fallback made those."""
 
 
 class EpisodesImported(_Event, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeVar
@@ -201,6 +201,8 @@ class StatusFold:
             self._results.append(kind == "wins")
         if e.saved:
             self._count_episodes(written=1)
+        if e.not_finite:
+            self._set(not_finite=dict(Counter(self._now.not_finite) + Counter(e.not_finite)))
         p50, p99 = e.decision_us
         self._p50_us.add(p50, e.decisions)
         self._p99_us.add(p99, e.decisions)

@@ -262,6 +262,9 @@ def _problems(status: Status) -> list[str]:
     if status.constant_features:
         names = plain(", ".join(status.constant_features))
         lines.append(_line("Warning", f"features that never change (a bug in the bot?): {names}"))
+    if status.not_finite:
+        counts = ", ".join(f"{plain(name)} ({n:,})" for name, n in status.not_finite.items())
+        lines.append(_line("Warning", f"decided by the fallback, features not finite: {counts}"))
     if not status.errors:
         return [*lines, _line("Problems", "none")]
     shown = f" (the last {len(status.problems)})" if status.errors > len(status.problems) else ""

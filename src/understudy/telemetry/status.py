@@ -193,6 +193,8 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     learner_cpu_share: float | None = None
     """CPU seconds a second of the learner that stopped last: at most 1 if it has one thread."""
     constant_features: tuple[str, ...] = ()
+    not_finite: dict[str, int] = {}
+    """Features that were not finite, and at how many decisions: the fallback made those."""
     problems: tuple[Trouble, ...] = ()
     """The last few, oldest first."""
     last_evaluation: ev.Evaluated | None = None
