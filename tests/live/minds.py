@@ -64,9 +64,9 @@ def lively(folder: RunFolder, seed: int) -> Weights:
     )
 
 
-def publish(folder: RunFolder, number: int, *, champion: bool = True) -> None:
+def publish(folder: RunFolder, number: int, *, champion: bool = True, **fields: Any) -> None:
     """Commit a version as a learner would, without having learned anything."""
-    manifest = Manifest(number=number, parent=None, created_at=0.0, spec=folder.spec)
+    manifest = Manifest(number=number, parent=None, created_at=0.0, spec=folder.spec, **fields)
     folder.versions.commit(manifest, {WEIGHTS: encode(lively(folder, number))})
     if champion:
         folder.pointers.move("champion", number, by="test")

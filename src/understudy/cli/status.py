@@ -22,16 +22,13 @@ def status(
     from understudy.experience.ledger.reading import LEDGER, counts_in
     from understudy.registry.run_folder import RunFolder
     from understudy.run.folders import latest
-    from understudy.run.lock import learner_runs
-    from understudy.telemetry.fold import StatusReader
-    from understudy.telemetry.learning import patience
+    from understudy.run.recount import read_status
     from understudy.telemetry.report import describe
     from understudy.telemetry.status import LedgerCounts
     from understudy.telemetry.text import say, say_json
 
-    clock = SystemClock()
-    folder = RunFolder.load(run or latest(), clock)
-    now = StatusReader(folder.root, clock, patience(folder.config), learner_runs).read()
+    folder = RunFolder.load(run or latest(), SystemClock())
+    now = read_status(folder)
     counts = counts_in(folder.root / LEDGER)
     if counts is not None:
         now = msgspec.structs.replace(now, ledger=LedgerCounts(**counts._asdict()))

@@ -13,7 +13,7 @@ import re
 import struct
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -62,8 +62,10 @@ def read_bytes(path: Path, *, limit: int = MAX_BYTES) -> bytes:
     return data
 
 
-def from_npz(data: bytes, *, what: str, limit: int = MAX_BYTES) -> dict[str, NDArray]:
-    """Arrays from bytes; `what` names the source in errors."""
+def from_npz(
+    data: bytes, *, what: str, limit: int = MAX_BYTES, only: Collection[str] | None = None
+) -> dict[str, NDArray]:
+    """Arrays from bytes, all or only some; `what` names the source in errors."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             members = archive.infolist()
@@ -72,7 +74,11 @@ def from_npz(data: bytes, *, what: str, limit: int = MAX_BYTES) -> dict[str, NDA
             total = sum(member.file_size for member in members)
             if total > limit:
                 raise FileFormatError(f"{what}: would unpack to {total} bytes, at most {limit}")
-            return dict(_member(archive, member, what) for member in members)
+            return dict(
+                _member(archive, member, what)
+                for member in members
+                if only is None or member.filename.removesuffix(".npy") in only
+            )
     except (
         zipfile.BadZipFile, zlib.error, struct.error, EOFError, NotImplementedError, RuntimeError,
         ValueError, TypeError, OverflowError,

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 
 import msgspec
 import numpy as np
 
-from understudy.core.arrays import NDArray, from_npz, to_npz
+from understudy.core.arrays import NDArray, from_npz, read_bytes, to_npz
 from understudy.core.errors import FileFormatError
 from understudy.policy.spec import PolicySpec
 
@@ -150,6 +151,15 @@ def decode(data: bytes, spec: PolicySpec, *, what: str) -> Episode:
     episode = Episode(meta=meta, **arrays)
     check(episode, spec, what=what)
     return episode
+
+
+def read_meta(path: Path) -> Meta:
+    """What is known of a match beside its decisions, without decoding those."""
+    data = read_bytes(path, limit=MAX_BYTES)
+    arrays = from_npz(data, what=path.name, limit=MAX_BYTES, only=("meta",))
+    if "meta" not in arrays:
+        raise FileFormatError(f"{path.name}: has no 'meta', so it is not an episode")
+    return _decode_meta(arrays["meta"], path.name)
 
 
 def check(episode: Episode, spec: PolicySpec, *, what: str) -> None:

@@ -22,6 +22,8 @@ from understudy.policy.spec import PolicySpec
 from understudy.telemetry.text import plain
 
 ARRAYS = ("states", "actions", "rewards")
+IMPORTED = "import-"
+"""What the id of an imported episode begins with."""
 _EXPERIENCE = re.compile(r"exp_(?P<at>\d{8}_\d{6})_ep(?P<episode>\d{1,9})")
 _GAME = re.compile(r"game_(?P<at>\d{8}_\d{6}|.+)_(?:result\.)?(?P<result>[a-z]+)", re.IGNORECASE)
 _RESULTS = {"victory": Outcome.VICTORY, "defeat": Outcome.DEFEAT, "tie": Outcome.TIE}
@@ -35,7 +37,7 @@ def identify(arrays: Mapping[str, NDArray]) -> str:
         array = np.ascontiguousarray(arrays[name], kind)
         digest.update(f"{name}{array.shape}".encode())
         digest.update(array.tobytes())
-    return f"import-{digest.hexdigest()[:32]}"
+    return f"{IMPORTED}{digest.hexdigest()[:32]}"
 
 
 def decode(

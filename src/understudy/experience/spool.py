@@ -105,6 +105,12 @@ class Spool:
         return episodes.decode(data, self._spec, what=path.name)
 
 
+def files_of(root: Path) -> dict[str, Path]:
+    """Every episode in the spool of a run folder, by name. Changes nothing there."""
+    folders = [root / name for name in ("buffer", "archive", "quarantine")]
+    return {name: one / name for one in folders if one.is_dir() for name in _names(one)}
+
+
 def _names(folder: Path) -> Iterator[str]:
     with os.scandir(folder) as entries:  # a path and a stat for each would be slow with 10^5 files
         for entry in entries:

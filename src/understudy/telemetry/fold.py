@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections import Counter, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TypeVar
 
@@ -284,16 +284,9 @@ class StatusFold:
 class StatusReader:
     """The status of a run folder, each time reading only what is new in its journals."""
 
-    def __init__(
-        self,
-        root: Path,
-        clock: Clock,
-        patience: Patience | None = None,
-        learner_runs: Callable[[Path], bool | None] = lambda root: None,
-    ) -> None:
+    def __init__(self, root: Path, clock: Clock, patience: Patience | None = None) -> None:
         self._root = root
         self._clock = clock
-        self._learner_runs = learner_runs
         self._journal = Reader(root / "journal")
         self._fold = StatusFold(str(root), patience)
 
@@ -301,9 +294,7 @@ class StatusReader:
         """The status now. Folders that are not there yet are empty."""
         for entry in self._journal.new():
             self._fold.add(entry)
-        return self._fold.status(
-            folders_of(self._root), self._clock.time(), learner_runs=self._learner_runs(self._root)
-        )
+        return self._fold.status(folders_of(self._root), self._clock.time())
 
 
 def folders_of(root: Path) -> Folders:
