@@ -108,7 +108,14 @@ def damaged(folder: Path) -> dict[str, str]:
     }
     changes: dict[str, tuple[dict[str, Any], str]] = {
         "wrong_width": ({"states": np.zeros((4, 50), np.float32)}, "shape"),
-        "wrong_length": ({"rewards": np.zeros(5)}, "shape"),
+        "long_states": ({"states": np.zeros((5, 15))}, "states have shape (5, 15)"),
+        "long_actions": ({"actions": np.zeros(5, np.int64)}, "actions have shape (5,)"),
+        "long_rewards": ({"rewards": np.zeros(5)}, "rewards have shape (5,), expected (4,)"),
+        "one_reward": ({"rewards": np.zeros(())}, "rewards have shape (), expected (4,)"),
+        "no_two_alike": (
+            {"actions": np.zeros(3, np.int64), "rewards": np.zeros(5)},
+            "equally many of each; got states (4, 15), actions (3,), rewards (5,)",
+        ),
         "not_finite": ({"rewards": np.array([0.0, np.nan, 0.0, 0.0])}, "finite"),
         "too_large": ({"rewards": np.full(4, 1e300)}, "finite"),
         "wrong_action": ({"actions": np.array([0, 1, 5, 0])}, "outside"),
@@ -233,6 +240,19 @@ def test_learning_goes_on_from_an_old_model(tmp_path: Path) -> None:
     states = np.random.default_rng(1).random((50, 15))
     found, expected = policy_probabilities(policy, states), old_bot.probabilities(old, states)
     assert np.allclose(found, expected, atol=1e-3)
+
+
+def test_what_was_left_unfinished_is_neither_a_model_nor_a_match(tmp_path: Path) -> None:
+    old = tmp_path / "old"
+    for name in (".tmp.npz", "rl_agent_model.tmp.npz"):
+        old_bot.model(old / name, seed=1)
+    old_bot.experience(old / "exp_20260125_143022_ep1.tmp.npz")
+    report = bring(old, run=tmp_path / "run")
+    assert [line.result for line in report.lines] == ["failed"] * 3
+    assert all("unfinished" in line.reason for line in report.lines)
+    assert not (tmp_path / "run").exists()
+    model = old_bot.model(old / "rl_agent_model.npz")
+    assert [line.path for line in bring(old, run=tmp_path / "run").of("model")] == [model]
 
 
 def test_an_old_model_can_only_be_the_first_version(tmp_path: Path) -> None:

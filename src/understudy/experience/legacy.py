@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -126,7 +127,10 @@ def _checked(
             raise FileFormatError(f"{what}: {name} are {arrays[name].dtype}, expected numbers")
     states, actions, rewards = (arrays[name] for name in ARRAYS)
     inputs, options = len(spec.features), spec.actions.options
-    length = rewards.shape[0] if rewards.ndim else 0
+    length = _length([array.shape[0] if array.ndim else 0 for array in (states, actions, rewards)])
+    if length is None:
+        shapes = ", ".join(f"{name} {arrays[name].shape}" for name in ARRAYS)
+        raise FileFormatError(f"{what}: expected equally many of each; got {shapes}")
     if length == 0:
         raise FileFormatError(f"{what}: holds no decision")
     for name, array, shape in (
@@ -144,6 +148,12 @@ def _checked(
         if not np.isfinite(array).all():
             raise FileFormatError(f"{what}: {name} hold numbers that are not finite")
     return states, actions.astype(np.int32), rewards
+
+
+def _length(lengths: list[int]) -> int | None:
+    """How many decisions most of the arrays have, so that the odd one is blamed; None: no two."""
+    ((length, arrays),) = Counter(lengths).most_common(1)
+    return length if arrays > 1 else None
 
 
 def _from_name(name: str) -> tuple[Outcome, dict[str, str]]:

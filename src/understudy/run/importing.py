@@ -29,6 +29,9 @@ from understudy.run.lock import learner_lock
 from understudy.telemetry import events
 from understudy.telemetry.journal import Journal
 
+_UNFINISHED = ".tmp.npz"
+"""How a file is called while it is written: `np.savez` appends `.npz` to the name it is given."""
+
 
 @dataclass(frozen=True)
 class Line:
@@ -123,6 +126,10 @@ class _Door:
         if path.resolve() in self._seen:
             return
         self._seen.add(path.resolve())
+        if path.name.endswith(_UNFINISHED):
+            reason = f"unfinished, as its name ({_UNFINISHED}) says; rename it if it is whole"
+            self.report.lines.append(Line(path, "failed", reason))
+            return
         try:
             data = read_bytes(path, limit=episodes.MAX_BYTES)
             arrays = from_npz(data, what=path.name, limit=episodes.MAX_BYTES)
