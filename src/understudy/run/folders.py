@@ -1,16 +1,16 @@
 """Where runs live: `runs/<game>-<n>` for writers, the one named in `runs/LATEST` for readers."""
 
-# ruff: noqa: PLC0414  an alias to the same name is how a type checker learns of a re-export
-
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 
+from understudy.core import files
 from understudy.core.clock import SystemClock
 from understudy.core.errors import RunFolderError
-from understudy.registry.run_folder import LATEST, RunFolder
-from understudy.registry.run_folder import RUNS as RUNS
-from understudy.registry.run_folder import remember as remember
+from understudy.registry.run_folder import LATEST, RUNS, RunFolder, remember
+from understudy.registry.versions import Versions
 
 
 def new_run(game: str) -> Path:
@@ -22,14 +22,32 @@ def new_run(game: str) -> Path:
     return RUNS / f"{game}-{number}"
 
 
+@contextlib.contextmanager
+def new_start(run: Path, *, existed: bool) -> Iterator[None]:
+    """Make `run` the latest one; a failure before its first version undoes the start.
+
+    Use it under the lock of a session that made the run. After such a failure the folder holds no
+    run, so a retry is not refused, and `runs/LATEST` names the run before it. A folder that
+    `existed` before the session stays, with all other files in it.
+    """
+    before = _named_latest()
+    remember(run)
+    try:
+        yield
+    except BaseException:
+        with contextlib.suppress(OSError):  # the failure itself is what a person must see
+            if not Versions(run / "versions").numbers():
+                _undo(run, existed=existed, before=before)
+        raise
+
+
 def latest() -> Path:
     """The run that was written to last."""
-    try:
-        run = Path((RUNS / LATEST).read_text(encoding="utf-8").strip())
-    except FileNotFoundError as error:
+    run = _named_latest()
+    if run is None:
         raise RunFolderError(
             "no run yet: name one with --run, or make one with `understudy play swarm`"
-        ) from error
+        )
     if not run.is_dir():
         raise RunFolderError(f"the latest run, {run}, is gone: name another with --run")
     return run
@@ -51,3 +69,20 @@ def kept(run: Path | None) -> RunFolder | None:
     if run is None or not (run / "run.json").exists():
         return None
     return RunFolder.load(run, SystemClock())
+
+
+def _named_latest() -> Path | None:
+    try:
+        return Path((RUNS / LATEST).read_text(encoding="utf-8").strip())
+    except OSError:
+        return None
+
+
+def _undo(run: Path, *, existed: bool, before: Path | None) -> None:
+    if before is not None:
+        remember(before)
+    else:
+        files.remove(RUNS / LATEST)
+    files.remove(run / "run.json")
+    if not existed:
+        files.remove_folder(run)

@@ -6,12 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from match.tug import Tug
 from policy.makers import MLP, TRANSFORMER, lively_policy
 
+from run.host.contest import ROUNDS, Contest
 from run.host.toys import Countdown, Echo, Mirror
 from understudy.core.arrays import NDArray
 from understudy.core.errors import ConfigError, InputError
 from understudy.core.ops import NUMPY
+from understudy.games import pettingzoo_env
 from understudy.policy import distributions
 from understudy.policy.policy import Policy
 from understudy.policy.spec import AnyNetwork, PolicySpec
@@ -19,6 +22,7 @@ from understudy.policy.weights import normalise
 from understudy.run.host.environments import HostEnvironments
 from understudy.run.host.named import Alone, maker
 from understudy.run.host.rollout import Rollout, judge
+from understudy.run.host.spaces import Seam
 
 GAMMA = 0.9
 
@@ -94,6 +98,42 @@ def test_masks_are_obeyed() -> None:
     assert not segments.legal[early][:, 1].any()
     assert (segments.actions[early] == 0).all()
     assert (segments.actions[~early] == 1).any()
+
+
+@pytest.mark.parametrize("mask_in", ["observation", "info"])
+def test_a_mask_is_obeyed_wherever_it_is_and_may_be_empty_at_the_end(mask_in: str) -> None:
+    environments, policy = opened(lambda: Contest(mask_in), 4)
+    assert environments.seam.features == ("observation",)
+    segments = played(environments, policy, 3 * ROUNDS)  # the toy asserts that actions are legal
+    assert (segments.legal.sum(-1) == 2).all()
+    assert len(environments.finished) == 3 * 4
+
+
+class Finite(Tug):
+    """Nothing is legal when the rope is at its end, as in games that list the moves of a board."""
+
+    max_frames = 3
+
+    def legal(self, ops: Any, state: Any) -> Any:
+        return super().legal(ops, state) & ~self.over(ops, state)
+
+
+def test_our_own_parallel_environments_may_end_without_a_legal_option() -> None:
+    environments, policy = opened(lambda: pettingzoo_env.parallel_env(Finite()), 2)
+    assert played(environments, policy, 30).legal.any(-1).all()
+    assert environments.finished
+
+
+def test_a_run_that_was_made_with_the_mask_among_its_features_goes_on_with_them() -> None:
+    space = Contest().observation_space("left")
+    flags = tuple(f"action_mask.{option}" for option in range(3))
+    old = Seam(space, Contest().action_space("left"), features=("observation", *flags))
+    assert sorted(old.features) == sorted(("observation", *flags))
+    seen = {"observation": np.ones(1, np.float32), "action_mask": np.array([1, 0, 1], np.int8)}
+    named = dict(zip(old.features, old.features_of(seen).tolist(), strict=True))
+    assert named == {"observation": 1.0, "action_mask.0": 1, "action_mask.1": 0, "action_mask.2": 1}
+    legal = old.legal_of({}, seen)
+    assert legal is not None and legal.tolist() == [True, False, True]
 
 
 def test_an_agent_that_is_out_is_not_learned_from_until_it_is_back() -> None:

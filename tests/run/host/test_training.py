@@ -13,7 +13,7 @@ import pytest
 from run.host.toys import LENGTH
 from understudy.core.clock import SystemClock
 from understudy.core.config import Config, with_values
-from understudy.core.errors import ConfigError, LearnerBusy, RunFolderError
+from understudy.core.errors import ConfigError, InputError, LearnerBusy, RunFolderError
 from understudy.core.spaces import Discrete
 from understudy.learner.segments import Segments
 from understudy.learner.trainer import Trainer
@@ -34,6 +34,7 @@ from understudy.telemetry import events as ev
 from understudy.telemetry.journal import Reader
 
 MIRROR = "gymnasium:run.host.toys:Mirror-v0"
+FAULTY = "gymnasium:run.host.toys:Faulty-v0"
 ECHO = "pettingzoo:run.host.toys"
 BATCH = 8 * 32
 RUN = Path("runs/one")
@@ -239,6 +240,19 @@ def test_a_run_that_is_complete_changes_nothing_when_resumed() -> None:
     summary = train_host(session(steps=10 * BATCH, resume=True, evaluate=8))
     assert (summary.version, summary.steps) == (1, 10 * BATCH)
     assert len(summary.evaluated) == 8
+
+
+def test_a_start_that_fails_leaves_nothing_that_a_retry_would_refuse() -> None:
+    folders.remember(Path("runs/before"))
+    Path("runs/mine").mkdir(parents=True)
+    Path("runs/mine/notes.txt").write_text("a file of the user", encoding="utf-8")
+    for run in (RUN, Path("runs/mine")):
+        with pytest.raises(InputError, match="a reward of nan"):
+            train_host(session(environment=FAULTY, run=run))
+        folders.check_resume(run, resume=False)
+        assert Path("runs/LATEST").read_text(encoding="utf-8") == "runs/before\n"
+    assert not RUN.exists()
+    assert Path("runs/mine/notes.txt").exists()
 
 
 def test_ctrl_c_keeps_everything() -> None:

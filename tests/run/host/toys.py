@@ -64,6 +64,13 @@ class Mirror(gymnasium.Env[NDArray, Any]):
         return (float(action[0] == third) + float(action[1] == (two > 0))) / 2.0
 
 
+class Faulty(Mirror):
+    """Its last reward is not a number."""
+
+    def _worth(self, action: Any) -> float:
+        return super()._worth(action) if self._left > 1 else float("nan")
+
+
 class Countdown(gymnasium.Env[NDArray, Any]):
     """Shows the step as a number and pays 1 a step; action 1 ends it, `after` steps cut it off."""
 
@@ -145,4 +152,5 @@ def parallel_env() -> Echo:
 
 if "Mirror-v0" not in gymnasium.registry:
     gymnasium.register("Mirror-v0", entry_point=f"{__name__}:Mirror")
+    gymnasium.register("Faulty-v0", entry_point=f"{__name__}:Faulty")
     gymnasium.register("Countdown-v0", entry_point=f"{__name__}:Countdown")

@@ -48,11 +48,19 @@ class After(NamedTuple):
 class HostEnvironments:
     """`count` environments of one kind."""
 
-    def __init__(self, make: Callable[[], Any], count: int, seeds: NDArray) -> None:
-        """`seeds` uint32 [count] are for the first matches; later ones follow from them."""
+    def __init__(
+        self,
+        make: Callable[[], Any],
+        count: int,
+        seeds: NDArray,
+        *,
+        features: Sequence[str] = (),
+    ) -> None:
+        """`seeds` uint32 [count] are for the first matches; later ones follow from them.
+        `features` are those of the run, where there is one (`Seam`)."""
         self._envs = [make() for _ in range(count)]
         self.agents = tuple(self._envs[0].possible_agents)
-        self.seam = _seam(self._envs[0], self.agents)
+        self.seam = _seam(self._envs[0], self.agents, features)
         self.columns = count * len(self.agents)
         options = self.seam.actions.options
         self._now = Moment(
@@ -92,10 +100,13 @@ class HostEnvironments:
                     raise InputError(f"the environment gave a reward of {rewards[agent]}")
                 over = bool(terminated[agent])
                 cut = bool(truncated[agent]) and not over
+                out = over or cut
                 after.rewards[column] = rewards[agent]
-                after.ended[column], after.cut[column] = over or cut, cut
-                after.last_obs[column] = self._see(column, obs[agent], infos.get(agent))
-                self._now.alive[column] = not (over or cut)
+                after.ended[column], after.cut[column] = out, cut
+                after.last_obs[column] = self._see(column, obs[agent])
+                self._now.alive[column] = not out
+                # An agent that is out has no next action: board games mask all of them.
+                self._now.legal[column] = out or self._legal(obs[agent], infos.get(agent))
                 self._gained[index, self.agents.index(agent)] += float(rewards[agent])
             if not env.agents:
                 self._finish(index)
@@ -119,23 +130,26 @@ class HostEnvironments:
             self._now.first[column] = True
             self._now.alive[column] = agent in obs
             if agent in obs:
-                self._see(column, obs[agent], infos.get(agent))
+                self._see(column, obs[agent])
+                self._now.legal[column] = self._legal(obs[agent], infos.get(agent))
 
-    def _see(self, column: int, obs: Any, info: Any) -> NDArray:
+    def _see(self, column: int, obs: Any) -> NDArray:
         features = self.seam.features_of(obs)
         if not np.isfinite(features).all():
             bad = self.seam.features[int(np.flatnonzero(~np.isfinite(features))[0])]
             raise InputError(f"the environment gave {bad} that is not a finite number")
         self._now.obs[column] = features
-        legal = self.seam.legal_of(info)
-        self._now.legal[column] = True if legal is None else legal
         return features
+
+    def _legal(self, obs: Any, info: Any) -> NDArray | bool:
+        legal = self.seam.legal_of(info, obs)
+        return True if legal is None else legal
 
     def _column(self, index: int, agent: str) -> int:
         return index * len(self.agents) + self.agents.index(agent)
 
 
-def _seam(env: Any, agents: Sequence[str]) -> Seam:
+def _seam(env: Any, agents: Sequence[str], features: Sequence[str]) -> Seam:
     spaces = [(env.observation_space(agent), env.action_space(agent)) for agent in agents]
     for agent, pair in zip(agents, spaces, strict=True):
         if pair != spaces[0]:
@@ -143,4 +157,4 @@ def _seam(env: Any, agents: Sequence[str]) -> Seam:
                 f"agents share one policy, so that their spaces must be the same: {agent} has "
                 f"{pair}, {agents[0]} has {spaces[0]}"
             )
-    return Seam(*spaces[0])
+    return Seam(*spaces[0], features=features)

@@ -18,6 +18,7 @@ from understudy.match.stage import TRAINING, match_seeds
 from understudy.policy.policy import Policy
 from understudy.policy.spec import PolicySpec
 from understudy.registry.run_folder import RunFolder
+from understudy.run.folders import kept
 from understudy.run.host.beginning import begin, seen
 from understudy.run.host.environments import HostEnvironments
 from understudy.run.host.rollout import Rollout
@@ -62,7 +63,7 @@ class HostLearning:
         # Other seeds than before a resume: those matches were learned from already.
         games = session.config.train.games
         seeds = match_seeds(session.config.learner.seed, np.arange(games) + steps, purpose=TRAINING)
-        self._environments = HostEnvironments(make, games, seeds)
+        self._environments = HostEnvironments(make, games, seeds, features=folder.spec.features)
         self._returns: list[float] = []
         """Of the matches that ended since the last version."""
         self._rollout = Rollout(
@@ -171,7 +172,9 @@ class HostLearning:
 
 def open_folder(session: HostSession, make: Callable[[], Any]) -> RunFolder:
     """The run folder for what the environment declares; an error if nothing could be learned."""
-    one = HostEnvironments(make, 1, np.zeros(1, np.uint32))
+    before = kept(session.run) if session.resume else None
+    features = before.spec.features if before else ()
+    one = HostEnvironments(make, 1, np.zeros(1, np.uint32), features=features)
     one.close()
     train = session.config.train
     # The first segment only shows the normaliser what numbers look like.

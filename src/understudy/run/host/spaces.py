@@ -6,7 +6,8 @@ Whatever does not fit is a `ConfigError` that says which space it was and what w
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import Any
 
@@ -25,17 +26,31 @@ except ImportError as error:  # pragma: no cover
         f'{error.name} is not installed: pip install "understudy[envs]"'
     ) from error
 
+MASK = "action_mask"
+"""The key of a mask, in an observation (PettingZoo's convention) or in an info (Gymnasium's)."""
 _IMAGE_AXES = 3
 
 
 class Seam:
     """Translates between one environment's spaces and ours."""
 
-    def __init__(self, observation_space: Any, action_space: Any) -> None:
-        self._observations = observation_space
+    def __init__(
+        self, observation_space: Any, action_space: Any, *, features: Sequence[str] = ()
+    ) -> None:
+        """A mask in a `Dict` observation is no feature, unless it is one of `features`: those of an
+        earlier run, whose network was made when it was."""
         self._actions = action_space
-        self.features: tuple[str, ...] = tuple(_features(observation_space, "", "observation"))
         self.actions: ActionSpace = _action_space(action_space)
+        self._masks = (
+            isinstance(observation_space, spaces.Dict)
+            and MASK in observation_space.spaces
+            and not isinstance(self.actions, Continuous)
+        )
+        if self._masks and not any(_of_the_mask(name) for name in features):
+            rest = {key: one for key, one in observation_space.items() if key != MASK}
+            observation_space = spaces.Dict(rest)
+        self._observations = observation_space
+        self.features: tuple[str, ...] = tuple(_features(observation_space, "", "observation"))
         self._starts = np.cumsum((0, *self.actions.parts[:-1]))
         """Where each part begins among the options."""
 
@@ -57,13 +72,16 @@ class Seam:
             moved = moved + space.start
         return moved.astype(space.dtype)
 
-    def legal_of(self, info: Any) -> NDArray | None:
-        """`action_mask` of an info as bool [options]; None where everything is legal.
+    def legal_of(self, info: Any, obs: Any = None) -> NDArray | None:
+        """`action_mask` of an info, else of an observation, as bool [options]; None where
+        everything is legal.
 
         It is taken as `action_space.sample(mask=...)` takes it: flags, a tuple of flags a part, or,
         of switches, 0 only off, 1 only on, 2 either.
         """
-        mask = info.get("action_mask") if isinstance(info, dict) else None
+        mask = info.get(MASK) if isinstance(info, dict) else None
+        if mask is None and self._masks and obs is not None:
+            mask = obs[MASK]
         if mask is None or isinstance(self.actions, Continuous):
             return None
         flat = (
@@ -86,6 +104,10 @@ class Seam:
                 "option in the environment; expected at least one in each"
             )
         return legal
+
+
+def _of_the_mask(feature: str) -> bool:
+    return re.match(rf"{MASK}($|[.=])", feature) is not None
 
 
 def _features(space: Any, name: str, default: str) -> Iterator[str]:

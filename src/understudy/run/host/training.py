@@ -18,13 +18,14 @@ With `resume=True` a run goes on; without, a folder that holds one is refused.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 
 import numpy as np
 
 from understudy.match.stage import EVALUATION, match_seeds
 from understudy.policy.policy import Policy
 from understudy.run.compile_cache import keep_compiled
-from understudy.run.folders import check_resume, remember
+from understudy.run.folders import check_resume, new_start, remember
 from understudy.run.host.environments import HostEnvironments
 from understudy.run.host.learning import HostLearning, open_folder
 from understudy.run.host.named import maker
@@ -41,12 +42,16 @@ def train_host(
     keep_compiled()  # before anything that may import JAX
     check_resume(session.run, resume=session.resume)
     make = maker(session.environment, **session.options)
+    existed = session.run.exists()
     if not session.resume:
         open_folder(session, make)  # the lock lies in it
     judged: list[Finished] = []
-    with learner_lock(session.run), Interrupts() as interrupts:
+    with learner_lock(session.run), Interrupts() as interrupts, ExitStack() as start:
         folder = open_folder(session, make)  # not before: another may work by its settings
-        remember(session.run)
+        if session.resume:
+            remember(session.run)
+        else:
+            start.enter_context(new_start(session.run, existed=existed))
         with HostLearning(session, make, folder) as learning:
             progress = learning.progress
             while progress.share < 1.0 and not interrupts.asked:
@@ -76,7 +81,7 @@ def evaluate_host(session: HostSession, policy: Policy) -> list[Finished]:
     count = min(session.config.train.games, session.evaluate)
     seeds = match_seeds(session.config.learner.seed, np.arange(count), purpose=EVALUATION)
     make = maker(session.environment, **session.options)
-    environments = HostEnvironments(make, count, seeds)
+    environments = HostEnvironments(make, count, seeds, features=policy.spec.features)
     try:
         return judge(policy, environments, session.evaluate)
     finally:
