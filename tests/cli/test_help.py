@@ -80,6 +80,7 @@ def test_only_what_is_finished_is_offered() -> None:
         ("play swarm --matches 0", "--matches", "1 or more"),
         ("play swarm --matches three", "--matches", "integer"),
         ("play swarm --eval -1 --matches 1", "--eval", "0 or more"),
+        ("train gymnasium:CartPole-v1 --eval -1", "--eval", "0 or more"),
         ("play", "game", "understudy play --help"),
         ("learner", "--run", "understudy learner --help"),
         ("status --run nowhere", "nowhere", "not a run folder"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,7 +14,6 @@ from pathlib import Path
 
 import pytest
 
-from understudy.cli import train as train_command
 from understudy.cli.train import _whole
 from understudy.cli.train_screen import TrainScreen
 from understudy.core.clock import SystemClock
@@ -31,6 +31,8 @@ from understudy.telemetry.status import Status
 from .calling import Called, understudy
 from .runs_of_brawl import brawl_run
 from .training import ROLLOUT, SMALL, TINY, command, staged
+
+CONTEST = "pettingzoo:run.host.contest"
 
 
 @pytest.fixture(autouse=True)
@@ -372,24 +374,46 @@ def test_ctrl_c_keeps_everything_and_exits_130() -> None:
     assert now.learner == "stopped" and now.version == head
 
 
-def test_an_environment_is_made_with_the_options_that_are_given(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(train_command, "_HOST_EVALUATION", 1)  # a match takes half a second
+def test_a_zero_sum_environment_tells_each_side_and_whom_it_beats() -> None:
+    few = ("--set", "train.segment=32", "--set", "train.checkpoint_steps=1024")
+    called = understudy("train", CONTEST, "--run", "run", "--steps", 3072, "--eval", 16, *few)
+    assert called.code == 0
+    assert "16 frozen matches follow the training" in called.err
+    assert "evaluating version 3: 100% of 16 frozen matches against random" in called.err
+    assert re.search(r"Mean reward of 16 frozen matches: left -?[\d.]+, right -?[\d.]+", called.err)
+    told = understudy("status", "--run", "run", "--json").json
+    assert f"Matches         {told['matches']:,}\n" in called.err
+    assert told["reward"] == 0.0 and told["sides"].keys() == {"left", "right"}
+    judged = told["last_benchmark"]
+    assert judged["version"] == 3 and judged["matches"] == 16
+    met = {name: sum(one[:3]) for name, one in judged["opponents"].items()}
+    assert met == {"random": 16, "version 1": 8, "version 2": 8}
+    wins, _, losses = judged["opponents"]["random"][:3]
+    assert wins > losses
+    assert re.search(rf"random .* {wins} won, \d+ drawn, {losses} lost", called.err)
+    described = understudy("status", "--run", "run").out
+    assert re.search(r"\nReward      left -?[\d.]+, right -?[\d.]+, mean of the last", described)
+    assert "Win rate" not in described
+
+
+def test_an_environment_is_made_with_the_options_that_are_given() -> None:
     environment = "gymnasium:understudy.games.gymnasium_env:understudy/Brawl-v0"
     few = ("--set", "train.games=2", "--set", "train.segment=16", "--set", "learner.minibatches=1")
-    call = ("train", environment, "--run", "run", "--json", *few)
+    call = ("train", environment, "--run", "run", "--json", "--eval", 0, *few)
     refused = understudy(*call, "--steps", 64)
     assert refused.code == 2 and "opponent" in refused.err
     first = understudy(*call, "--steps", 64, "--option", "opponent=constant", "--option", "delay=3")
-    assert first.code == 0 and first.json["version"] == 1
+    assert first.code == 0 and first.json["version"] == 1 and "eval" not in first.json
     folder = RunFolder.load(Path("run"), SystemClock())
     assert folder.identity.game_options == {"opponent": "constant", "delay": "3"}
-    again = understudy("train", environment, "--run", "run", "--resume", "--steps", 128, "--json")
+    # A match takes half a second.
+    again = understudy(*call[:2], "--run", "run", "--resume", "--steps", 128, "--json", "--eval", 1)
     assert again.code == 0 and (again.json["steps"], again.json["version"]) == (128, 2)
+    assert again.json["eval"]["matches"] == 1
     assert "--preset: expected one of" in understudy(*call, "--preset", "mpl").err
     wrong = understudy("train", "brawl", "--option", "opponent=constant")
     assert wrong.code == 2 and "--option: brawl has no such choice" in wrong.err
+    assert "--eval: brawl has no such choice" in understudy("train", "brawl", "--eval", 0).err
 
 
 def test_a_budget_that_is_a_setting_counts_for_an_environment_too(
@@ -409,3 +433,4 @@ def test_a_budget_that_is_a_setting_counts_for_an_environment_too(
     ):
         assert understudy("train", "gymnasium:CartPole-v1", *flags).code == 0
     assert [one.budget.steps for one in asked] == [4096, 2000, 200_000]
+    assert [one.evaluate for one in asked] == [100] * 3

@@ -161,6 +161,24 @@ def test_describe_tells_how_the_league_stands() -> None:
         assert line in lines
 
 
+def test_describe_tells_the_reward_of_an_environment() -> None:
+    fold = StatusFold("runs/cartpole")
+    fold.add(at(NOON, ev.MatchesTrained(
+        steps=64, results={}, returns={"environment": 21.94}, matches=3, total_matches=1_203
+    )))  # fmt: skip
+    lines = describe(fold.status(Folders(), NOON)).splitlines()
+    assert "Matches     1,203" in lines
+    assert "Reward      21.9, mean of the last 3 matches" in lines
+    assert not any(line.startswith("Win rate") for line in lines)
+    fold.add(at(NOON, ev.CheckpointJudged(
+        steps=64, version=2, seconds=1.0, matches=100, sides={"left": 0.25, "right": -0.25},
+        opponents={"random": ev.Tally(15, 1, 4)},
+    )))  # fmt: skip
+    lines = describe(fold.status(Folders(), NOON)).splitlines()
+    assert "            reward left 0.25, right -0.25 of 100" in lines
+    assert "            random 75% of 20 (53% to 89%), 1 drawn" in lines
+
+
 def served(*told: ev.Event, waiting: int = 0) -> Status:
     """The status of a run that a server decides in."""
     fold = StatusFold("runs/queen")

@@ -275,6 +275,29 @@ def test_training_that_goes_on_from_an_earlier_version_says_where_it_is() -> Non
     assert folded([]).steps == 0 and folded([]).opponents == {}
 
 
+def test_matches_and_reward_of_an_environment() -> None:
+    """Killed after 70 matches with a version at 40, which the next session goes on from."""
+
+    def trained(total: int, matches: int, left: float) -> ev.MatchesTrained:
+        sides = {"left": left, "right": -left}
+        returns = {"environment": 0.0}
+        return ev.MatchesTrained(
+            steps=total, results={}, returns=returns, matches=matches, total_matches=total,
+            sides=sides,
+        )  # fmt: skip
+
+    status = folded([started(), trained(40, 40, 1.0), trained(70, 30, 0.0), started(1)])
+    assert (status.matches, status.reward, status.reward_matches) == (70, 0.0, 70)
+    assert status.sides["left"] == pytest.approx(40 / 70)
+    more = [trained(100, 60, 0.5), trained(150, 50, 0.25)]
+    status = folded([started(), trained(40, 40, 1.0), trained(70, 30, 0.0), started(1), *more])
+    assert (status.matches, status.reward_matches) == (150, 110), "the newest 100 or more"
+    assert status.sides["left"] == pytest.approx((60 * 0.5 + 50 * 0.25) / 110)
+    old = ev.MatchesTrained(steps=9, results={}, returns={"environment": 7.5}, matches=3)
+    status = folded([started(), old, ev.MatchesTrained(steps=10, results={})])
+    assert (status.matches, status.reward, status.sides) == (3, 7.5, {})
+
+
 def test_an_iteration_survives_the_way_through_a_journal(tmp_path: Path) -> None:
     event = ev.MatchesTrained(steps=64, results={"based": (1, 2, 3, 4)}, returns={"based": -0.5})
     (tmp_path / "journal").mkdir()

@@ -76,6 +76,12 @@ def train(
         list[str] | None,
         typer.Option(help="A .py file or module with reward terms of one's own. Repeatable."),
     ] = None,
+    evaluate: Annotated[
+        int | None,
+        typer.Option(
+            "--eval", help="Frozen matches of an environment at the end (default: 100; 0: none)."
+        ),
+    ] = None,
     seed: Annotated[
         int | None, typer.Option(help="Seeds everything (default: the run's, else 0).")
     ] = None,
@@ -104,9 +110,9 @@ def train(
                 opponents=opponents, delay=delay, actions=actions, stage=stage, exploit=exploit,
                 population=population, terms=terms,
             )  # fmt: skip
-            interrupted, told = screen.host(wish.host_session(option or []))
+            interrupted, told = screen.host(wish.host_session(option or [], evaluate))
         else:
-            wish.refuse(option=option)
+            wish.refuse(option=option, eval=evaluate)
             wish.bring(terms or [])
             session = wish.session(
                 {"delay": delay, "actions": actions},
@@ -244,7 +250,7 @@ class _Wish:
             raise ConfigError("--preset: an exploiter has the network of the agent it exploits")
         return victim(self.game, agent, options)
 
-    def host_session(self, pairs: list[str]) -> HostSession:
+    def host_session(self, pairs: list[str], evaluate: int | None) -> HostSession:
         """With the game on the host."""
         from understudy.policy.presets import network
         from understudy.run.host.session import HostSession, host_config
@@ -263,7 +269,7 @@ class _Wish:
             options=options,
             run=self._folder(self.game.replace(":", "-").replace("/", "-")),
             budget=self._budget(resolved.train.steps or _DEFAULT_HOST_STEPS),
-            evaluate=_HOST_EVALUATION,
+            evaluate=_HOST_EVALUATION if evaluate is None else evaluate,
             resume=self.resume,
             network=kept or network(self.preset or "mlp", flag="--preset"),
             config=resolved,

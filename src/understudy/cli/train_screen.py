@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from understudy.cli.show import Screen, bar
 from understudy.match.tally import Tally
-from understudy.run.host.session import HostProgress, HostSession, HostSummary
+from understudy.run.host.session import (
+    Evaluation,
+    EvaluationProgress,
+    HostProgress,
+    HostSession,
+    HostSummary,
+)
 from understudy.run.train_session import Progress, Session, Summary
 from understudy.telemetry.text import duration
+from understudy.telemetry.training_report import rewards
 
 
 class TrainScreen:
@@ -69,8 +76,15 @@ class TrainScreen:
         from understudy.run.host.training import train_host
 
         self._screen.note(f"understudy: train {session.environment}, run folder {session.run}")
+        if session.evaluate:
+            self._screen.note(
+                f"{session.evaluate} frozen matches follow the training; --steps and --minutes do "
+                "not count them, --eval 0 turns them off."
+            )
         summary = train_host(
-            session, show=lambda progress: self._screen.move(_host_line(progress), progress)
+            session,
+            show=lambda progress: self._screen.move(_host_line(progress), progress),
+            show_evaluation=lambda progress: self._screen.move(_evaluating(progress), progress),
         )
         self._screen.note(_host_summary(summary))
         return summary.interrupted, summary.as_dict()
@@ -155,24 +169,44 @@ def _host_line(progress: HostProgress) -> str:
         f"{bar(progress.share)} {duration(progress.elapsed_s):>6}"
         f"  left {duration(left) if left is not None else '?':>6}"
         f"  {_short(progress.steps)} steps  {_short(progress.steps_s)}/s"
-        f"  reward of last {len(progress.recent)}: {progress.reward:.1f}"
+        f"  reward of last {len(progress.recent)}: {rewards(progress.reward, progress.sides)}"
+    )
+
+
+def _evaluating(progress: EvaluationProgress) -> str:
+    against = f" against {progress.opponent}" if progress.opponent else ""
+    return (
+        f"{bar(progress.share)} evaluating version {progress.version}: "
+        f"{progress.share:.0%} of {progress.matches} frozen matches{against}"
     )
 
 
 def _host_summary(summary: HostSummary) -> str:
     lines = ["", "Interrupted: everything up to here is kept." if summary.interrupted else "Done."]
-    if summary.evaluated:
-        lines.append(
-            f"Mean reward of {len(summary.evaluated)} frozen matches: {summary.reward:.1f}"
-        )
+    lines += _evaluation(summary.evaluation) if summary.evaluation else [""]
     lines += [
-        "",
         f"Steps           {summary.steps:,} ({summary.steps_s:,.0f} a second)",
         f"Matches         {summary.matches:,}",
         f"Version         {summary.version}",
         f"Run folder      {summary.run}",
     ]
     return "\n".join(lines)
+
+
+def _evaluation(judged: Evaluation) -> list[str]:
+    reward = rewards(judged.reward, judged.sides)
+    lines = [f"Mean reward of {len(judged.matches)} frozen matches: {reward}"]
+    if judged.opponents:
+        lines += ["", "Win rates in frozen matches, with actions drawn (95% interval):"]
+    width = max(map(len, judged.opponents), default=0)
+    for name, tally in judged.opponents.items():
+        low, high = tally.interval
+        lines.append(
+            f"  {name:<{width}}  {bar(tally.win_rate)} {tally.win_rate:>6.1%}  "
+            f"({low:.1%} to {high:.1%})  "
+            f"{tally.wins} won, {tally.draws} drawn, {tally.losses} lost"
+        )
+    return [*lines, "", f"Evaluation      took {duration(judged.seconds)}"]
 
 
 def _rate(tally: Tally) -> str:

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import msgspec
 
+ENVIRONMENT = "environment"
+"""The name of a Gymnasium or PettingZoo environment among `returns`."""
+
 
 class _Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag=True):
     pass
@@ -24,6 +27,10 @@ class MatchesTrained(_Event, frozen=True, kw_only=True):
     """mean return of the matches that ended"""
     matches: int = 0
     """How many ended without a winner or loser, as environments of others have them."""
+    total_matches: int = 0
+    """Matches of such an environment in the whole run so far; 0: not said."""
+    sides: dict[str, float] = {}
+    """The mean return of each agent of such an environment, where it has several."""
     terms: dict[str, dict[str, float]] = {}
     """opponent -> reward term -> its weighted sum over the matches that ended"""
     measures: dict[str, dict[str, float]] = {}
@@ -95,6 +102,12 @@ class CheckpointJudged(_Event, frozen=True, kw_only=True):
     version: int
     seconds: float
     opponents: dict[str, Tally]
+    matches: int = 0
+    """Of an environment: matches in which the version played every side."""
+    reward: float = 0.0
+    """The mean reward of those."""
+    sides: dict[str, float] = {}
+    """The same of each agent, where there are several."""
 
 
 class LearnerRated(_Event, frozen=True, kw_only=True):

@@ -18,6 +18,7 @@ import msgspec
 from understudy.core.clock import Clock
 from understudy.core.files import TEMPORARY
 from understudy.telemetry import events as ev
+from understudy.telemetry.arena_events import ENVIRONMENT
 from understudy.telemetry.journal import Entry, Reader
 from understudy.telemetry.learning import Patience, learning_of
 from understudy.telemetry.spread import Spread
@@ -38,6 +39,8 @@ _DIGITS = 20
 _KEPT_PROBLEMS = 5
 _TRAINING_FOR_S = 10.0
 _MAX_MESSAGE = 500
+_RECENT = 100
+"""Matches of an environment that a mean reward is of, or a few more."""
 _RESULTS = {"victory": "wins", "defeat": "defeats", "tie": "ties"}
 _FROM_LEARNER = (
     ev.LearnerStarted,
@@ -73,6 +76,7 @@ class StatusFold:
         self._uncommitted = 0
         self._results = bytearray()
         self._p50_us, self._p99_us = Spread(), Spread()
+        self._rewards: deque[ev.MatchesTrained] = deque()
         self._problems: deque[Trouble] = deque(maxlen=_KEPT_PROBLEMS)
 
     def add(self, entry: Entry) -> None:
@@ -233,6 +237,25 @@ class StatusFold:
             self._results.extend([1] * wins + [0] * (draws + losses))
         self._grow(matches=e.matches)
         self._set(opponents=opponents, steps=e.steps)
+        if e.total_matches:  # exact, also where a session was killed or its journal is older
+            self._set(matches=e.total_matches)
+        if ENVIRONMENT in e.returns:
+            self._rewarded(e)
+
+    def _rewarded(self, e: ev.MatchesTrained) -> None:
+        """The mean over the newest iterations that together have enough matches."""
+        self._rewards.append(e)
+        count = sum(one.matches for one in self._rewards)
+        while count - self._rewards[0].matches >= _RECENT:
+            count -= self._rewards.popleft().matches
+        self._set(
+            reward=sum(one.matches * one.returns[ENVIRONMENT] for one in self._rewards) / count,
+            sides={
+                agent: sum(one.matches * one.sides.get(agent, 0.0) for one in self._rewards) / count
+                for agent in e.sides
+            },
+            reward_matches=count,
+        )
 
     def _published(self, e: ev.VersionPublished, t: float) -> None:
         self._uncommitted = 0

@@ -8,7 +8,13 @@ from __future__ import annotations
 from understudy.telemetry import learning, served_report
 from understudy.telemetry.status import Status
 from understudy.telemetry.text import duration, plain, size, stamp
-from understudy.telemetry.training_report import Lines, behaviour_kl, league, opponents
+from understudy.telemetry.training_report import (
+    Lines,
+    behaviour_kl,
+    league,
+    opponents,
+    rewards,
+)
 
 _WIDE = "=" * 70
 _LABEL = 12
@@ -130,6 +136,12 @@ def _run(status: Status) -> str:
 
 
 def _matches(status: Status) -> list[str]:
+    if status.reward is not None:
+        words = f"{rewards(status.reward, status.sides)}, mean of the last"
+        return [
+            _line("Matches", f"{status.matches:,}"),
+            _line("Reward", f"{words} {_many(status.reward_matches, 'match', 'matches')}"),
+        ]
     return [_line("Matches", _results(status)), _line("Win rate", _win_rate(status))]
 
 

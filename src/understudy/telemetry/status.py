@@ -161,6 +161,12 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
 
     steps: int = 0
     """Decisions that `train` has trained on."""
+    reward: float | None = None
+    """Mean reward of the last matches of a Gymnasium or PettingZoo environment, over its agents."""
+    reward_matches: int = 0
+    """How many matches that is of."""
+    sides: dict[str, float] = {}
+    """The same of each agent, where there are several."""
     opponents: dict[str, Record] = {}
     """Whom `train` met, and how that went, over the whole run."""
     stage: str = ""

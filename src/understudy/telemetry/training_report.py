@@ -5,7 +5,7 @@ A label is empty where a line goes on with what the one above it is about.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from understudy.core.opponents import kind_of
@@ -50,6 +50,14 @@ def league(status: Status) -> Lines:
     return lines
 
 
+def rewards(mean: float, sides: Mapping[str, float]) -> str:
+    """The mean reward of a match, or that of each agent where there are several: of two sides of a
+    zero-sum match the mean over agents is always 0."""
+    if not sides:
+        return f"{mean:.1f}"
+    return ", ".join(f"{plain(agent)} {reward:.2f}" for agent, reward in sides.items())
+
+
 def behaviour_kl(batch: BatchTrained | ContinuousTrained) -> list[str]:
     """How far the trained policy is from the one that played; nothing where it was not measured."""
     if batch.behaviour_kl is None or batch.behaviour_kl_max is None:
@@ -62,11 +70,15 @@ def behaviour_kl(batch: BatchTrained | ContinuousTrained) -> list[str]:
 
 def _benchmark(judged: CheckpointJudged) -> Lines:
     rows = [f"version {judged.version} at step {judged.steps:,}, in frozen matches:"]
+    if judged.matches:
+        rows.append(f"reward {rewards(judged.reward, judged.sides)} of {judged.matches:,}")
     for name, one in judged.opponents.items():
         matches = one.wins + one.draws + one.losses
         low, high = wilson(one.wins, matches)
         share = one.wins / max(matches, 1)
-        rows.append(f"{plain(name)} {share:.0%} of {matches:,} ({low:.0%} to {high:.0%})")
+        # Drawn matches are what separates an equal from a loser in games that are often drawn.
+        drawn = f", {one.draws:,} drawn" if judged.matches and one.draws else ""
+        rows.append(f"{plain(name)} {share:.0%} of {matches:,} ({low:.0%} to {high:.0%}){drawn}")
     return _under("Benchmark", rows)
 
 

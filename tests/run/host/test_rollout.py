@@ -20,8 +20,10 @@ from understudy.policy.policy import Policy
 from understudy.policy.spec import AnyNetwork, PolicySpec
 from understudy.policy.weights import normalise
 from understudy.run.host.environments import HostEnvironments
+from understudy.run.host.evaluation import random_player
 from understudy.run.host.named import Alone, maker
-from understudy.run.host.rollout import Rollout, judge
+from understudy.run.host.rollout import Rollout, judge, meet
+from understudy.run.host.session import Finished, zero_sum
 from understudy.run.host.spaces import Seam
 
 GAMMA = 0.9
@@ -187,6 +189,44 @@ def test_every_environment_is_judged_equally_often() -> None:
     matches = judge(waits, environments, 9)
     assert sorted(match.steps for match in matches) == [2, 2, 2] + [40] * 6
     assert all(match.reward == match.steps for match in matches)
+
+
+class Tilted(Contest):
+    """The left side wins, whatever is played."""
+
+    def step(self, actions: dict[str, Any]) -> Any:
+        obs, rewards, *rest = super().step(actions)
+        return obs, {agent: 1.0 if agent == "left" else -1.0 for agent in rewards}, *rest
+
+
+def test_sides_change_with_every_match() -> None:
+    environments, policy = opened(Tilted, 3)
+    tally = meet(policy, policy, environments, 12, rng=np.random.default_rng(0))
+    assert (tally.wins, tally.draws, tally.losses) == (6, 0, 6)
+
+
+def test_the_policy_is_the_one_whose_wins_are_counted() -> None:
+    environments, policy = opened(Contest, 4)
+    # Action 2 is never right: a player that takes it wherever it is legal loses.
+    random = random_player(policy)
+    params = {**random.weights.params, "policy.b": np.array([0.0, 0.0, 50.0], np.float32)}
+    wrong = Policy(policy.spec, replace(random.weights, params=params), 0)
+    tally = meet(random, wrong, environments, 40, rng=np.random.default_rng(0))
+    assert tally.matches == 40 and tally.wins > 2 * tally.losses
+
+
+@pytest.mark.parametrize(
+    ("sides", "expected"),
+    [
+        ([(1.0, -1.0), (0.0, 0.0)], True),
+        ([(0.1, 0.2, -0.3)], True),
+        ([(1.0, -1.0), (1.0, 0.0)], False),
+        ([(0.0,)], False),
+        ([], False),
+    ],
+)
+def test_zero_sum_is_what_every_match_was(sides: list[tuple[float, ...]], expected: bool) -> None:
+    assert zero_sum([Finished(0.0, 1, one) for one in sides]) is expected
 
 
 class Broken(Mirror):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 from dataclasses import replace
 from pathlib import Path
@@ -27,7 +28,12 @@ from understudy.run.host.beginning import begin, returns_of
 from understudy.run.host.environments import HostEnvironments
 from understudy.run.host.named import maker
 from understudy.run.host.rollout import judge
-from understudy.run.host.session import HostProgress, HostSession, host_config
+from understudy.run.host.session import (
+    EvaluationProgress,
+    HostProgress,
+    HostSession,
+    host_config,
+)
 from understudy.run.host.training import train_host
 from understudy.run.lock import learner_lock
 from understudy.telemetry import events as ev
@@ -38,6 +44,7 @@ FAULTY = "gymnasium:run.host.toys:Faulty-v0"
 ECHO = "pettingzoo:run.host.toys"
 BATCH = 8 * 32
 RUN = Path("runs/one")
+GUIDE = Path(__file__).parents[3] / "docs" / "environments.md"
 
 
 @pytest.fixture(autouse=True)
@@ -97,27 +104,18 @@ def test_settings_that_only_the_arena_reads_are_refused(key: str, value: object)
         session(config=small(**{key: value}))
 
 
-def test_cartpole_is_balanced() -> None:
-    summary = train_host(
-        HostSession(
-            environment="gymnasium:CartPole-v1",
-            run=RUN,
-            budget=Budget(steps=50_000),
-            evaluate=100,
-            network=Mlp(),
-            config=host_config(),
-        )
-    )
-    told = summary.as_dict()
-    assert told["eval"] == {
-        "matches": 100,
-        "reward": summary.reward,
-        "reward_min": min(one.reward for one in summary.evaluated),
-        "reward_max": 500.0,
-        "mean_steps": summary.reward,
-    }
-    assert summary.reward is not None
+def test_the_guide_balances_cartpole() -> None:
+    """Runs what docs/environments.md prints under "From Python", as it stands."""
+    text = GUIDE.read_text(encoding="utf-8").partition("### From Python")[2]
+    guide: dict[str, Any] = {}
+    for code in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
+        exec(compile(code, str(GUIDE), "exec"), guide)
+    summary = guide["summary"]
+    told = summary.as_dict()["eval"]
+    assert (told["matches"], told["reward_max"]) == (100, 500.0)
+    assert told["reward"] == told["mean_steps"] == summary.reward
     assert summary.reward >= 475.0
+    assert guide["terminated"] is False, "a version played on"
 
 
 @pytest.mark.parametrize(
@@ -239,7 +237,25 @@ def test_a_run_that_is_complete_changes_nothing_when_resumed() -> None:
     train_host(session(steps=10 * BATCH, evaluate=0))
     summary = train_host(session(steps=10 * BATCH, resume=True, evaluate=8))
     assert (summary.version, summary.steps) == (1, 10 * BATCH)
-    assert len(summary.evaluated) == 8
+    assert summary.evaluation and len(summary.evaluation.matches) == 8
+
+
+def test_the_frozen_matches_are_shown_and_not_in_the_steps_a_second() -> None:
+    trained: list[HostProgress] = []
+    shares: list[float] = []
+    speeds: list[float] = []
+
+    def evaluating(progress: EvaluationProgress) -> None:
+        assert (progress.version, progress.opponent, progress.matches) == (1, "", 20)
+        shares.append(progress.share)
+        speeds.append(trained[-1].steps_s)
+
+    asked = session(steps=2 * BATCH, evaluate=20)
+    summary = train_host(asked, show=trained.append, show_evaluation=evaluating)
+    assert len(trained) == 2
+    assert shares[0] == 0.0 and shares[-1] == 1.0 and shares == sorted(shares)
+    assert len(set(shares)) > 2
+    assert summary.steps_s >= speeds[0] > speeds[-1]
 
 
 def test_a_start_that_fails_leaves_nothing_that_a_retry_would_refuse() -> None:
@@ -262,7 +278,7 @@ def test_ctrl_c_keeps_everything() -> None:
 
     summary = train_host(session(), show=show)
     assert summary.interrupted
-    assert summary.evaluated == ()
+    assert summary.evaluation is None
     assert (summary.updates, summary.version) == (5, 1)
     assert newest().version == 1
 

@@ -118,8 +118,11 @@ class HostEnvironments:
             env.close()
 
     def _finish(self, index: int) -> None:
-        reward = float(self._gained[index].mean())
-        self.finished.append((index, Finished(reward, int(self._steps[index]))))
+        gained = self._gained[index]
+        sides = tuple(float(one) for one in gained)
+        self.finished.append(
+            (index, Finished(float(gained.mean()), int(self._steps[index]), sides))
+        )
         self._begin(index, None)
 
     def _begin(self, index: int, seed: int | None) -> None:

@@ -22,10 +22,18 @@ from understudy.run.folders import kept
 from understudy.run.host.beginning import begin, seen
 from understudy.run.host.environments import HostEnvironments
 from understudy.run.host.rollout import Rollout
-from understudy.run.host.session import Finished, HostProgress, HostSession
+from understudy.run.host.session import (
+    Evaluation,
+    Finished,
+    HostProgress,
+    HostSession,
+    mean_sides,
+    zero_sum,
+)
 from understudy.run.learner import LOG
 from understudy.run.lock import missing
 from understudy.telemetry import events
+from understudy.telemetry.arena_events import ENVIRONMENT
 from understudy.telemetry.journal import Journal, Reader
 from understudy.telemetry.training_log import TrainingLog
 
@@ -64,8 +72,9 @@ class HostLearning:
         games = session.config.train.games
         seeds = match_seeds(session.config.learner.seed, np.arange(games) + steps, purpose=TRAINING)
         self._environments = HostEnvironments(make, games, seeds, features=folder.spec.features)
-        self._returns: list[float] = []
-        """Of the matches that ended since the last version."""
+        self.progress.agents = self._environments.agents
+        self._since: list[Finished] = []
+        """Matches that ended since the last version."""
         self._rollout = Rollout(
             self._environments, np.random.default_rng([session.config.learner.seed, steps])
         )
@@ -104,13 +113,14 @@ class HostLearning:
         self._environments.finished.clear()
         progress.recent.extend(finished)
         progress.matches += len(finished)
-        self._returns += [match.reward for match in finished]
+        self._since += finished
         progress.steps += int(segments.valid.sum())
         if self._fresh:
             begin(self._trainer, segments, self._config.learner.gamma)
             self._fresh = False
-            return True
-        self._learn(segments, finished)
+        else:
+            self._learn(segments, finished)
+        self._tell(finished)
         if self._keeper.due(progress.steps):
             self.checkpoint()
         return True
@@ -124,10 +134,31 @@ class HostLearning:
                 "matches": progress.matches,
                 "updates": progress.updates,
             }
-            self._keeper.returned(self._returns)
-            self._returns.clear()
-            self._keeper.commit(counters, {**progress.metrics, "reward": progress.reward})
+            metrics = dict(progress.metrics)
+            if not zero_sum(self._since):  # the mean of both sides is 0, whatever was learned
+                self._keeper.returned([match.reward for match in self._since])
+                metrics["reward"] = progress.reward
+            self._since.clear()
+            self._keeper.commit(counters, metrics)
             progress.version = self._keeper.version
+
+    def evaluated(self, evaluation: Evaluation) -> None:
+        """Journal the frozen matches of the newest version."""
+        tallies = {
+            name: events.Tally(one.wins, one.draws, one.losses)
+            for name, one in evaluation.opponents.items()
+        }
+        self._journal.write(
+            events.CheckpointJudged(
+                steps=self.progress.steps,
+                version=evaluation.version,
+                seconds=evaluation.seconds,
+                opponents=tallies,
+                matches=len(evaluation.matches),
+                reward=evaluation.reward,
+                sides=evaluation.sides,
+            )
+        )
 
     def _learn(self, segments: Segments, finished: list[Finished]) -> None:
         from understudy.learner.descent import Frozen, Report, State
@@ -162,10 +193,17 @@ class HostLearning:
                 **metrics,
             )
         )
-        mean = {"environment": float(np.mean([m.reward for m in finished]))} if finished else {}
+
+    def _tell(self, finished: list[Finished]) -> None:
+        mean = {ENVIRONMENT: float(np.mean([m.reward for m in finished]))} if finished else {}
         self._journal.write(
             events.MatchesTrained(
-                steps=self.progress.steps, results={}, returns=mean, matches=len(finished)
+                steps=self.progress.steps,
+                results={},
+                returns=mean,
+                matches=len(finished),
+                total_matches=self.progress.matches,
+                sides=mean_sides(self.progress.agents, finished),
             )
         )
 

@@ -14,8 +14,9 @@ import numpy as np
 
 from understudy.core.arrays import NDArray
 from understudy.core.ops import Tree
+from understudy.match.tally import Tally
 from understudy.policy.policy import Policy
-from understudy.run.host.environments import HostEnvironments
+from understudy.run.host.environments import HostEnvironments, Moment
 from understudy.run.host.session import Finished
 
 if TYPE_CHECKING:
@@ -85,23 +86,91 @@ class Rollout:
         return policy.act(now.obs, memory, legal=now.legal).values
 
 
-def judge(policy: Policy, environments: HostEnvironments, matches: int) -> list[Finished]:
-    """Frozen matches with the likeliest action. Every environment plays the same number of them:
-    whoever counted the first to end would count the short ones."""
-    count = environments.columns // len(environments.agents)
-    each = -(-matches // count)
-    ended: list[list[Finished]] = [[] for _ in range(count)]
+def judge(
+    policy: Policy,
+    environments: HostEnvironments,
+    matches: int,
+    *,
+    show: Callable[[float], None] = lambda share: None,
+) -> list[Finished]:
+    """Frozen matches in which the policy plays every side with its likeliest action."""
     memory = policy.begin(environments.columns)
-    environments.finished.clear()
-    while min(map(len, ended)) < each:
-        now = environments.moment()
+
+    def act(now: Moment, ended: NDArray) -> NDArray:
+        nonlocal memory
         memory = emptied(memory, policy.begin(environments.columns), now.first)
         choice = policy.act(now.obs, memory, legal=now.legal)
         memory = choice.memory
-        environments.step(choice.actions)
+        return choice.actions
+
+    return _played(environments, matches, act, show)
+
+
+def meet(
+    policy: Policy,
+    opponent: Policy,
+    environments: HostEnvironments,
+    matches: int,
+    *,
+    rng: np.random.Generator,
+    show: Callable[[float], None] = lambda share: None,
+) -> Tally:
+    """Frozen matches of the policy on one side against the opponent on all others; the side
+    changes with every match. The side with more reward than any other wins.
+
+    Both draw their actions (ADR 0017). Two likeliest ones would play the same match every time
+    where an environment has one fixed start.
+    """
+    columns, agents = environments.columns, len(environments.agents)
+    shape = (columns, len(policy.spec.actions.parts))
+    memories = [one.begin(columns) for one in (policy, opponent)]
+
+    def side(environment: NDArray, match: NDArray) -> NDArray:
+        return (environment + match) % agents
+
+    def act(now: Moment, ended: NDArray) -> NDArray:
+        chosen = []
+        for index, player in enumerate((policy, opponent)):
+            memory = emptied(memories[index], player.begin(columns), now.first)
+            uniforms = rng.random(shape, dtype=np.float32)
+            choice = player.act(now.obs, memory, legal=now.legal, uniforms=uniforms)
+            memories[index] = choice.memory
+            chosen.append(choice.actions)
+        ours = side(np.arange(len(ended)), ended)[:, None] == np.arange(agents)
+        return np.where(ours.reshape(-1, 1), *chosen)
+
+    played = _played(environments, matches, act, show)
+    rounds, indices = np.divmod(np.arange(matches), columns // agents)
+    sides = side(indices, rounds)
+    return Tally.of(np.array([_score(*one) for one in zip(played, sides, strict=True)]))
+
+
+def _score(match: Finished, side: int) -> int:
+    """+1, 0 or -1: whether the side has more reward than the best of the others."""
+    ahead = match.sides[side] - max(match.sides[:side] + match.sides[side + 1 :])
+    return int(np.sign(round(ahead, 9)))
+
+
+def _played(
+    environments: HostEnvironments,
+    matches: int,
+    act: Callable[[Moment, NDArray], NDArray],
+    show: Callable[[float], None],
+) -> list[Finished]:
+    """Matches by rounds: the first of every environment, then the second. Every environment plays
+    the same number of them, since the first to end are the short ones. `act` is given what every
+    column sees and how many matches each environment has ended; `show` the share that is done."""
+    count = environments.columns // len(environments.agents)
+    each = -(-matches // count)
+    ended: list[list[Finished]] = [[] for _ in range(count)]
+    environments.finished.clear()
+    while min(map(len, ended)) < each:
+        show(sum(min(len(one), each) for one in ended) / (each * count))
+        environments.step(act(environments.moment(), np.array([len(one) for one in ended])))
         for index, match in environments.finished:
             ended[index].append(match)
         environments.finished.clear()
+    show(1.0)
     rounds = zip(*(one[:each] for one in ended), strict=True)
     return [match for together in rounds for match in together][:matches]
 

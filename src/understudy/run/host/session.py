@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,19 +14,40 @@ import numpy as np
 from understudy.core.config import Config, LearnerConfig, TrainConfig
 from understudy.core.config.section import Section
 from understudy.core.errors import ConfigError
+from understudy.match.tally import Tally
 from understudy.policy.spec import AnyNetwork
 from understudy.run.budget import Budget
 
 _RECENT = 100
+_NOUGHT = 1e-6
 _OF_THE_ARENA = ("curriculum", "rewards", "league", "population")
 """Sections that only games of the arena have a use for."""
 
 
 class Finished(NamedTuple):
-    """One match of one environment: the mean over its agents of the sum of rewards, and steps."""
+    """One match of one environment."""
 
     reward: float
+    """The sum of rewards, as the mean over the agents."""
     steps: int
+    sides: tuple[float, ...] = ()
+    """The sum of rewards of each agent, in the order of the environment's agents."""
+
+
+def mean_sides(agents: Sequence[str], matches: Collection[Finished]) -> dict[str, float]:
+    """The mean reward of each agent, by its name; nothing where there is one agent alone."""
+    if len(agents) == 1 or not matches:
+        return {}
+    means = np.mean([one.sides for one in matches], 0)
+    return {agent: float(mean) for agent, mean in zip(agents, means, strict=True)}
+
+
+def zero_sum(matches: Collection[Finished]) -> bool:
+    """Whether several agents played, and their rewards added up to 0 in every match."""
+    return bool(matches) and all(
+        len(one.sides) > 1 and abs(sum(one.sides)) <= _NOUGHT * (1.0 + sum(map(abs, one.sides)))
+        for one in matches
+    )
 
 
 def host_config() -> Config:
@@ -92,6 +113,7 @@ class HostProgress:
     updates: int = 0
     version: int = 0
     began: float = field(default_factory=time.monotonic)
+    agents: tuple[str, ...] = ("agent",)
     recent: deque[Finished] = field(default_factory=lambda: deque(maxlen=_RECENT))
     metrics: Mapping[str, float] = field(default_factory=dict)
 
@@ -124,6 +146,63 @@ class HostProgress:
         """Mean reward of the recent matches."""
         return float(np.mean([one.reward for one in self.recent])) if self.recent else 0.0
 
+    @property
+    def sides(self) -> dict[str, float]:
+        """The same of each agent, where there are several."""
+        return mean_sides(self.agents, self.recent)
+
+
+@dataclass(frozen=True)
+class EvaluationProgress:
+    """How far one part of the frozen matches is."""
+
+    version: int
+    opponent: str
+    """Empty where the version plays every side."""
+    matches: int
+    share: float
+    """How much of them is over, 0 to 1."""
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Frozen matches of one version."""
+
+    version: int
+    agents: tuple[str, ...]
+    matches: tuple[Finished, ...]
+    """Those in which the version plays every side."""
+    opponents: Mapping[str, Tally]
+    """Results against `random` and `version N`, of zero-sum environments."""
+    seconds: float
+
+    @property
+    def reward(self) -> float:
+        """Mean reward of a match."""
+        return float(np.mean([one.reward for one in self.matches]))
+
+    @property
+    def sides(self) -> dict[str, float]:
+        """The same of each agent, where there are several."""
+        return mean_sides(self.agents, self.matches)
+
+    def as_dict(self) -> dict[str, object]:
+        """For `--json`."""
+        rewards = [one.reward for one in self.matches]
+        told: dict[str, object] = {
+            "matches": len(rewards),
+            "reward": self.reward,
+            "reward_min": min(rewards),
+            "reward_max": max(rewards),
+            "mean_steps": float(np.mean([one.steps for one in self.matches])),
+            "seconds": round(self.seconds, 3),
+        }
+        if self.sides:
+            told["sides"] = self.sides
+        if self.opponents:
+            told["opponents"] = {name: one.as_dict() for name, one in self.opponents.items()}
+        return told
+
 
 @dataclass(frozen=True)
 class HostSummary:
@@ -135,13 +214,14 @@ class HostSummary:
     matches: int
     updates: int
     steps_s: float
+    """Without the evaluation."""
     interrupted: bool
-    evaluated: tuple[Finished, ...]
+    evaluation: Evaluation | None = None
 
     @property
     def reward(self) -> float | None:
         """Mean reward of the frozen matches."""
-        return float(np.mean([one.reward for one in self.evaluated])) if self.evaluated else None
+        return self.evaluation.reward if self.evaluation else None
 
     def as_dict(self) -> dict[str, object]:
         """For `--json`."""
@@ -154,13 +234,6 @@ class HostSummary:
             "steps_s": round(self.steps_s, 1),
             "interrupted": self.interrupted,
         }
-        if self.evaluated:
-            rewards = [one.reward for one in self.evaluated]
-            result["eval"] = {
-                "matches": len(rewards),
-                "reward": float(np.mean(rewards)),
-                "reward_min": min(rewards),
-                "reward_max": max(rewards),
-                "mean_steps": float(np.mean([one.steps for one in self.evaluated])),
-            }
+        if self.evaluation:
+            result["eval"] = self.evaluation.as_dict()
         return result

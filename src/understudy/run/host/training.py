@@ -20,32 +20,37 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import ExitStack
 
-import numpy as np
-
-from understudy.match.stage import EVALUATION, match_seeds
-from understudy.policy.policy import Policy
 from understudy.run.compile_cache import keep_compiled
 from understudy.run.folders import check_resume, new_start, remember
-from understudy.run.host.environments import HostEnvironments
+from understudy.run.host.evaluation import evaluate_host
 from understudy.run.host.learning import HostLearning, open_folder
 from understudy.run.host.named import maker
-from understudy.run.host.rollout import judge
-from understudy.run.host.session import Finished, HostProgress, HostSession, HostSummary
+from understudy.run.host.session import (
+    Evaluation,
+    EvaluationProgress,
+    HostProgress,
+    HostSession,
+    HostSummary,
+)
 from understudy.run.interrupts import Interrupts
 from understudy.run.lock import learner_lock
 
 
 def train_host(
-    session: HostSession, *, show: Callable[[HostProgress], None] = lambda progress: None
+    session: HostSession,
+    *,
+    show: Callable[[HostProgress], None] = lambda progress: None,
+    show_evaluation: Callable[[EvaluationProgress], None] = lambda progress: None,
 ) -> HostSummary:
-    """Train the whole session. Ctrl-C ends it early and keeps everything; once more: at once."""
+    """Train the whole session, then play the frozen matches, which no budget counts. Ctrl-C ends
+    it early and keeps everything; once more: at once."""
     keep_compiled()  # before anything that may import JAX
     check_resume(session.run, resume=session.resume)
     make = maker(session.environment, **session.options)
     existed = session.run.exists()
     if not session.resume:
         open_folder(session, make)  # the lock lies in it
-    judged: list[Finished] = []
+    evaluation: Evaluation | None = None
     with learner_lock(session.run), Interrupts() as interrupts, ExitStack() as start:
         folder = open_folder(session, make)  # not before: another may work by its settings
         if session.resume:
@@ -58,10 +63,14 @@ def train_host(
                 if learning.iterate(stop=lambda: interrupts.asked):
                     show(progress)
             learning.checkpoint()
+            steps_s = progress.steps_s
             if session.evaluate and not interrupts.asked:
                 interrupts.gentle = False
                 try:
-                    judged = evaluate_host(session, learning.policy())
+                    evaluation = evaluate_host(
+                        session, learning.policy(), folder.versions, show=show_evaluation
+                    )
+                    learning.evaluated(evaluation)
                 except KeyboardInterrupt:  # all is kept: only the judgement is cut short
                     interrupts.asked = True
     return HostSummary(
@@ -70,19 +79,7 @@ def train_host(
         steps=progress.steps,
         matches=progress.matches,
         updates=progress.updates,
-        steps_s=progress.steps_s,
+        steps_s=steps_s,
         interrupted=interrupts.asked,
-        evaluated=tuple(judged),
+        evaluation=evaluation,
     )
-
-
-def evaluate_host(session: HostSession, policy: Policy) -> list[Finished]:
-    """Frozen matches on seeds that nothing was learned from."""
-    count = min(session.config.train.games, session.evaluate)
-    seeds = match_seeds(session.config.learner.seed, np.arange(count), purpose=EVALUATION)
-    make = maker(session.environment, **session.options)
-    environments = HostEnvironments(make, count, seeds, features=policy.spec.features)
-    try:
-        return judge(policy, environments, session.evaluate)
-    finally:
-        environments.close()
