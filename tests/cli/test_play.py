@@ -137,6 +137,23 @@ def test_ctrl_c_drains_sums_up_and_exits_130() -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+def test_sigterm_before_the_first_version_keeps_what_there_is_and_exits_143() -> None:
+    flags = ("--minutes", 5, "--learner", "off", "--json")
+    with subprocess.Popen(
+        command(*flags), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as play:
+        wait_for(play, lambda: status().matches >= 1)
+        play.send_signal(signal.SIGTERM)
+        out, said = play.communicate(timeout=60)
+    assert play.returncode == 143 and said == ""
+    told = json.loads(out)
+    now = status()
+    assert told["interrupted"] is True and told["matches"] == now.matches
+    assert now.version == 0 and now.aborted <= 1  # none, where it fell between two matches
+    assert now.episodes.written == now.buffer_file_count == now.matches
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 def test_ctrl_c_twice_does_not_wait_and_loses_nothing() -> None:
     passes = 20_000  # the learner is in its first batch for minutes, and drains no faster
     slow = ("drain_s=600", f"samples_per_insert={passes}", f"epochs={passes}")

@@ -396,6 +396,47 @@ def test_a_zero_sum_environment_tells_each_side_and_whom_it_beats() -> None:
     assert "Win rate" not in described
 
 
+_TERMINATED = """
+import os, signal
+import gymnasium
+from gymnasium.envs.classic_control.cartpole import CartPoleEnv
+
+class Terminated(CartPoleEnv):
+    \"\"\"The scheduler ends the process after 40 steps of one environment.\"\"\"
+    taken = 0
+
+    def step(self, action):
+        self.taken += 1
+        if self.taken == 40:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return super().step(action)
+
+gymnasium.register("Terminated-v0", entry_point=Terminated)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+def test_sigterm_before_the_first_version_keeps_what_there_is_and_exits_143() -> None:
+    Path("scheduled.py").write_text(_TERMINATED, encoding="utf-8")
+    few = ("train.games=2", "train.segment=16", "learner.minibatches=1", "learner.epochs=1")
+    flags = [flag for one in few for flag in ("--set", one)]
+    name = "gymnasium:scheduled:Terminated-v0"
+    done = subprocess.run(
+        [sys.executable, "-m", "understudy", "train", name, "--run", "run", "--json", *flags],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 143, done.stderr
+    assert done.stderr == ""
+    told = json.loads(done.stdout)
+    # Two segments of 16 steps were over in both environments; one was learned from.
+    assert (told["interrupted"], told["version"], told["updates"]) == (True, 1, 1)
+    head = RunFolder.load(Path("run"), SystemClock()).versions.head()
+    assert head == 1 and status().learner == "stopped"
+
+
 def test_an_environment_is_made_with_the_options_that_are_given() -> None:
     environment = "gymnasium:understudy.games.gymnasium_env:understudy/Brawl-v0"
     few = ("--set", "train.games=2", "--set", "train.segment=16", "--set", "learner.minibatches=1")

@@ -11,7 +11,6 @@ import typer
 from understudy.cli.settings import config_from
 from understudy.core.errors import ConfigError, nearest
 from understudy.games import catalog
-from understudy.run.interrupts import INTERRUPTED
 from understudy.telemetry.text import say_json
 
 _OWN_SCREEN = {"report.status_every_s": 0, "report.statistics_every_matches": 0}
@@ -69,8 +68,8 @@ def play(
 ) -> None:
     """Play a built-in game while a learner improves the bot in the background.
 
-    Without --matches or --minutes: 90 seconds. Ctrl-C ends early, keeps everything and exits with
-    code 130; pressed again, it does not wait for the learner.
+    Without --matches or --minutes: 90 seconds. Ctrl-C or SIGTERM ends early and keeps
+    everything (exit code 130 or 143); pressed again, it does not wait for the learner.
 
     With --url the game runs here and the decisions come from `understudy serve territory`.
 
@@ -135,8 +134,7 @@ def play(
         say_json(summary.as_dict())
     else:
         screen.note(summary_text(summary, opponent=judging_difficulty(difficulty)))
-    if summary.interrupted:
-        raise typer.Exit(INTERRUPTED)
+    raise typer.Exit(summary.code)
 
 
 def _refuse(given: Mapping[str, object], why: str) -> None:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import typer
 
 from understudy.core.errors import ConfigError
-from understudy.run.interrupts import INTERRUPTED
 from understudy.telemetry.text import duration, plain, say_json
 
 if TYPE_CHECKING:
@@ -55,8 +54,7 @@ def play_on_server(
         say_json(progress.as_dict())
     else:
         screen.note(summary(progress))
-    if progress.interrupted:
-        raise typer.Exit(INTERRUPTED)
+    raise typer.Exit(progress.code)
 
 
 def line(progress: RemoteProgress) -> str:

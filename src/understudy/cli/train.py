@@ -96,7 +96,7 @@ def train(
 ) -> None:
     """Train an agent by playing hundreds of matches side by side, as fast as the machine can.
 
-    Ctrl-C ends early, keeps everything and exits with code 130; --resume goes on from there.
+    Ctrl-C or SIGTERM ends early and keeps everything (exit code 130 or 143); --resume goes on.
 
     Example: understudy train brawl --config curriculum --run runs/x
     """
@@ -110,7 +110,7 @@ def train(
                 opponents=opponents, delay=delay, actions=actions, stage=stage, exploit=exploit,
                 population=population, terms=terms,
             )  # fmt: skip
-            interrupted, told = screen.host(wish.host_session(option or [], evaluate))
+            code, told = screen.host(wish.host_session(option or [], evaluate))
         else:
             wish.refuse(option=option, eval=evaluate)
             wish.bring(terms or [])
@@ -121,13 +121,12 @@ def train(
                 exploit=exploit,
                 population=population,
             )
-            interrupted, told = screen.arena(session)
+            code, told = screen.arena(session)
     except KeyboardInterrupt:  # pressed again: only what was kept until then
         raise typer.Exit(INTERRUPTED) from None
     if json:
         say_json(told)
-    if interrupted:
-        raise typer.Exit(INTERRUPTED)
+    raise typer.Exit(code)
 
 
 class _Wish:

@@ -22,8 +22,8 @@ class TrainScreen:
     def __init__(self, *, quiet: bool) -> None:
         self._screen = Screen(quiet=quiet)
 
-    def arena(self, session: Session) -> tuple[bool, dict[str, object]]:
-        """Whether it was interrupted, and what to print as JSON."""
+    def arena(self, session: Session) -> tuple[int, dict[str, object]]:
+        """The exit code, and what to print as JSON."""
         from understudy.run.train import check, train
 
         if session.config.population.agents > 1:
@@ -39,9 +39,9 @@ class TrainScreen:
         )
         summary = train(session, show=self._show)
         self._screen.note(_summary(summary, session.game))
-        return summary.interrupted, summary.as_dict()
+        return summary.code, summary.as_dict()
 
-    def _population(self, session: Session) -> tuple[bool, dict[str, object]]:
+    def _population(self, session: Session) -> tuple[int, dict[str, object]]:
         from understudy.run.population.session import PopulationProgress
         from understudy.run.population.training import check, train_population
 
@@ -60,7 +60,7 @@ class TrainScreen:
 
         summary = train_population(session, show=show)
         self._screen.note("\n".join(summary.lines()))
-        return summary.interrupted, summary.as_dict()
+        return summary.code, summary.as_dict()
 
     def _show(self, progress: Progress) -> None:
         self._tell(progress)
@@ -71,7 +71,7 @@ class TrainScreen:
             self._screen.note(f"  {line}")
         progress.news.clear()
 
-    def host(self, session: HostSession) -> tuple[bool, dict[str, object]]:
+    def host(self, session: HostSession) -> tuple[int, dict[str, object]]:
         """The same for an environment of others."""
         from understudy.run.host.training import train_host
 
@@ -87,7 +87,7 @@ class TrainScreen:
             show_evaluation=lambda progress: self._screen.move(_evaluating(progress), progress),
         )
         self._screen.note(_host_summary(summary))
-        return summary.interrupted, summary.as_dict()
+        return summary.code, summary.as_dict()
 
 
 def _rhythm(session: Session, *, snapshots: bool) -> str:

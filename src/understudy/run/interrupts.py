@@ -1,4 +1,8 @@
-"""Ctrl-C during a session: the first one ends it in good order, the next one is impatient."""
+"""Ctrl-C and SIGTERM: the first one ends a session in good order, a second Ctrl-C at once.
+
+Schedulers and service managers send SIGTERM, some of them twice, and wait before they kill: it is
+a Ctrl-C that is never impatient.
+"""
 
 from __future__ import annotations
 
@@ -9,24 +13,29 @@ from typing import Self
 
 INTERRUPTED = 130
 """Exit code after Ctrl-C, as shells have it: 128 and the number of SIGINT."""
-TERMINATED = 143
-"""The same for SIGTERM."""
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Interrupts:
-    """While matches are played, Ctrl-C is only noted: no write is ever cut in two by it.
+    """While matches are played, the signals are only noted: no write is ever cut in two by them.
 
-    Once `gentle` is False, or when it is pressed again, it raises `KeyboardInterrupt`.
+    Once `gentle` is False, or when Ctrl-C is pressed again, `KeyboardInterrupt` is raised.
     """
 
     def __init__(self) -> None:
-        self.asked = False
+        self.code = 0
+        """How the process should end: 0, 130 after Ctrl-C, 143 after SIGTERM."""
         self.gentle = True
+
+    @property
+    def asked(self) -> bool:
+        """Whether the session should end."""
+        return self.code != 0
 
     def __enter__(self) -> Self:
         self._ours = threading.current_thread() is threading.main_thread()
         if self._ours:
-            self._before = signal.signal(signal.SIGINT, self._note)
+            self._before = [signal.signal(number, self._note) for number in _SIGNALS]
         return self
 
     def __exit__(
@@ -36,9 +45,11 @@ class Interrupts:
         trace: TracebackType | None,
     ) -> None:
         if self._ours:
-            signal.signal(signal.SIGINT, self._before)
+            for number, before in zip(_SIGNALS, self._before, strict=True):
+                signal.signal(number, before)
 
     def _note(self, number: int, frame: FrameType | None) -> None:
-        if self.asked or not self.gentle:
+        again = self.asked and number == signal.SIGINT
+        self.code = 128 + number
+        if again or not self.gentle:
             raise KeyboardInterrupt
-        self.asked = True

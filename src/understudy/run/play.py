@@ -6,6 +6,7 @@ own uses, then frozen matches that say what came of it.
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections import deque
 from collections.abc import Callable
@@ -109,10 +110,16 @@ class Summary:
     """What came of a session."""
 
     status: Status
-    interrupted: bool
+    code: int
+    """How the process should end: 0, 130 after Ctrl-C, 143 after SIGTERM"""
     before: Tally | None
     after: Tally | None
     rules: Tally | None
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether a signal ended it early."""
+        return self.code != 0
 
     def as_dict(self) -> dict[str, object]:
         """For `--json`; the same numbers as `understudy status --json`."""
@@ -134,7 +141,7 @@ class Summary:
 
 
 def play(session: Session, *, show: Callable[[Progress], None]) -> Summary:
-    """Play the whole session. Ctrl-C ends it early and keeps everything; once more: no waiting."""
+    """Play the whole session. Ctrl-C or SIGTERM ends it early and keeps everything."""
     game = catalog.make(session.game, difficulty=first_difficulty(session.difficulty))
     spec = PolicySpec(game.features, game.actions, session.network)
     progress = Progress(session, earlier=_earlier(session.run))
@@ -143,7 +150,8 @@ def play(session: Session, *, show: Callable[[Progress], None]) -> Summary:
         remember(session.run)
         at_start = mind.policy
         judged: list[Tally] = []
-        try:
+        # Pressed again, or while it is judged: everything is kept by then.
+        with contextlib.suppress(KeyboardInterrupt):
             with mind:
                 while progress.share < 1.0 and not interrupts.asked:
                     _one_match(mind, session, progress, interrupts)
@@ -153,11 +161,9 @@ def play(session: Session, *, show: Callable[[Progress], None]) -> Summary:
                 interrupts.gentle = False
                 judged = [frozen(session, one) for one in (at_start, mind.policy, None)]
                 _journal_evaluation(mind, session, judged[1])
-        except KeyboardInterrupt:
-            interrupts.asked = True
     status = StatusReader(session.run, mind.folder.clock).read()
     before, after, rules = judged if len(judged) == 3 else (None, None, None)
-    return Summary(status, interrupts.asked, before, after, rules)
+    return Summary(status, interrupts.code, before, after, rules)
 
 
 def _earlier(run: Path) -> int:

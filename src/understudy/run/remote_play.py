@@ -95,7 +95,13 @@ class RemoteProgress:
     reward_count: int = 0
     chunks: deque[int] = field(default_factory=lambda: deque(maxlen=_RECENT))
     """Where the last thousands of parasites were spawned"""
-    interrupted: bool = False
+    code: int = 0
+    """How the process should end: 0, 130 after Ctrl-C, 143 after SIGTERM"""
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether a signal ended it early."""
+        return self.code != 0
 
     @property
     def elapsed_s(self) -> float:
@@ -192,7 +198,7 @@ async def _play(
             due = max(due + SECONDS_PER_TICK / session.speed, time.monotonic())
             await asyncio.sleep(due - time.monotonic())
         await line.ask([protocol.End(territory=name) for name in games.names], within_s=_ANSWER_S)
-    progress.interrupted = interrupts.asked
+    progress.code = interrupts.code
     progress.reconnects = line.reconnects
     return progress
 

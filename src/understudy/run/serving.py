@@ -7,7 +7,6 @@ Ending answers what is in flight, says goodbye, writes everything down and lets 
 from __future__ import annotations
 
 import contextlib
-import signal
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ import msgspec
 from understudy.live.status import LiveStatus
 from understudy.run.desk import Desk, Service
 from understudy.run.folders import remember
-from understudy.run.interrupts import INTERRUPTED, TERMINATED, Interrupts
+from understudy.run.interrupts import INTERRUPTED, Interrupts
 from understudy.server import open_files
 from understudy.server.app import Server
 from understudy.server.latency import quantile
@@ -86,7 +85,7 @@ def serve(
 
     # Products of a few rows: a second maths thread only spins. Measured beside other work on two
     # cores, a decision of a batch of 20 takes 0.15 ms of CPU with one thread, and 0.87 with two.
-    with contextlib.ExitStack() as stack, threadpool_limits(1), _Ending() as ending:
+    with contextlib.ExitStack() as stack, threadpool_limits(1), Interrupts() as ending:
         at = stack.enter_context(contextlib.closing(bound(service.host, service.port)))
         desk = Desk(service, admission, stack)
         where = address(at, tls=service.tls is not None)
@@ -108,11 +107,9 @@ def serve(
         remember(service.run)
         with _unread():
             started(where)
-        try:
+        with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C once more: nothing is waited for
             listening.listen(at)
             desk.close()
-        except KeyboardInterrupt:  # once more, or where there was nothing to wait for
-            ending.asked = True
         live, counts = desk.session.status(), desk.server.batching.latency.counts
         percentiles = (_ms(quantile(counts, 0.5)), _ms(quantile(counts, 0.99)))
         seconds = time.monotonic() - began
@@ -159,26 +156,6 @@ class _Screen:
         with _unread():
             self._show(pulse)
         self._shown, self._decisions, self._counts = now, live.decisions, counts
-
-
-class _Ending(Interrupts):
-    """SIGTERM is a Ctrl-C that is never impatient."""
-
-    code = INTERRUPTED
-
-    def __enter__(self) -> _Ending:
-        super().__enter__()
-        if self._ours:
-            self._before_term = signal.signal(signal.SIGTERM, self._terminate)
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        super().__exit__(*error)  # type: ignore[arg-type]
-        if self._ours:
-            signal.signal(signal.SIGTERM, self._before_term)
-
-    def _terminate(self, number: int, frame: object) -> None:
-        self.asked, self.code = True, TERMINATED
 
 
 def _unread() -> contextlib.suppress:

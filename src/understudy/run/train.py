@@ -80,7 +80,7 @@ def train(
         compiled_s=progress.compiled_s,
         matches=progress.matches,
         version=learning.version,
-        interrupted=interrupts.asked,
+        code=interrupts.code,
         win_rates=progress.win_rates(),
         metrics=progress.metrics,
         stage=progress.stage,

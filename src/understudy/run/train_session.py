@@ -173,7 +173,13 @@ class Outcome:
     matches: int
     """in this session"""
     version: int
-    interrupted: bool
+    code: int
+    """How the process should end: 0, 130 after Ctrl-C, 143 after SIGTERM"""
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether a signal ended it early."""
+        return self.code != 0
 
     def as_dict(self) -> dict[str, object]:
         """For `--json`."""

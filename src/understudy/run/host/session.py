@@ -215,8 +215,14 @@ class HostSummary:
     updates: int
     steps_s: float
     """Without the evaluation."""
-    interrupted: bool
+    code: int
+    """How the process should end: 0, 130 after Ctrl-C, 143 after SIGTERM"""
     evaluation: Evaluation | None = None
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether a signal ended it early."""
+        return self.code != 0
 
     @property
     def reward(self) -> float | None:

@@ -17,6 +17,7 @@ With `resume=True` a run goes on; without, a folder that holds one is refused.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from contextlib import ExitStack
 
@@ -42,8 +43,8 @@ def train_host(
     show: Callable[[HostProgress], None] = lambda progress: None,
     show_evaluation: Callable[[EvaluationProgress], None] = lambda progress: None,
 ) -> HostSummary:
-    """Train the whole session, then play the frozen matches, which no budget counts. Ctrl-C ends
-    it early and keeps everything; once more: at once."""
+    """Train the whole session, then play the frozen matches, which no budget counts. Ctrl-C or
+    SIGTERM ends it early and keeps everything."""
     keep_compiled()  # before anything that may import JAX
     check_resume(session.run, resume=session.resume)
     make = maker(session.environment, **session.options)
@@ -66,13 +67,12 @@ def train_host(
             steps_s = progress.steps_s
             if session.evaluate and not interrupts.asked:
                 interrupts.gentle = False
-                try:
+                # All is kept: only the judgement is cut short.
+                with contextlib.suppress(KeyboardInterrupt):
                     evaluation = evaluate_host(
                         session, learning.policy(), folder.versions, show=show_evaluation
                     )
                     learning.evaluated(evaluation)
-                except KeyboardInterrupt:  # all is kept: only the judgement is cut short
-                    interrupts.asked = True
     return HostSummary(
         run=str(session.run),
         version=progress.version,
@@ -80,6 +80,6 @@ def train_host(
         matches=progress.matches,
         updates=progress.updates,
         steps_s=steps_s,
-        interrupted=interrupts.asked,
+        code=interrupts.code,
         evaluation=evaluation,
     )

@@ -64,7 +64,7 @@ def train_population(
         compiled_s=progress.compiled_s,
         matches=progress.matches,
         version=learning.front.version,
-        interrupted=interrupts.asked,
+        code=interrupts.code,
         best=learning.best,
         fitness=learning.fitness,
         settings=learning.lineage.settings,
