@@ -35,6 +35,10 @@ def test_a_space_is_plain_data_that_says_its_kind(space: ActionSpace) -> None:
         (lambda: Discrete(("a",)), "at least 2 names"),
         (lambda: Discrete(("a", "b", "a")), "the name 'a' appears twice"),
         (lambda: Discrete(("a", "")), "a name is empty"),
+        (lambda: Discrete(10), r"expected their names, such as \('left', 'right'\), got 10"),  # type: ignore[arg-type]
+        (lambda: Discrete("left"), "expected their names.*got 'left'"),  # type: ignore[arg-type]
+        (lambda: MultiBinary(4), "switches: expected their names.*got 4"),  # type: ignore[arg-type]
+        (lambda: MultiDiscrete(3), r"such as MultiDiscrete\(\(3, 4\)\), got 3"),  # type: ignore[arg-type]
         (lambda: MultiDiscrete(()), "two or more options"),
         (lambda: MultiDiscrete((3, 1)), r"got \(3, 1\)"),
         (lambda: MultiBinary(()), "switches: expected at least 1"),

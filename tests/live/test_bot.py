@@ -152,6 +152,7 @@ def test_a_run_among_the_runs_is_the_latest_one(
         ({"actions": ("x",)}, "at least 2"),
         ({"actions": ("x", "")}, "empty"),
         ({"actions": "xy"}, "actions: expected a list of names"),
+        ({"actions": 10}, "actions: expected a list of names.*got 10"),
         ({"actions": {"x": print, "y": None}}, "actions: 'y' is mapped to nothing"),
     ],
 )

@@ -41,6 +41,11 @@ class MultiDiscrete(msgspec.Struct, frozen=True, tag="multi_discrete", forbid_un
     sizes: tuple[int, ...]
 
     def __post_init__(self) -> None:
+        if not isinstance(self.sizes, list | tuple):
+            raise InputError(
+                "MultiDiscrete: expected the number of options of each part, such as "
+                f"MultiDiscrete((3, 4)), got {self.sizes!r}"
+            )
         if not self.sizes or any(size < 2 for size in self.sizes):
             raise InputError(
                 f"MultiDiscrete sizes must be two or more options a part, got {self.sizes}"
@@ -118,6 +123,12 @@ ActionSpace: TypeAlias = Discrete | MultiDiscrete | MultiBinary | Continuous
 
 
 def _check_names(names: tuple[str, ...], what: str, *, least: int) -> None:
+    # Other libraries count what is named here: Discrete(10) is Gymnasium's.
+    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
+        raise InputError(
+            f"{what}: expected their names, such as ('left', 'right'), got {names!r}; to have them "
+            "numbered only: tuple(map(str, range(10)))"
+        )
     if len(names) < least:
         raise InputError(f"{what}: expected at least {least} names, got {len(names)}")
     if len(set(names)) != len(names):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -28,9 +28,11 @@ def space_of(actions: ActionSpace | Sequence[str] | Mapping[str, object]) -> Act
         unmapped = [name for name, handler in actions.items() if handler is None]
         if unmapped:
             raise InputError(f"actions: {unmapped[0]!r} is mapped to nothing")
-    if isinstance(actions, str) or not all(isinstance(name, str) for name in actions):
+    listed = isinstance(actions, Iterable) and not isinstance(actions, str)
+    if not listed or not all(isinstance(name, str) for name in actions):
         raise InputError(
-            "actions: expected a list of names, a mapping of names, or an action space"
+            "actions: expected a list of names, a mapping of names, or an action space of "
+            f"understudy, such as Discrete(('left', 'right')), got {actions!r}"
         )
     return Discrete(tuple(actions))
 
