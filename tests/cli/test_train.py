@@ -299,6 +299,12 @@ def test_a_term_of_ones_own_is_trained_on_and_told_of(monkeypatch: pytest.Monkey
     assert 0.01 * frames > -sums["airborne"] > 0.0
     assert sum(sums.values()) == pytest.approx(sum(float(row["r"]) for row in matches), rel=1e-4)
     assert all(float(row["residual"]) == 0.0 for row in rows)
+    for known in ("_ADDED", "_LOADED"):  # as in a new process
+        monkeypatch.setattr(terms, known, {})
+    resumed = understudy("train", "brawl", "--run", "run", "--resume", "--minutes", 1)
+    assert resumed.code == 2
+    assert "has no reward term 'airborne'" in resumed.err
+    assert "in every session, a resume too: --terms my_terms.py" in resumed.err
 
 
 def _rows(name: str) -> list[dict[str, str]]:

@@ -88,7 +88,8 @@ def weights_of(game: str, chosen: Rewards | str, *, key: str = "rewards") -> dic
         if changed not in terms:
             raise ConfigError(
                 f"{place}: {game} has no reward term {changed!r}; it has {', '.join(terms)}."
-                + nearest(changed, terms)
+                f"{nearest(changed, terms)} A term of your own needs its module in every session, "
+                "a resume too: --terms my_terms.py"
             )
         _check(weight, place)
     weights = {name: weight for name, weight in {**sets[name], **changes}.items() if weight}
