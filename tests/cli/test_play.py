@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psutil
 import pytest
 
+from understudy.cli.show import Screen
 from understudy.core.clock import SystemClock
 from understudy.registry.run_folder import RunFolder
 from understudy.telemetry.fold import StatusReader
@@ -83,6 +86,32 @@ def test_a_run_keeps_its_settings() -> None:
     assert (config.learner.gamma, config.learner.clip) == (0.5, 0.1)
     assert config.learner.priority == "won"
     assert config.report.status_every_s == 0
+
+
+def test_a_run_that_goes_on_counts_only_versions_of_this_session_as_new(played: Path) -> None:
+    shutil.copytree(played, "run")
+    options = ("--matches", 1, "--difficulty", "easy", "--learner", "off", "--eval", 0)
+    called = understudy("play", "swarm", "--run", "run", *options)
+    assert called.code == 0 and "  version 3\n" in called.err, called.err
+    assert " new" not in called.err
+
+
+@pytest.mark.parametrize(
+    ("before", "shown", "said"),
+    [
+        (0, (1,), ["  +1 new"]),
+        (4, (4, 6), ["", "  +2 new"]),
+        (5, (3, 6), ["", "  +1 new"]),  # gone on from version 3, after a rollback
+        (None, (4, 4, 5), ["", "", "  +1 new"]),  # of a server: what it had is not known
+    ],
+)
+def test_versions_are_new_that_came_since_the_last_line(
+    before: int | None, shown: tuple[int, ...], said: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    screen = Screen(quiet=False, before=before)
+    for version in shown:
+        screen.move("line", SimpleNamespace(share=1.0, version=version))
+    assert capsys.readouterr().err.splitlines() == [f"line{news}" for news in said]
 
 
 # --- for real: another process learns ------------------------------------------------------------

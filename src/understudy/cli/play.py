@@ -97,7 +97,7 @@ def play(
     difficulty, learner = difficulty or "hard", learner or "process"
     from understudy.cli.show import Screen, summary_text
     from understudy.policy.presets import network as network_named
-    from understudy.run.folders import kept, new_run
+    from understudy.run.folders import kept, new_run, newest
     from understudy.run.play import ADAPTIVE, Session, judging_difficulty
     from understudy.run.play import play as play_session
 
@@ -124,7 +124,7 @@ def play(
             defaults={"learner.seed": seed, **_OWN_SCREEN},
         ),
     )
-    screen = Screen(quiet=json)
+    screen = Screen(quiet=json, before=newest(before))
     screen.note(f"understudy: {game} v {difficulty}, run folder {session.run}")
     screen.note(
         "The bot starts untrained; the learner starts beside it (a few seconds to warm up)."

@@ -44,7 +44,7 @@ def play_on_server(
         seed=0 if seed is None else seed,
         token=None if token_file is None else _token(token_file),
     )
-    screen = Screen(quiet=json)
+    screen = Screen(quiet=json, before=None)
     screen.note(
         f"understudy: territory on {url}, {session.territories} territories, "
         f"up to {session.speed:g} times real time"

@@ -95,7 +95,7 @@ def serve(
     from understudy.cli.show import Screen
     from understudy.policy.presets import network as network_named
     from understudy.run.desk import Service
-    from understudy.run.folders import kept, new_run
+    from understudy.run.folders import kept, new_run, newest
     from understudy.run.named_configs import config as config_named
     from understudy.run.serving import serve as serve_game
     from understudy.server.door import read_token
@@ -125,7 +125,7 @@ def serve(
         allow_hosts=tuple(allow_host or ()),
         allow_origins=tuple(allow_origin or ()),
     )
-    screen = Screen(quiet=json)
+    screen = Screen(quiet=json, before=newest(before))
 
     def started(address: str) -> None:
         screen.note(f"understudy: {label} at {address}, run folder {service.run}. Ctrl-C ends.")

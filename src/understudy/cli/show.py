@@ -31,12 +31,13 @@ class Moving(Protocol):
 class Screen:
     """Prints to stderr, so that `--json` owns stdout."""
 
-    def __init__(self, *, quiet: bool) -> None:
+    def __init__(self, *, quiet: bool, before: int | None = 0) -> None:
+        """`before`: the newest version when the session begins; None: the first one shown."""
         self._quiet = quiet
         self._moving = sys.stderr.isatty()
         self._last_line = time.monotonic()
         self._last_move = 0.0
-        self._version = 0
+        self._version = before
 
     def show(self, progress: Progress) -> None:
         """A session of play."""
@@ -47,9 +48,11 @@ class Screen:
         now = time.monotonic()
         if self._quiet:
             return
+        if self._version is None:
+            self._version = progress.version
         if now - self._last_line >= _LINE_EVERY_S or progress.share >= 1.0:
             self._last_line = now
-            self._print(line + self._news(progress))
+            self._print(line + self._news(self._version, progress.version))
         elif self._moving and now - self._last_move >= 0.1:
             self._last_move = now
             width = shutil.get_terminal_size().columns - 1
@@ -61,10 +64,10 @@ class Screen:
         if not self._quiet:
             self._print(text)
 
-    def _news(self, progress: Moving) -> str:
-        fresh = progress.version - self._version
-        self._version = progress.version
-        return f"  +{fresh} new" if fresh > 0 else ""
+    def _news(self, before: int, now: int) -> str:
+        # After a rollback the version that is gone on from is older than the newest one.
+        self._version = max(before, now)
+        return f"  +{now - before} new" if now > before else ""
 
     def _print(self, text: str) -> None:
         if self._moving:

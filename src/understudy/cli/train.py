@@ -101,9 +101,10 @@ def train(
     Example: understudy train brawl --config curriculum --run runs/x
     """
     from understudy.cli.train_screen import TrainScreen
+    from understudy.run.folders import newest
 
     wish = _Wish(game, preset, config, _whole(steps), minutes, seed, run, resume, set_ or [])
-    screen = TrainScreen(quiet=json)
+    screen = TrainScreen(quiet=json, before=newest(wish.before))
     try:
         if wish.hosted:
             wish.refuse(

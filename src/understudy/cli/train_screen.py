@@ -19,8 +19,8 @@ from understudy.telemetry.training_report import rewards
 class TrainScreen:
     """Runs a session and shows it."""
 
-    def __init__(self, *, quiet: bool) -> None:
-        self._screen = Screen(quiet=quiet)
+    def __init__(self, *, quiet: bool, before: int = 0) -> None:
+        self._screen = Screen(quiet=quiet, before=before)
 
     def arena(self, session: Session) -> tuple[int, dict[str, object]]:
         """The exit code, and what to print as JSON."""

@@ -64,6 +64,11 @@ def check_resume(run: Path, *, resume: bool) -> None:
         raise RunFolderError(f"--resume: {run} holds no run to go on with")
 
 
+def newest(folder: RunFolder | None) -> int:
+    """The number of the newest version; 0 where there is none."""
+    return max(folder.versions.numbers(), default=0) if folder else 0
+
+
 def kept(run: Path | None) -> RunFolder | None:
     """The run folder that a person wants to go on with; None where there is no such run yet."""
     if run is None or not (run / "run.json").exists():
