@@ -179,6 +179,7 @@ def test_a_config_comes_with_its_network_unless_another_is_named(
         (("--population", "0"), "understudy: --population: expected a number above 0, got 0"),
         (("--set", "rewards.set=dens"), "rewards.set: brawl has no set of rewards 'dens'"),
         (("--set", "rewards.weights.combos=1"), "Did you mean 'combo'"),
+        (("--set", "train.noise_steps=4"), "understudy: train.noise_steps: the arena draws every"),
         (("--terms", "none.py"), "understudy: --terms: there is no file none.py"),
         (("--exploit", "runs/x"), "--opponents: an exploiter meets the agent of --exploit alone"),
         (("--resume", "--run", "nothing"), "--resume: nothing holds no run"),

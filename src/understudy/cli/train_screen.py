@@ -55,7 +55,7 @@ class TrainScreen:
         )
 
         def show(progress: PopulationProgress) -> None:
-            self._tell(progress)
+            self._tell(progress.news)
             self._screen.move(f"{_clock(progress)}  {progress.standing()}", progress)
 
         summary = train_population(session, show=show)
@@ -63,13 +63,13 @@ class TrainScreen:
         return summary.code, summary.as_dict()
 
     def _show(self, progress: Progress) -> None:
-        self._tell(progress)
+        self._tell(progress.news)
         self._screen.move(_line(progress), progress)
 
-    def _tell(self, progress: Progress) -> None:
-        for line in progress.news:
+    def _tell(self, news: list[str]) -> None:
+        for line in news:
             self._screen.note(f"  {line}")
-        progress.news.clear()
+        news.clear()
 
     def host(self, session: HostSession) -> tuple[int, dict[str, object]]:
         """The same for an environment of others."""
@@ -81,9 +81,14 @@ class TrainScreen:
                 f"{session.evaluate} frozen matches follow the training; --steps and --minutes do "
                 "not count them, --eval 0 turns them off."
             )
+
+        def show(progress: HostProgress) -> None:
+            self._tell(progress.news)
+            self._screen.move(_host_line(progress), progress)
+
         summary = train_host(
             session,
-            show=lambda progress: self._screen.move(_host_line(progress), progress),
+            show=show,
             show_evaluation=lambda progress: self._screen.move(_evaluating(progress), progress),
         )
         self._screen.note(_host_summary(summary))
@@ -184,6 +189,8 @@ def _evaluating(progress: EvaluationProgress) -> str:
 def _host_summary(summary: HostSummary) -> str:
     lines = ["", "Interrupted: everything up to here is kept." if summary.interrupted else "Done."]
     lines += _evaluation(summary.evaluation) if summary.evaluation else [""]
+    if summary.problem:
+        lines.append(f"Problem: {summary.problem}")
     lines += [
         f"Steps           {summary.steps:,} ({summary.steps_s:,.0f} a second)",
         f"Matches         {summary.matches:,}",

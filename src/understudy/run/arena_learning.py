@@ -16,7 +16,7 @@ from understudy.arena.arena import Arena, check
 from understudy.arena.judging import compiled
 from understudy.arena.results import Insight, Iteration
 from understudy.core.config import Config
-from understudy.core.errors import UnderstudyError
+from understudy.core.errors import ConfigError, UnderstudyError
 from understudy.core.opponents import SELF
 from understudy.curriculum.curriculum import Change
 from understudy.games import catalog
@@ -59,6 +59,11 @@ def check_arena(
     game: str, options: Mapping[str, str], network: AnyNetwork, config: Config
 ) -> Course:
     """What no arena can play is an error, before anything is written; else the course it takes."""
+    if config.train.noise_steps != 1:
+        raise ConfigError(
+            "train.noise_steps: the arena draws every action anew; only Gymnasium and PettingZoo "
+            f"environments read it, leave it at 1, got {config.train.noise_steps}"
+        )
     rules = catalog.make(game, **options)
     course = Course(game, config, tuple(catalog.bots(game, **options)))
     check(rules, config, meets_itself=course.meets_itself)

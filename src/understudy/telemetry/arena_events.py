@@ -31,6 +31,8 @@ class MatchesTrained(_Event, frozen=True, kw_only=True):
     """Matches of such an environment in the whole run so far; 0: not said."""
     sides: dict[str, float] = {}
     """The mean return of each agent of such an environment, where it has several."""
+    alike: int = 0
+    """How many of those a time limit ended with the rewards of the session's first match."""
     terms: dict[str, dict[str, float]] = {}
     """opponent -> reward term -> its weighted sum over the matches that ended"""
     measures: dict[str, dict[str, float]] = {}

@@ -179,6 +179,45 @@ def test_stopping_gives_no_half_segment() -> None:
     assert rollout.play(policy, 9, gamma=GAMMA, stop=lambda: next(asked)) is None
 
 
+@pytest.mark.parametrize(("noise_steps", "found"), [(1, False), (16, True)])
+def test_draws_that_are_kept_reach_a_goal_that_others_never_do(
+    noise_steps: int, found: bool
+) -> None:
+    """An undecided policy in MountainCar, one match in each of 32 environments."""
+    environments, policy = opened(maker("gymnasium:MountainCar-v0"), 32)
+    nought = {name: np.zeros_like(value) for name, value in policy.weights.params.items()}
+    undecided = Policy(policy.spec, replace(policy.weights, params=nought), 0)
+    rollout = Rollout(environments, np.random.default_rng(0), noise_steps=noise_steps)
+    segments = rollout.play(undecided, 200, gamma=GAMMA)
+    assert segments is not None
+    matches = [match for _, match in environments.finished]
+    assert any(match.reward > -200.0 for match in matches) == found
+    assert all(match.alike for match in matches) == (not found)
+    # Every action keeps its probability; successive ones are the same by more than chance.
+    actions = segments.actions[..., 0]
+    np.testing.assert_allclose(segments.log_probs, np.log(1 / 3), rtol=1e-5)
+    np.testing.assert_allclose(np.bincount(actions.ravel()) / actions.size, 1 / 3, atol=0.05)
+    kept = 1.0 - 1.0 / noise_steps
+    assert np.mean(actions[1:] == actions[:-1]) == pytest.approx(kept + (1 - kept) / 3, abs=0.02)
+
+
+def test_a_match_of_several_agents_is_alike_only_if_it_is_for_each_of_them() -> None:
+    """The sum of both is 0 in every match."""
+
+    class ZeroSum(Echo):
+        def step(self, actions: dict[str, Any]) -> Any:
+            obs, _, ended, cut, infos = super().step(actions)
+            gain = float(self._steps == 1 and self._rng.random() < 0.5)
+            rewards = {agent: gain if agent == "left" else -gain for agent in ended}
+            return obs, rewards, cut, ended, infos  # every end is a time limit
+
+    environments, policy = opened(ZeroSum, 8)
+    played(environments, policy, 8)
+    matches = [match for _, match in environments.finished]
+    assert {match.reward for match in matches} == {0.0}
+    assert {match.alike for match in matches} == {True, False}
+
+
 def test_every_environment_is_judged_equally_often() -> None:
     # One environment's matches are 2 steps long, the others' 40: by the first 9 to end, nearly all
     # would be short ones.

@@ -26,10 +26,12 @@ from understudy.run import folders
 from understudy.run.budget import Budget
 from understudy.run.host.beginning import begin, returns_of
 from understudy.run.host.environments import HostEnvironments
+from understudy.run.host.learning import Endings
 from understudy.run.host.named import maker
 from understudy.run.host.rollout import judge
 from understudy.run.host.session import (
     EvaluationProgress,
+    Finished,
     HostProgress,
     HostSession,
     host_config,
@@ -37,11 +39,13 @@ from understudy.run.host.session import (
 from understudy.run.host.training import train_host
 from understudy.run.lock import learner_lock
 from understudy.telemetry import events as ev
-from understudy.telemetry.journal import Reader
+from understudy.telemetry.fold import StatusReader
+from understudy.telemetry.journal import Entry, Reader
 
 MIRROR = "gymnasium:run.host.toys:Mirror-v0"
 FAULTY = "gymnasium:run.host.toys:Faulty-v0"
 ECHO = "pettingzoo:run.host.toys"
+COUNTDOWN = "gymnasium:run.host.toys:Countdown-v0"
 BATCH = 8 * 32
 RUN = Path("runs/one")
 GUIDE = Path(__file__).parents[3] / "docs" / "environments.md"
@@ -281,6 +285,55 @@ def test_ctrl_c_keeps_everything() -> None:
     assert summary.evaluation is None
     assert (summary.updates, summary.version) == (5, 1)
     assert newest().version == 1
+
+
+@pytest.mark.parametrize(
+    ("noise_steps", "advice"), [(1, "--set train.noise_steps=16"), (16, "another --seed")]
+)
+def test_a_run_that_no_match_of_reaches_a_goal_is_told_so_at_once(
+    noise_steps: int, advice: str
+) -> None:
+    news: list[str] = []
+
+    def show(progress: HostProgress) -> None:
+        news.extend(progress.news)
+        signal.raise_signal(signal.SIGINT)  # after the first segment, before anything is learned
+
+    config = small(**{"train.noise_steps": noise_steps})
+    dull = session(environment=COUNTDOWN, options={"after": 2}, config=config)
+    summary = train_host(dull, show=show)
+    (problem,) = StatusReader(RUN, SystemClock()).read().problems
+    assert problem.message.startswith(
+        f"no match ended by a goal: the time limit ended all {summary.matches} of this session, "
+        "each with the reward 2, so nothing can be learned yet; "
+    )
+    assert advice in problem.message
+    assert news == [problem.message] and summary.as_dict()["problem"] == problem.message
+
+
+def test_a_run_in_which_matches_end_by_themselves_has_no_such_problem() -> None:
+    def show(progress: HostProgress) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+    summary = train_host(session(environment=COUNTDOWN, options={"after": 5}), show=show)
+    assert summary.matches > 32 and "problem" not in summary.as_dict()
+    assert StatusReader(RUN, SystemClock()).read().problems == ()
+
+
+def test_a_problem_of_a_run_is_over_with_the_first_match_that_differs() -> None:
+    alike, goal = Finished(-200.0, 200, alike=True), Finished(-90.0, 90)
+    endings = Endings([], noise_steps=1)
+    assert endings.add([alike] * 31, steps=6_200) is None
+    assert isinstance(endings.add([alike], steps=6_400), ev.Problem)
+    assert endings.add([alike] * 99, steps=9_000) is None, "it is said once"
+    note = endings.add([alike, goal], steps=9_500)
+    assert isinstance(note, ev.Note) and "after 9,500 steps" in note.message
+    assert endings.add([alike] * 99, steps=20_000) is None
+    # A policy that balances CartPole to the time limit every time may be trained on.
+    past = [ev.MatchesTrained(steps=99, results={}, matches=9, alike=alike) for alike in (9, 8)]
+    journal = [Entry(t=float(t), by="train", e=event) for t, event in enumerate(past)]
+    assert Endings(journal, noise_steps=1).add([alike] * 99, steps=20_000) is None
+    assert Endings(journal[:1], noise_steps=1).add([alike] * 99, steps=20_000) is not None
 
 
 def test_the_same_seed_learns_the_same() -> None:

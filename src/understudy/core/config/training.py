@@ -32,9 +32,11 @@ class TrainConfig(Section, frozen=True, kw_only=True):
     """The learning rate: follows learner.kl_target, falls to its minimum by the end, or stays."""
     entropy_schedule: Literal["linear", "constant"] = "linear"
     """The bonus for keeping options open: falls to nothing by the end, or stays."""
+    noise_steps: int = 1
+    """Environments: steps that one random draw is kept for, on average. More explores further."""
 
     def __post_init__(self) -> None:
-        positive(self, "train", "games", "segment", "groups", "checkpoint_steps")
+        positive(self, "train", "games", "segment", "groups", "checkpoint_steps", "noise_steps")
         at_least_zero(self, "train", "steps")
         if 0 < self.steps < self.games * self.segment:
             raise ConfigError(

@@ -71,6 +71,10 @@ class HostEnvironments:
         )
         self._gained = np.zeros((count, len(self.agents)))
         self._steps = np.zeros(count, np.int64)
+        self._terminated = np.zeros(count, np.bool_)
+        """Whether any agent's part in the match had an end other than a time limit."""
+        self._first_rewards: NDArray | None = None
+        """[agents], of the first match that ended."""
         self.finished: list[tuple[int, Finished]] = []
         """Matches that ended, with the number of their environment; callers take them away."""
         for index, seed in enumerate(seeds):
@@ -103,6 +107,7 @@ class HostEnvironments:
                 out = over or cut
                 after.rewards[column] = rewards[agent]
                 after.ended[column], after.cut[column] = out, cut
+                self._terminated[index] |= over
                 after.last_obs[column] = self._see(column, obs[agent])
                 self._now.alive[column] = not out
                 # An agent that is out has no next action: board games mask all of them.
@@ -119,15 +124,19 @@ class HostEnvironments:
 
     def _finish(self, index: int) -> None:
         gained = self._gained[index]
+        if self._first_rewards is None:
+            self._first_rewards = gained.copy()
+        # Each agent's: the mean over them is 0 in every match of a zero-sum game.
+        alike = not self._terminated[index] and np.array_equal(gained, self._first_rewards)
         sides = tuple(float(one) for one in gained)
         self.finished.append(
-            (index, Finished(float(gained.mean()), int(self._steps[index]), sides))
+            (index, Finished(float(gained.mean()), int(self._steps[index]), sides, alike))
         )
         self._begin(index, None)
 
     def _begin(self, index: int, seed: int | None) -> None:
         obs, infos = self._envs[index].reset(seed=seed)
-        self._gained[index], self._steps[index] = 0.0, 0
+        self._gained[index], self._steps[index], self._terminated[index] = 0.0, 0, False
         for agent in self.agents:
             column = self._column(index, agent)
             self._now.first[column] = True

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -34,11 +34,16 @@ from understudy.run.learner import LOG
 from understudy.run.lock import missing
 from understudy.telemetry import events
 from understudy.telemetry.arena_events import ENVIRONMENT
-from understudy.telemetry.journal import Journal, Reader
+from understudy.telemetry.journal import Entry, Journal, Reader
 from understudy.telemetry.training_log import TrainingLog
 
 if TYPE_CHECKING:
     from understudy.learner.segments import Segments
+
+
+_WHERE = "training"
+_ENOUGH = 32
+"""Matches that end alike before it is said: random play may need a few to find a goal."""
 
 
 class HostLearning:
@@ -52,7 +57,8 @@ class HostLearning:
             raise missing(error) from error
         self._config = session.config
         self._trainer = Trainer(folder.spec, self._config.learner)
-        log = TrainingLog(folder.logs / LOG, past=Reader(folder.journal).new())
+        past = Reader(folder.journal).new()
+        log = TrainingLog(folder.logs / LOG, past=past)
         self._journal = Journal(folder.journal, "train", folder.clock, also=log.add)
         self._keeper = Keeper(folder, self._journal, self._trainer)
         counters = self._keeper.resume()
@@ -73,10 +79,13 @@ class HostLearning:
         seeds = match_seeds(session.config.learner.seed, np.arange(games) + steps, purpose=TRAINING)
         self._environments = HostEnvironments(make, games, seeds, features=folder.spec.features)
         self.progress.agents = self._environments.agents
+        self._endings = Endings(past, noise_steps=session.config.train.noise_steps)
         self._since: list[Finished] = []
         """Matches that ended since the last version."""
         self._rollout = Rollout(
-            self._environments, np.random.default_rng([session.config.learner.seed, steps])
+            self._environments,
+            np.random.default_rng([session.config.learner.seed, steps]),
+            noise_steps=session.config.train.noise_steps,
         )
 
     def __enter__(self) -> Self:
@@ -115,6 +124,7 @@ class HostLearning:
         progress.matches += len(finished)
         self._since += finished
         progress.steps += int(segments.valid.sum())
+        self._tell_endings(finished)
         if self._fresh:
             begin(self._trainer, segments, self._config.learner.gamma)
             self._fresh = False
@@ -160,6 +170,13 @@ class HostLearning:
             )
         )
 
+    def _tell_endings(self, finished: list[Finished]) -> None:
+        event = self._endings.add(finished, steps=self.progress.steps)
+        if event is not None:
+            self._journal.write(event)
+            self.progress.news.append(event.message)
+            self.progress.problem = event.message if isinstance(event, events.Problem) else ""
+
     def _learn(self, segments: Segments, finished: list[Finished]) -> None:
         from understudy.learner.descent import Frozen, Report, State
         from understudy.learner.hardware import as_numpy, float32_products
@@ -204,8 +221,48 @@ class HostLearning:
                 matches=len(finished),
                 total_matches=self.progress.matches,
                 sides=mean_sides(self.progress.agents, finished),
+                alike=sum(match.alike for match in finished),
             )
         )
+
+
+class Endings:
+    """Notices a run that nothing can be learned in: a time limit ends every match, and the rewards
+    are the same in all of them. One match that differs, in any session, is enough to learn from.
+    """
+
+    def __init__(self, past: Iterable[Entry], *, noise_steps: int) -> None:
+        """`past`: the journal of earlier sessions."""
+        told = (entry.e for entry in past if isinstance(entry.e, events.MatchesTrained))
+        self._differed = any(event.matches > event.alike for event in told)
+        self._noise_steps = noise_steps
+        self._alike = 0
+        self._said = False
+
+    def add(
+        self, finished: Sequence[Finished], *, steps: int
+    ) -> events.Problem | events.Note | None:
+        """Matches that ended, and the steps of the run by then; what should be told, each once."""
+        if self._differed or not finished:
+            return None
+        if not all(match.alike for match in finished):
+            self._differed = True
+            message = f"the first match that did not end like all before it: after {steps:,} steps"
+            return events.Note(where=_WHERE, message=message) if self._said else None
+        self._alike += len(finished)
+        if self._said or self._alike < _ENOUGH:
+            return None
+        self._said = True
+        advice = (
+            "explore further with --set train.noise_steps=16 (docs/environments.md)"
+            if self._noise_steps == 1
+            else "try another --seed, another train.noise_steps or more train.games"
+        )
+        message = (
+            f"no match ended by a goal: the time limit ended all {self._alike} of this session, "
+            f"each with the reward {finished[0].reward:g}, so nothing can be learned yet; {advice}"
+        )
+        return events.Problem(where=_WHERE, message=message)
 
 
 def open_folder(session: HostSession, make: Callable[[], Any]) -> RunFolder:

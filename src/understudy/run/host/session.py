@@ -32,6 +32,8 @@ class Finished(NamedTuple):
     steps: int
     sides: tuple[float, ...] = ()
     """The sum of rewards of each agent, in the order of the environment's agents."""
+    alike: bool = False
+    """A time limit ended it, with the rewards that the first match of the session had."""
 
 
 def mean_sides(agents: Sequence[str], matches: Collection[Finished]) -> dict[str, float]:
@@ -116,6 +118,10 @@ class HostProgress:
     agents: tuple[str, ...] = ("agent",)
     recent: deque[Finished] = field(default_factory=lambda: deque(maxlen=_RECENT))
     metrics: Mapping[str, float] = field(default_factory=dict)
+    problem: str = ""
+    """What keeps the run from learning; empty: nothing known."""
+    news: list[str] = field(default_factory=list)
+    """Lines for the screen, which empties it."""
 
     @property
     def elapsed_s(self) -> float:
@@ -218,6 +224,8 @@ class HostSummary:
     code: int
     """How the process should end: 0, 130 after Ctrl-C, 143 after SIGTERM"""
     evaluation: Evaluation | None = None
+    problem: str = ""
+    """What kept it from learning; empty: nothing known"""
 
     @property
     def interrupted(self) -> bool:
@@ -240,6 +248,8 @@ class HostSummary:
             "steps_s": round(self.steps_s, 1),
             "interrupted": self.interrupted,
         }
+        if self.problem:
+            result["problem"] = self.problem
         if self.evaluation:
             result["eval"] = self.evaluation.as_dict()
         return result

@@ -82,4 +82,5 @@ def train_host(
         steps_s=steps_s,
         code=interrupts.code,
         evaluation=evaluation,
+        problem=progress.problem,
     )
