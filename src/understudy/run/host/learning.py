@@ -254,7 +254,7 @@ class Endings:
             return None
         self._said = True
         advice = (
-            "explore further with --set train.noise_steps=16 (docs/environments.md)"
+            "explore further: --set train.noise_steps=16"
             if self._noise_steps == 1
             else "try another --seed, another train.noise_steps or more train.games"
         )
