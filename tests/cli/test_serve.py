@@ -271,6 +271,7 @@ def test_the_summary_counts_segments(waiting: int, words: str) -> None:
         ("serve territory --tls-cert nowhere.pem --tls-key token", "nowhere.pem"),
         ("serve territory --tls-cert token --tls-key token", "PEM"),
         ("serve territory --allow-origin *", "--allow-origin"),
+        ("serve territory --address-header X-Real-IP", "--behind-proxy"),
         ("serve territory --host nowhere.invalid --token-file token --behind-proxy", "--host"),
     ],
 )
@@ -279,6 +280,7 @@ def test_a_mistake_is_one_line_and_nothing_is_made(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "token").write_text("correct-horse-battery", encoding="utf-8")
+    (tmp_path / "token").chmod(0o600)
     called = understudy(*line.split())
     assert called.code == 2, called.err
     assert called.err.count("\n") == 1 and called.err.startswith("understudy: ")

@@ -118,10 +118,12 @@ class Table:
         """Send messages of one client together; their answers."""
         return self.inbox([(client, message) for message in messages], **options)
 
-    def inbox(self, messages: Sequence[tuple[str, Any]], **options: Any) -> list[dict[str, Any]]:
+    def inbox(
+        self, messages: Sequence[tuple[str, Any]], *, address: str | None = None, **options: Any
+    ) -> list[dict[str, Any]]:
         """Send messages of any clients together; bytes and text go as they are."""
         sent = [
-            Incoming(client, one if isinstance(one, bytes | str) else json.dumps(one))
+            Incoming(client, one if isinstance(one, bytes | str) else json.dumps(one), address)
             for client, one in messages
         ]
         answers = self.session.receive(sent, **options)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from understudy.live.limits import Quota, Rate, Rates
+from understudy.live.limits import Rate, Rates
 
 
 def test_a_burst_of_one_seconds_worth_and_no_more() -> None:
@@ -56,18 +56,8 @@ def test_whoever_went_quiet_is_forgotten() -> None:
 
 
 def test_rates_name_the_limit_that_is_reached() -> None:
-    rates = Rates(each=2.0, total=3.0)
-    assert [rates.take("a", 0.0) for _ in range(4)] == [None, None, "each", "each"]
-    assert [rates.take(sender, 0.0) for sender in "bcd"] == [None, "total", "total"]
-    assert rates.take("c", 0.5) is None
-
-
-def test_a_quota_names_the_limit_that_is_reached() -> None:
-    quota = Quota(each=2, total=3)
-    assert [quota.take("a") for _ in range(3)] == [None, None, "each"]
-    assert [quota.take("b") for _ in range(2)] == [None, "total"]
-    quota.give_back("a")
-    assert quota.take("b") is None
-    assert quota.owners == 2
-    quota.give_back("a")
-    assert quota.owners == 1
+    rates = Rates(each=2.0, address=3.0, total=4.0)
+    assert [rates.take("a", "x", 0.0) for _ in range(4)] == [None, None, "each", "each"]
+    assert [rates.take(sender, "x", 0.0) for sender in "bcd"] == [None, "address", "address"]
+    assert [rates.take(sender, None, 0.0) for sender in "ef"] == [None, "total"]
+    assert rates.take("c", "x", 0.5) is None

@@ -17,7 +17,9 @@ from understudy.core.arrays import NDArray
 from understudy.core.errors import InputError
 from understudy.experience.episode import Outcome
 from understudy.experience.ledger import Closing, Opened
-from understudy.gates.decision import Verdict
+from understudy.gates.decision import DecisionGate, Verdict
+from understudy.gates.worker import GateWorker
+from understudy.live.deciding import FAILED
 from understudy.live.session import Incoming
 from understudy.policy.spec import AnyNetwork
 
@@ -538,11 +540,17 @@ class Wary:
 BAD = [-1.0, 40.0, 0.0]
 
 
-def test_a_gate_that_fails_on_one_observation_costs_its_neighbours_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("worker", [False, True])
+def test_a_gate_that_fails_on_one_observation_costs_its_neighbours_nothing(
+    tmp_path: Path, worker: bool
+) -> None:
     troubles: list[str] = []
+    gate: DecisionGate = Wary()
+    if worker:
+        gate = GateWorker(gate, budget_ms=30_000.0, clock=FakeClock())
     table = Table(
         tmp_path,
-        gate=Wary(),
+        gate=gate,
         explore_share=0.0,
         problem=lambda words, error: troubles.append(f"{words}: {error}"),
     )
@@ -555,17 +563,24 @@ def test_a_gate_that_fails_on_one_observation_costs_its_neighbours_nothing(tmp_p
         {"type": "end", "territory": "c", "reward": 0.125},
     )
     assert [one["type"] for one in answers] == [
-        "rewarded", "rewarded", "decision", "error", "ended",
+        "rewarded", "rewarded", "decision", "decision", "ended",
     ]  # fmt: skip
-    assert (answers[2]["tick"], answers[4]["last"]) == (1, "settled")
-    assert (answers[3]["code"], answers[3]["id"]) == ("internal", 7)
-    assert troubles == ["an observation could not be decided: health"]
-    assert table.states(*first) == ["settled", "open", "settled"]
-    assert table.ask("b", gold=0.5)["tick"] == 1  # as if the other one had never come
+    assert (answers[2]["tick"], answers[2]["degraded"], answers[4]["last"]) == (1, False, "settled")
+    assert (answers[3]["action"], answers[3]["verdict"], answers[3]["id"]) == ("retreat", "SEND", 7)
+    assert (answers[3]["degraded"], answers[3]["reasons"]) == (True, [FAILED.reason])
+    words = (
+        "the gate failed: ZeroDivisionError" if worker else "an observation could not be decided"
+    )
+    assert troubles == [f"{words}: health"]
+    status = table.session.status()
+    assert (status.degraded, status.safe_actions, status.errors) == (1, {"error": 1}, {})
+    assert table.states(*first) == ["settled"] * 3
+    opened = table.ledger.opened(answers[3]["decision_id"])
+    assert opened is not None and not opened.sampled
     for name in "ab":
-        table.say({"type": "end", "territory": name})
+        table.say({"type": "end", "territory": name, "reward": 0.5})
     rewards = {one.meta.tags["territory"]: one.rewards.tolist() for one in table.episodes}
-    assert rewards == {"a": [0.75], "b": [0.75], "c": [0.125]}
+    assert rewards == {"a": [0.75, 0.5], "b": [0.25, 0.5], "c": [0.125]}
     assert balanced(table)
 
 
@@ -584,7 +599,8 @@ def test_numbers_that_the_ledger_refuses_cost_nobody_else(
 
     monkeypatch.setattr(table.ledger, "open", picky)
     answers = table.say(observation("a", gold=0.5), observation("b", features=BAD))
-    assert [one["type"] for one in answers] == ["decision", "error"]
+    assert [one["degraded"] for one in answers] == [False, True]
+    assert (answers[1]["action"], answers[1]["decision_id"]) == ("retreat", None)
     assert table.states(*first) == ["settled", "settled"]
     assert table.session.status().settled == 2
     assert balanced(table)
@@ -718,13 +734,80 @@ def test_a_reward_that_could_not_be_written_is_not_confirmed(
 
 def test_territories_are_limited_per_client_and_in_all(tmp_path: Path) -> None:
     table = Table(tmp_path, territories_per_client=2, max_territories=3)
-    names = [observation(name) for name in ("a", "b", "c")]
-    assert [one.get("code") for one in table.say(*names)] == [None, None, "too_many_territories"]
-    others = [observation(name) for name in ("x", "y")]
-    answers = table.say(*others, client="bob")
-    assert [one.get("code") for one in answers] == [None, "too_many_territories"]
+    answers = table.say(*(observation(name, tick=7, id=name) for name in "abc"))
+    assert [one["degraded"] for one in answers] == [False, False, True]
+    safe = answers[2]
+    assert (safe["action"], safe["verdict"], safe["decision_id"]) == ("retreat", "SEND", None)
+    assert (safe["territory"], safe["tick"], safe["id"]) == ("c", 7, "c")
+    assert "this client has" in safe["reasons"][0]
+    answers = table.say(*(observation(name) for name in "xy"), client="bob")
+    assert [one["degraded"] for one in answers] == [False, True]
+    assert "the server has" in answers[1]["reasons"][0]
     table.say({"type": "end", "territory": "a"})
-    assert table.ask("y", client="bob")["type"] == "decision"
+    assert not table.ask("y", client="bob")["degraded"]
+    status = table.session.status()
+    assert (status.safe_actions, status.unrecorded) == ({"territories": 2}, 2)
+    assert (status.errors, status.territories, status.ledger.opened) == ({}, 3, 4)
+
+
+def test_clients_without_a_name_cannot_take_the_room_of_other_addresses(tmp_path: Path) -> None:
+    """Each request over HTTP without a name is another client, so that only its address counts."""
+    table = Table(tmp_path, territories_per_address=3, max_territories=5)
+    flood = [(f"anonymous-{n}", observation(f"room-{n}")) for n in range(9)]
+    answers = table.inbox(flood, address="10.0.0.1")
+    assert [one["degraded"] for one in answers] == [False] * 3 + [True] * 6
+    assert "this address has" in answers[-1]["reasons"][0]
+    (other,) = table.inbox([("bob", observation("mine"))], address="10.0.0.2")
+    assert not other["degraded"]
+    (unknown,) = table.inbox([("carol", observation("hers"))])  # behind a proxy that says nothing
+    assert not unknown["degraded"]
+
+
+def test_an_idle_territory_makes_room_and_loses_nothing(tmp_path: Path) -> None:
+    table = Table(tmp_path, explore_share=0.0, max_territories=2, evict_after_s=10.0, max_gap=1)
+    old = table.ask("old")["decision_id"]
+    table.later(9.0)
+    busy = table.ask("busy")["decision_id"]
+    assert table.ask("new", client="bob")["degraded"]  # nothing is idle for long enough
+    table.later(1.0)
+    assert not table.ask("new", client="bob")["degraded"]
+    assert (table.session.status().territories, table.session.status().evictions) == (2, 1)
+    assert table.states(old, busy) == ["open", "open"]
+    stranger = table.ask("old", client="bob")
+    assert stranger["code"] == "not_yours"
+    (added,) = table.say({"type": "reward", "decision_id": old, "reward": 0.25})
+    assert added["status"] == "added"
+    # No room to come back: the safe action, and still what came before is settled by it.
+    full = table.ask("old", gold=0.5)
+    assert (full["tick"], full["degraded"]) == (1, True)
+    assert full["decision_id"] is not None
+    assert table.states(old) == ["settled"]
+    table.later(10.0)
+    table.ask("new", client="bob")
+    again = table.ask("old", gold=0.75)  # `busy` is idle now, and makes room in turn
+    assert (again["tick"], again["degraded"]) == (2, False)
+    table.say({"type": "end", "territory": "old", "reward": 1.0})
+    (episode,) = table.episodes
+    assert episode.rewards.tolist() == [0.75, 0.25, 1.0]
+    assert episode.meta.tags["territory"] == "old"
+    # `busy` never comes back: it is forgotten after the window, as any other.
+    table.later(60.5)
+    assert table.states(busy) == ["orphaned"]
+    assert not table.ledger.territories()
+    assert balanced(table)
+
+
+def test_what_an_evicted_territory_settled_leaves_for_the_learner(tmp_path: Path) -> None:
+    table = Table(tmp_path, translator=game(), max_territories=1, evict_after_s=1.0)
+    key = table.ask("old")["decision_id"]
+    table.later(1.0)
+    table.ask("new")
+    (rewarded,) = table.say({"type": "reward", "decision_id": key, "reward": 0.5})
+    assert rewarded["status"] == "settled"
+    assert table.episodes == []
+    table.later(61.0)
+    (episode,) = [one for one in table.episodes if one.meta.tags["territory"] == "old"]
+    assert episode.rewards.tolist() == [0.5]
 
 
 def test_messages_are_limited_in_length_and_rate(tmp_path: Path) -> None:
@@ -734,6 +817,35 @@ def test_messages_are_limited_in_length_and_rate(tmp_path: Path) -> None:
     assert [one.get("code") for one in answers] == ["too_large", None, "rate"]
     assert table.say({"type": "ping"}, client="bob")[0]["type"] == "pong"
     assert table.session.status().errors == {"too_large": 1, "rate": 1}
+
+
+def test_an_observation_beyond_the_rate_gets_the_safe_action_and_nothing_bridges_it(
+    tmp_path: Path,
+) -> None:
+    table = Table(tmp_path, messages_per_s=1.0, explore_share=0.0)
+    first = table.ask(gold=0.0)
+    assert not first["degraded"]
+    beyond, elsewhere = table.say(observation(gold=1.0), observation("south"))
+    for one in (beyond, elsewhere):
+        assert (one["action"], one["degraded"], one["decision_id"]) == ("retreat", True, None)
+        assert "messages a second" in one["reasons"][0]
+    assert (beyond["tick"], table.session.status().territories) == (1, 1)
+    table.clock.now += 1.0
+    assert table.ask(gold=3.0)["tick"] == 2
+    # The reward would be that of an action which nobody wrote down.
+    assert table.states(first["decision_id"]) == ["open"]
+    assert table.session.status().safe_actions == {"rate": 2}
+
+
+def test_messages_are_limited_per_address_however_many_clients_send_them(tmp_path: Path) -> None:
+    table = Table(tmp_path, messages_per_s_per_address=2.0)
+    pings = [(f"c{n}", {"type": "ping"}) for n in range(3)]
+    answers = table.inbox(pings, address="10.0.0.1")
+    assert [one.get("code") for one in answers] == [None, None, "rate"]
+    assert "from one address" in answers[2]["message"]
+    assert table.inbox(pings[:2], address="10.0.0.2")[1]["type"] == "pong"
+    assert table.session.refused("d", "10.0.0.1") is not None
+    assert table.session.refused("d", "10.0.0.3") is None
 
 
 def test_messages_are_limited_in_all_however_many_clients_send_them(tmp_path: Path) -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
+import json
 import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
@@ -183,6 +186,52 @@ def test_the_learner_is_told_the_gate_by_the_command_line(tmp_path: Path) -> Non
     assert line[line.index("--gate") + 1] == "my_gates:Careful"
     assert line[line.index("--threshold") + 1] == "0.0"
     assert {"learner", "--continuous", "--supervised"} <= set(line)
+
+
+STUCK_GATE = """
+from threading import Event
+
+from understudy.gates.decision import Verdict
+
+STUCK, FREE = Event(), Event()
+
+
+class Slow:
+    name = "slow"
+
+    def evaluate(self, observation, action):
+        if observation[0] == 1.0:  # not on the trial at the start
+            STUCK.set()
+            FREE.wait(2.0)
+        return Verdict(True, 0.0)
+"""
+
+
+def test_a_gate_that_takes_its_time_does_not_stall_the_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "stuck_gate.py").write_text(STUCK_GATE, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])  # the gate's folder is added to it
+    with desk(service(tmp_path / "run", gate="stuck_gate:Slow")) as at:
+        answers = [json.loads(decide(at, tick)) for tick in range(7)]
+        own = importlib.import_module("stuck_gate")
+        assert own.STUCK.is_set()
+        own.FREE.set()
+        status = at.server.status()
+    assert [one["degraded"] for one in answers] == [True] * 7
+    assert {one["action"] for one in answers} == {"retreat"}
+    assert (status["gate"], status["gate_circuit"] == "closed") == ("slow", False)
+    assert isinstance(status["gate_misses"], int) and status["gate_misses"] >= 5
+    assert status["safe_actions"] == {"gate_deadline": 7}
+    problems = [one.message for one in journal(tmp_path / "run") if isinstance(one, events.Problem)]
+    assert any("live.gate_budget_ms = 5 ms" in one for one in problems)
+
+
+def test_a_gate_that_ships_is_asked_inline(tmp_path: Path) -> None:
+    with desk(service(tmp_path / "run")) as at:
+        decide(at, 0)
+        assert not [one for one in threading.enumerate() if one.name == "gate"]
 
 
 def test_a_new_version_decides_from_the_next_batch_on(tmp_path: Path) -> None:

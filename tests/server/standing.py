@@ -73,7 +73,7 @@ class Parrot:
             {"type": "welcome", "client": client, "resume": resume, "id": request}
         )
 
-    def refused(self, client: str) -> Error | None:
+    def refused(self, client: str, address: str | None) -> Error | None:
         return Error(code="rate", message="too many") if client == "hasty" else None
 
     def tick(self) -> None:
@@ -84,7 +84,8 @@ class Parrot:
             game="parrot", gate="open", version=3, clients=1, territories=2,
             ledger=Counts(opened=5, settled=4, open=1), decisions=5, sent=3, waited=2, explored=1,
             degraded=0, unrecorded=0, duplicates=0, errors={"bad_json": 2}, ledger_errors=0,
-            settled=4, mean_reward=0.5, recent_reward=0.25,
+            settled=4, mean_reward=0.5, recent_reward=0.25, safe_actions={"error": 2}, evictions=4,
+            gate_misses=6, gate_circuit="open",
         )  # fmt: skip
 
 

@@ -355,7 +355,7 @@ def test_going_away_answers_what_was_read_and_says_goodbye(tmp_path: Path) -> No
                 said.append(hear(one)["heard"])
     assert end.value.rcvd is not None
     assert (end.value.rcvd.code, end.value.rcvd.reason) == (1001, "the server is stopping")
-    read = [data for batch in server.session.batches for _, data in batch]
+    read = [data for batch in server.session.batches for _, data, _ in batch]
     assert len(said) == len(read) - 1  # `first` was heard above
 
 

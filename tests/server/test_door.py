@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from starlette.types import Scope
 
 from understudy.core.errors import ConfigError
 from understudy.server.door import (
@@ -88,6 +90,66 @@ def test_a_token_as_subprotocol_does_not_come_back_where_another_was_offered() -
 def test_an_origin_that_no_page_could_have_is_an_error(origin: str) -> None:
     with pytest.raises(ConfigError, match="--allow-origin"):
         at_home(allow_origins=[origin])
+
+
+def scope(peer: str | None, *forwarded: str) -> Scope:
+    lines = [(b"x-forwarded-for", one.encode()) for one in forwarded]
+    return {
+        "type": "http",
+        "client": None if peer is None else (peer, 50_000),
+        "headers": [(b"host", b"localhost"), *lines],
+    }
+
+
+@pytest.mark.parametrize(
+    ("peer", "address"),
+    [
+        ("10.1.2.3", "10.1.2.3"),
+        ("::ffff:10.1.2.3", "10.1.2.3"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),  # one household has all of these
+        ("2001:db8:1:2::7", "2001:db8:1:2::/64"),
+        ("testclient", None),
+        (None, None),
+    ],
+)
+def test_an_address_is_the_peers_whatever_headers_say(
+    peer: str | None, address: str | None
+) -> None:
+    assert at_home().address(scope(peer, "6.6.6.6")) == address
+
+
+def test_behind_a_proxy_only_a_header_that_was_named_tells_an_address() -> None:
+    unnamed = at_home(behind_proxy=True)
+    assert unnamed.address(scope("10.0.0.1", "7.7.7.7")) is None
+    named = at_home(behind_proxy=True, address_header="X-Forwarded-For")
+    assert named.address(scope("10.0.0.1", "6.6.6.6, 7.7.7.7")) == "7.7.7.7"  # the first is a claim
+    assert named.address(scope("10.0.0.1", "6.6.6.6", "7.7.7.7")) == "7.7.7.7"
+    assert named.address(scope("10.0.0.1", "7.7.7.7, nonsense")) == "10.0.0.1"
+    assert named.address(scope("10.0.0.1")) == "10.0.0.1"
+
+
+@pytest.mark.parametrize(
+    ("proxy", "header"), [(False, "X-Forwarded-For"), (True, "X Real"), (True, "")]
+)
+def test_a_header_that_anybody_may_write_is_not_trusted(proxy: bool, header: str) -> None:
+    with pytest.raises(ConfigError, match="--address-header"):
+        at_home(behind_proxy=proxy, address_header=header)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="other systems have no such mode")
+def test_a_token_file_that_others_can_read_draws_a_warning(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "token"
+    path.write_text(TOKEN, encoding="utf-8")
+    path.chmod(0o600)
+    assert (read_token(path), capsys.readouterr().err) == (TOKEN, "")
+    for mode in (0o640, 0o604):
+        path.chmod(mode)
+        assert read_token(path) == TOKEN
+        said = capsys.readouterr().err
+        assert f"chmod 600 {path}" in said and said.count("\n") == 1
+        assert TOKEN not in said
 
 
 @pytest.mark.parametrize(

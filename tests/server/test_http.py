@@ -54,6 +54,14 @@ def test_the_next_request_can_be_of_the_same_client(server: Standing) -> None:
         assert ask(one, hello)["client"] == "curl"
 
 
+def test_a_request_without_a_name_is_known_by_its_address(server: Standing) -> None:
+    for _ in range(2):
+        server.post({"type": "ping"})
+    one, other = (batch[-1] for batch in server.session.batches[-2:])
+    assert one.client != other.client
+    assert one.address == other.address == "127.0.0.1"
+
+
 def test_a_request_is_no_connection(tmp_path: Path) -> None:
     # Else each would keep all territories of its client from being forgotten.
     with standing(tmp_path) as server:
@@ -215,6 +223,10 @@ def test_metrics_count_and_name_nobody(tmp_path: Path) -> None:
         'understudy_errors_total{code="bad_json"}': 2,
         'understudy_errors_total{code="bad_host"}': 1,
         'understudy_learner{state="not started"}': 1,
+        'understudy_safe_actions_total{cause="error"}': 2,
+        "understudy_evictions_total": 4,
+        "understudy_gate_misses_total": 6,
+        "understudy_gate_circuit_open": 1,
         "understudy_version": 3,
         "understudy_connections": 1,
         "understudy_answer_seconds_count": 3,
@@ -222,5 +234,5 @@ def test_metrics_count_and_name_nobody(tmp_path: Path) -> None:
     }.items():
         assert float(figures[name]) == value, name
     labels = set(re.findall(r"(\w+)=", " ".join(figures)))
-    assert labels == {"verdict", "state", "code", "le"}
+    assert labels == {"verdict", "state", "code", "le", "cause"}
     assert "secretive" not in page

@@ -56,6 +56,10 @@ def serve(
     behind_proxy: Annotated[
         bool, typer.Option("--behind-proxy", help="A proxy in front of this server speaks TLS.")
     ] = False,
+    address_header: Annotated[
+        str | None,
+        typer.Option(help="With --behind-proxy: the header in which it tells a client's address."),
+    ] = None,
     allow_origin: Annotated[
         list[str] | None, typer.Option(help="Pages that may connect: https://a.b. Repeatable.")
     ] = None,
@@ -122,6 +126,7 @@ def serve(
         token=None if token_file is None else read_token(token_file),
         tls=_tls(tls_cert, tls_key),
         behind_proxy=behind_proxy,
+        address_header=address_header,
         allow_hosts=tuple(allow_host or ()),
         allow_origins=tuple(allow_origin or ()),
     )

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import msgspec
 
 from understudy.core.config.serving import LiveConfig
+from understudy.live.limits import Beyond
 from understudy.live.message_fields import RequestId
 from understudy.live.protocol import Error, Welcome
 from understudy.live.translation import Translator
@@ -43,19 +42,15 @@ def bad_reward(request: RequestId | None) -> Error:
     return Error(code="bad_number", message=message, field="reward", id=request)
 
 
-def too_many(beyond: Literal["each", "total"], config: LiveConfig) -> Error:
+def too_many(beyond: Beyond, config: LiveConfig) -> Error:
     """A message beyond one of the rates."""
-    if beyond == "each":
-        message = f"more than {config.messages_per_s:g} messages a second"
-    else:
-        message = f"more than {config.messages_per_s_in_all:g} messages a second from all clients"
+    message = {
+        "each": f"more than {config.messages_per_s:g} messages a second",
+        "address": f"more than {config.messages_per_s_per_address:g} messages a second from one "
+        "address",
+        "total": f"more than {config.messages_per_s_in_all:g} messages a second from all clients",
+    }[beyond]
     return Error(code="rate", message=message)
-
-
-def internal(request: RequestId | None) -> Error:
-    """It failed here; what went wrong is for whoever runs the server."""
-    message = "this could not be answered; it was noted"
-    return Error(code="internal", message=message, id=request)
 
 
 def unavailable(request: RequestId | None) -> Error:

@@ -1,29 +1,44 @@
 """From observations to answers: old decisions are settled, new ones made and written down.
 
 An answer is only given for a decision that the ledger has. Where it cannot write, the answer is the
-safe action without an id, and nothing is learned from it.
+safe action without an id, and nothing is learned from it. The safe action is also what is answered
+where there is no time, no room or no verdict: `Safe` says why.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from understudy.core.config.serving import LiveConfig
 from understudy.experience.ledger import Closing, Ledger, Opened, pack_legal
 from understudy.gates.decision import DecisionGate, Verdict
+from understudy.live.message_fields import RequestId
 from understudy.live.protocol import Decision
 from understudy.live.settling import clipped
 from understudy.live.status import Tally
 from understudy.live.territories import Waiting
-from understudy.live.translation import Step, Translator
+from understudy.live.translation import Reading, Sight, Step, Translator
 from understudy.live.wave import Asked, Proposal, propose
 from understudy.policy.policy import Policy
 
-_SAFE = Verdict(True, 0.0)
+
+class Safe(NamedTuple):
+    """Why an observation is answered with the safe action."""
+
+    cause: Literal["overload", "disk", "territories", "rate", "gate_deadline", "error"]
+    """What it is counted under"""
+    reason: str
+    """What the client is told"""
+
+
+OVERLOAD = Safe("overload", "no time for a policy")
+DISK = Safe("disk", "the record cannot be written")
+GATE_LATE = Safe("gate_deadline", "the gate took too long")
+FAILED = Safe("error", "the policy or the gate failed")
 
 
 class Decider:
@@ -48,16 +63,17 @@ class Decider:
         self._widest = (config.max_gap + 0.5) * translator.tick_length
 
     def decide(
-        self, asked: Sequence[Asked], policy: Policy, *, now: float, degraded: bool
+        self, asked: Sequence[Asked], policy: Policy, *, now: float, safe: Safe | None
     ) -> list[Decision]:
         """An answer for each of a wave: observations of different territories.
 
-        Whatever a policy or a gate raises, it raises before anything has happened.
+        `safe`: each gets the safe action, and neither the policy nor the gate is asked. Whatever a
+        policy or a gate raises, it raises before anything has happened.
         """
         closings = self._settled(asked, now)
         remembers = policy.remembers
         cuts = self._cuts(asked, policy.version, remembers=remembers)
-        proposals = self._safe(asked) if degraded else self._proposed(asked, policy)
+        proposals = self._proposed(asked, policy) if safe is None else self._fallback(asked, safe)
         for one in asked:
             one.territory.waiting = None
         try:
@@ -66,28 +82,59 @@ class Decider:
                 self._ledger.cut(name, bootstrap)
             ids = self._ledger.take_ids(len(asked))
             opened = [
-                _opened(key, one, proposal, policy.version, now=now, sampled=not degraded)
+                _opened(key, one, proposal, policy.version, now=now, sampled=safe is None)
                 for key, one, proposal in zip(ids, asked, proposals, strict=True)
             ]
             self._ledger.open(opened)
         except OSError:
             self._tally.ledger_errors += 1
-            return self._unrecorded(asked, policy.version)
+            return self.unrecorded(asked, policy.version, safe or DISK)
         for one, proposal, entry in zip(asked, proposals, opened, strict=True):
             territory = one.territory
             territory.bootstrap = None
             if self._translator.rewards_by_observation:
                 territory.waiting = Waiting(entry, one.sight)
-            if remembers and degraded:
+            if remembers and safe is not None:
                 territory.forget()  # it did not see this observation
             elif remembers:
                 territory.memory, territory.version = proposal.memory, policy.version
                 territory.remembered += 1
                 territory.severed = False
         return [
-            self._answered(one, proposal, policy.version, key=entry.id, degraded=degraded)
+            self._answered(one, proposal, policy.version, key=entry.id, safe=safe)
             for one, proposal, entry in zip(asked, proposals, opened, strict=True)
         ]
+
+    def unrecorded(self, asked: Sequence[Asked], version: int, safe: Safe) -> list[Decision]:
+        """The safe action for each, without a record. What the territories did before ends with
+        what is seen now."""
+        self._tally.unrecorded += len(asked)
+        for one in asked:
+            territory = one.territory
+            territory.waiting = None
+            territory.forget()
+            if territory.bootstrap is None:
+                territory.bootstrap = one.sight.features.tobytes()
+        return [
+            self._answered(one, proposal, version, key=None, safe=safe)
+            for one, proposal in zip(asked, self._fallback(asked, safe), strict=True)
+        ]
+
+    def stateless(
+        self, reading: Reading, version: int, safe: Safe, *, request: RequestId | None
+    ) -> Decision:
+        """The safe action for an observation of a territory that is not known and is not added."""
+        self._tally.unrecorded += 1
+        (action,) = self._translator.fallback([reading.sight]).tolist()
+        return self._decision(
+            _proposal(action, safe),
+            name=reading.territory,
+            tick=reading.tick or 0,
+            version=version,
+            key=None,
+            safe=safe,
+            request=request,
+        )
 
     def close(self, closings: Sequence[Closing]) -> None:
         """Decisions end: in the ledger, then in the counts. OSError: they did not."""
@@ -155,34 +202,54 @@ class Decider:
         share = self._config.explore_share
         return propose(policy, self._gate, asked, rng=self._rng, explore_share=share)
 
-    def _safe(self, asked: Sequence[Asked]) -> list[Proposal]:
-        actions = self._translator.fallback([one.sight for one in asked]).tolist()
-        return [Proposal(tuple(action), 0.0, 0.0, _SAFE, False, None) for action in actions]
-
-    def _unrecorded(self, asked: Sequence[Asked], version: int) -> list[Decision]:
-        """The safe action for each; what the territories did before ends with what is seen now."""
-        self._tally.unrecorded += len(asked)
-        for one in asked:
-            territory = one.territory
-            territory.forget()
-            if territory.bootstrap is None:
-                territory.bootstrap = one.sight.features.tobytes()
-        return [
-            self._answered(one, proposal, version, key=None, degraded=True)
-            for one, proposal in zip(asked, self._safe(asked), strict=True)
-        ]
+    def _fallback(self, asked: Sequence[Asked], safe: Safe) -> list[Proposal]:
+        sights: list[Sight] = [one.sight for one in asked]
+        return [_proposal(action, safe) for action in self._translator.fallback(sights).tolist()]
 
     def _answered(
-        self, one: Asked, proposal: Proposal, version: int, *, key: int | None, degraded: bool
+        self, one: Asked, proposal: Proposal, version: int, *, key: int | None, safe: Safe | None
     ) -> Decision:
-        verdict, tally, territory = proposal.verdict, self._tally, one.territory
-        sent = verdict.send or proposal.explored
-        decision = Decision(
-            decision_id=key,
-            territory=territory.name,
+        territory = one.territory
+        decision = self._decision(
+            proposal,
+            name=territory.name,
             tick=one.tick,
+            version=version,
+            key=key,
+            safe=safe,
+            request=one.request,
+        )
+        territory.tick, territory.last = one.tick, decision
+        territory.decisions += 1
+        return decision
+
+    def _decision(
+        self,
+        proposal: Proposal,
+        *,
+        name: str,
+        tick: int,
+        version: int,
+        key: int | None,
+        safe: Safe | None,
+        request: RequestId | None,
+    ) -> Decision:
+        """The answer; counted."""
+        verdict, tally = proposal.verdict, self._tally
+        sent = verdict.send or proposal.explored
+        tally.decisions += 1
+        tally.sent += sent
+        tally.waited += not sent
+        tally.explored += proposal.explored
+        if safe is not None:
+            tally.degraded += 1
+            tally.safe_actions[safe.cause] += 1
+        return Decision(
+            decision_id=key,
+            territory=name,
+            tick=tick,
             action=self._translator.label(proposal.action),
-            confidence=0.0 if degraded else math.exp(min(proposal.log_prob, 0.0)),
+            confidence=0.0 if safe is not None else math.exp(min(proposal.log_prob, 0.0)),
             version=version,
             verdict="SEND" if sent else "WAIT",
             reasons=verdict.reasons,
@@ -191,17 +258,14 @@ class Decider:
                 0.0 if math.isnan(verdict.expected_reward) else verdict.expected_reward
             ),
             explored=proposal.explored,
-            degraded=degraded,
-            id=one.request,
+            degraded=safe is not None,
+            id=request,
         )
-        territory.tick, territory.last = one.tick, decision
-        territory.decisions += 1
-        tally.decisions += 1
-        tally.sent += sent
-        tally.waited += not sent
-        tally.explored += proposal.explored
-        tally.degraded += degraded
-        return decision
+
+
+def _proposal(action: Sequence[int], safe: Safe) -> Proposal:
+    """The safe action, as one that no policy proposed and no gate judged."""
+    return Proposal(tuple(action), 0.0, 0.0, Verdict(True, 0.0, (safe.reason,)), False, None)
 
 
 def _opened(

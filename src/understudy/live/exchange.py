@@ -8,27 +8,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 import msgspec
 
 from understudy.core.config.serving import LiveConfig
 from understudy.experience.ledger import Added, Closing, Ledger, Opened
+from understudy.gates.worker import GateFailed, GateLate
 from understudy.live import protocol
 from understudy.live.answers import (
     bad_reward,
-    internal,
     too_many,
     unavailable,
     welcome,
     with_id,
 )
-from understudy.live.deciding import Decider
+from understudy.live.deciding import FAILED, GATE_LATE, OVERLOAD, Decider, Safe
 from understudy.live.features import is_float32
 from understudy.live.limits import Rates
 from understudy.live.message_fields import RequestId
 from understudy.live.protocol import (
     Answer,
+    Decision,
     End,
     Ended,
     Error,
@@ -64,6 +65,22 @@ class Parts:
     """Is told what a gate or a policy raised"""
 
 
+class Message(Protocol):
+    """What came in (`session.Incoming`)."""
+
+    @property
+    def client(self) -> str:
+        """Who sent it."""
+
+    @property
+    def data(self) -> bytes | str:
+        """JSON, as it came."""
+
+    @property
+    def address(self) -> str | None:
+        """Where it came from; None: not known."""
+
+
 class Exchange:
     """Answers one inbox, under one version of the policy."""
 
@@ -74,7 +91,7 @@ class Exchange:
         self._policy = policy
         self._now = now
         self._monotonic = monotonic
-        self._degraded = degraded
+        self._safe = OVERLOAD if degraded else None
         self._answers: list[msgspec.Struct] = []
         self._wave: list[Asked] = []
         self._in_wave: set[str] = set()
@@ -83,31 +100,29 @@ class Exchange:
         self._added: list[tuple[int, Added]] = []
         """Added by their clients and not written yet, with the place of the message"""
 
-    def answer(self, inbox: Sequence[tuple[str, bytes | str]]) -> list[msgspec.Struct]:
-        """One answer for each (client, message)."""
-        requests = [self._decoded(client, data) for client, data in inbox]
+    def answer(self, inbox: Sequence[Message]) -> list[msgspec.Struct]:
+        """One answer for each message."""
+        rates, config = self._parts.rates, self._parts.config
+        beyond = [rates.take(one.client, one.address, self._monotonic) for one in inbox]
+        requests = [protocol.decode(one.data, max_bytes=config.max_message_bytes) for one in inbox]
         seen = [one for one in requests if isinstance(one, Observation | ObservationData)]
         readings = iter(self._parts.translator.read(seen) if seen else ())
         waits = Pong()  # stands where an answer will be
         self._answers = [waits] * len(requests)
-        for place, ((client, _), request) in enumerate(zip(inbox, requests, strict=True)):
+        for place, (message, request, over) in enumerate(zip(inbox, requests, beyond, strict=True)):
+            refused = None if over is None else too_many(over, config)
             if isinstance(request, Observation | ObservationData):
-                self._observe(place, client, request.id, next(readings))
+                self._observe(place, message, request.id, next(readings), refused)
+            elif refused is not None:
+                self._answers[place] = refused
             else:
-                self._answers[place] = self._handle(place, client, request)
+                self._answers[place] = self._handle(place, message.client, request)
         self._flush()
         errors = self._parts.tally.errors
         for one in self._answers:
             if isinstance(one, Error):
                 errors[one.code] += 1
         return self._answers
-
-    def _decoded(self, client: str, data: bytes | str) -> Request | Error:
-        config = self._parts.config
-        beyond = self._parts.rates.take(client, self._monotonic)
-        if beyond is not None:
-            return too_many(beyond, config)
-        return protocol.decode(data, max_bytes=config.max_message_bytes)
 
     def _handle(self, place: int, client: str, request: Request | Error) -> Answer:
         if isinstance(request, Reward):
@@ -124,16 +139,30 @@ class Exchange:
     # --- observations --------------------------------------------------------------------------
 
     def _observe(
-        self, place: int, client: str, request: RequestId | None, reading: Reading | Error
+        self,
+        place: int,
+        sender: Message,
+        request: RequestId | None,
+        reading: Reading | Error,
+        refused: Error | None,
     ) -> None:
+        """An observation that can be read, and is its client's to send and in order, always gets an
+        action. `refused`: it is beyond a rate, so that nothing is decided or written for it."""
+        territories = self._parts.territories
         if isinstance(reading, Error):
             self._answers[place] = with_id(reading, request)
             return
-        territory = self._found(reading.territory, client) or self._parts.territories.add(
-            reading.territory, client, self._monotonic
-        )
+        territory: Territory | Error | str | None = self._found(reading.territory, sender.client)
+        if territory is None and refused is None:
+            territory = territories.add(
+                reading.territory, sender.client, sender.address, self._monotonic
+            )
         if isinstance(territory, Error):
             self._answers[place] = with_id(territory, request)
+            return
+        if territory is None or isinstance(territory, str):
+            safe = _beyond(refused) if refused is not None else _no_room(str(territory))
+            self._answers[place] = self._stateless(reading, safe, request)
             return
         if territory.name in self._in_wave:
             self._flush()
@@ -143,9 +172,24 @@ class Exchange:
         if last is not None and tick <= last:
             self._answers[place] = self._again(territory, tick, last, request)
             return
-        self._parts.territories.touch(territory, self._monotonic)
-        self._wave.append(Asked(place, request, territory, tick, reading.sight, territory.waiting))
+        asked = Asked(place, request, territory, tick, reading.sight, territory.waiting)
+        if refused is not None:
+            decider, version = self._parts.decider, self._policy.version
+            self._answer([asked], decider.unrecorded([asked], version, _beyond(refused)))
+            return
+        full = territories.touch(territory, self._monotonic)
+        if full is not None:
+            self._write_rewards()
+            self._decide([asked], _no_room(full))
+            return
+        self._wave.append(asked)
         self._in_wave.add(territory.name)
+
+    def _stateless(self, reading: Reading, safe: Safe, request: RequestId | None) -> msgspec.Struct:
+        decision = self._parts.decider.stateless(
+            reading, self._policy.version, safe, request=request
+        )
+        return self._parts.translator.answer(decision)
 
     def _again(
         self, territory: Territory, tick: int, last: int, request: RequestId | None
@@ -180,22 +224,39 @@ class Exchange:
         wave, self._wave = self._wave, []
         self._in_wave.clear()
         if wave:
-            self._decide(wave)
+            self._decide(wave, self._safe)
 
-    def _decide(self, wave: Sequence[Asked]) -> None:
-        """All together; where that fails, each alone, so that nobody pays for another's."""
+    def _decide(self, wave: Sequence[Asked], safe: Safe | None) -> None:
+        """All together. Where that fails each is decided alone, so that an observation that a gate
+        fails on costs its neighbours nothing; it gets the safe action itself."""
+        decider = self._parts.decider
         try:
-            decisions = self._parts.decider.decide(
-                wave, self._policy, now=self._now, degraded=self._degraded
-            )
+            decisions = decider.decide(wave, self._policy, now=self._now, safe=safe)
+        except GateLate as error:  # all of them: each alone would wait for the gate again
+            self._parts.problem("the gate is too slow, its decisions are safe actions", error)
+            self._decide(wave, GATE_LATE)
+        except GateFailed as error:
+            self._parts.problem("the gate failed", error)
+            self._decide([one for row, one in enumerate(wave) if row in error.rows], FAILED)
+            others = [one for row, one in enumerate(wave) if row not in error.rows]
+            if others:
+                self._decide(others, safe)
         except Exception as error:  # noqa: BLE001  a gate is anybody's code: neighbours go on
-            if len(wave) == 1:
-                self._parts.problem("an observation could not be decided", error)
-                self._answers[wave[0].place] = internal(wave[0].request)
+            # What was closed all the same does not wait any more.
+            alone = [one._replace(due=one.territory.waiting) for one in wave]
+            if len(alone) > 1:
+                for one in alone:
+                    self._decide([one], safe)
                 return
-            for one in wave:  # what was closed all the same does not wait any more
-                self._decide([one._replace(due=one.territory.waiting)])
-            return
+            self._parts.problem("an observation could not be decided", error)
+            if safe is None:
+                self._decide(alone, FAILED)
+            else:  # the ledger refuses it
+                self._answer(alone, decider.unrecorded(alone, self._policy.version, safe))
+        else:
+            self._answer(wave, decisions)
+
+    def _answer(self, wave: Sequence[Asked], decisions: Sequence[Decision]) -> None:
         answer = self._parts.translator.answer
         for asked, decision in zip(wave, decisions, strict=True):
             self._answers[asked.place] = answer(decision)
@@ -295,3 +356,11 @@ class Exchange:
             message = "this connection belongs to another client"
             return Error(code="not_yours", message=message, field="client", id=request.id)
         return welcome(client, self._parts.translator, self._policy.version, request=request.id)
+
+
+def _beyond(refused: Error) -> Safe:
+    return Safe("rate", refused.message)
+
+
+def _no_room(limit: str) -> Safe:
+    return Safe("territories", limit)

@@ -1,4 +1,4 @@
-"""How much one client may ask for, and all of them together: counts and rates, without a clock.
+"""How often a client, an address and all of them together may ask: rates, without a clock.
 
 Nothing here grows with time: a client that went quiet is forgotten as soon as that makes no
 difference to it.
@@ -6,9 +6,11 @@ difference to it.
 
 from __future__ import annotations
 
-from collections import Counter, OrderedDict
-from typing import Literal, NamedTuple
+from collections import OrderedDict
+from typing import Literal, NamedTuple, TypeAlias
 
+Beyond: TypeAlias = Literal["each", "address", "total"]
+"""The limit that was reached"""
 _SWEPT = 2
 """Old entries looked at for every new one: enough to keep up, and never a pause."""
 
@@ -56,48 +58,20 @@ class Rate:
 
 
 class Rates:
-    """At most `each` messages a second from one sender, and `total` from all of them together."""
+    """At most `each` messages a second from one sender, `address` from one address, and `total`
+    from all of them together."""
 
-    def __init__(self, *, each: float, total: float) -> None:
-        self._each, self._total = Rate(each), Rate(total)
+    def __init__(self, *, each: float, address: float, total: float) -> None:
+        self._each, self._address, self._total = Rate(each), Rate(address), Rate(total)
 
-    def take(self, sender: str, now: float) -> Literal["each", "total"] | None:
+    def take(self, sender: str, address: str | None, now: float) -> Beyond | None:
         """One more message; or, where it is too much, which limit stands in the way.
 
-        What is refused to one sender takes nothing from the others.
+        What is refused to one sender takes nothing from the others. An address that is not known
+        (None) has no limit of its own.
         """
         if not self._each.allow(sender, now):
             return "each"
+        if address is not None and not self._address.allow(address, now):
+            return "address"
         return None if self._total.allow("", now) else "total"
-
-
-class Quota:
-    """At most `each` things of one owner, and `total` of all owners together."""
-
-    def __init__(self, *, each: int, total: int) -> None:
-        self._each = each
-        self._total = total
-        self._held: Counter[str] = Counter()
-        self._all = 0
-
-    def take(self, owner: str) -> Literal["each", "total"] | None:
-        """One more; or, where there can be none, which limit stands in the way."""
-        if self._held[owner] >= self._each:
-            return "each"
-        if self._all >= self._total:
-            return "total"
-        self._held[owner] += 1
-        self._all += 1
-        return None
-
-    def give_back(self, owner: str) -> None:
-        """One less."""
-        self._held[owner] -= 1
-        self._all -= 1
-        if not self._held[owner]:
-            del self._held[owner]
-
-    @property
-    def owners(self) -> int:
-        """How many have anything."""
-        return len(self._held)

@@ -17,6 +17,7 @@ from understudy.core.clock import Clock
 from understudy.core.config.serving import LiveConfig
 from understudy.experience.ledger import Ledger
 from understudy.gates.decision import DecisionGate
+from understudy.gates.worker import GateWorker
 from understudy.live import protocol
 from understudy.live.answers import too_many, welcome
 from understudy.live.deciding import Decider
@@ -37,6 +38,8 @@ class Incoming(NamedTuple):
 
     client: str
     data: bytes | str
+    address: str | None = None
+    """Where it came from, for limits; None: not known, and then only the others hold"""
 
 
 class Outgoing(NamedTuple):
@@ -55,8 +58,8 @@ class Session:
     """All territories of a live game, whoever plays them.
 
     `policy` is asked once for every inbox: whoever swaps versions changes what it returns.
-    `problem` is told what a gate or a policy raised, and only the observation that it raised that
-    for is refused; without it, `receive` raises.
+    `problem` is told what a gate or a policy raised, and the observation that it raised that for
+    gets the safe action; without it, `receive` raises.
     """
 
     def __init__(
@@ -88,9 +91,16 @@ class Session:
             ),
             ledger=ledger,
             territories=Territories(
-                per_client=config.territories_per_client, in_all=config.max_territories
+                per_client=config.territories_per_client,
+                per_address=config.territories_per_address,
+                in_all=config.max_territories,
+                evict_after_s=config.evict_after_s,
             ),
-            rates=Rates(each=config.messages_per_s, total=config.messages_per_s_in_all),
+            rates=Rates(
+                each=config.messages_per_s,
+                address=config.messages_per_s_per_address,
+                total=config.messages_per_s_in_all,
+            ),
             config=config,
             tally=tally,
             problem=problem,
@@ -125,10 +135,10 @@ class Session:
         )
         return protocol.encode(message)
 
-    def refused(self, client: str) -> Error | None:
+    def refused(self, client: str, address: str | None = None) -> Error | None:
         """What a message is answered with that is beyond the rates, though it is not received here:
         the server answers a `hello` by itself."""
-        beyond = self._parts.rates.take(client, self._clock.monotonic())
+        beyond = self._parts.rates.take(client, address, self._clock.monotonic())
         return None if beyond is None else too_many(beyond, self._parts.config)
 
     def joined(self, client: str) -> None:
@@ -168,8 +178,8 @@ class Session:
         """After a restart: whoever left something open, or settled and alone, may come back."""
         parts, now = self._parts, self._clock.monotonic()
         for name, client in parts.ledger.territories().items():
-            territory = parts.territories.add(name, client, now)
-            if isinstance(territory, Error):  # smaller limits than before: it cannot go on
+            territory = parts.territories.add(name, client, None, now)
+            if isinstance(territory, str):  # smaller limits than before: it cannot go on
                 parts.ledger.cut(name)
                 continue
             newest = parts.ledger.last_of(name)
@@ -180,6 +190,7 @@ class Session:
     def status(self) -> LiveStatus:
         """Of this moment."""
         parts, tally = self._parts, self._parts.tally
+        worker = self._gate if isinstance(self._gate, GateWorker) else None
         return LiveStatus(
             game=parts.translator.name,
             gate=self._gate.name,
@@ -199,4 +210,8 @@ class Session:
             settled=tally.settled,
             mean_reward=tally.mean_reward,
             recent_reward=tally.recent_reward,
+            safe_actions=dict(tally.safe_actions),
+            evictions=parts.territories.evictions,
+            gate_misses=0 if worker is None else worker.misses,
+            gate_circuit="closed" if worker is None else worker.circuit,
         )

@@ -7,6 +7,7 @@ from collections import Counter
 import msgspec
 
 from understudy.experience.ledger import Counts
+from understudy.gates.worker import Circuit
 
 _RECENT = 1_000
 """Settled decisions that the recent mean looks back over, about."""
@@ -21,6 +22,7 @@ class LiveStatus(msgspec.Struct, frozen=True, kw_only=True):
     clients: int
     """Connected now"""
     territories: int
+    """Active ones, without those that were evicted"""
     ledger: Counts
     decisions: int
     """Answers to new observations, all of them"""
@@ -31,7 +33,7 @@ class LiveStatus(msgspec.Struct, frozen=True, kw_only=True):
     degraded: int
     """Answered with the safe action"""
     unrecorded: int
-    """Degraded because the ledger could not write"""
+    """Degraded and not in the ledger: it could not write, or there was no room or rate left"""
     duplicates: int
     errors: dict[str, int]
     """Refused messages by code"""
@@ -41,6 +43,15 @@ class LiveStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Of decisions settled since this start"""
     recent_reward: float
     """The same, of the last thousand or so"""
+    safe_actions: dict[str, int] = {}
+    """Degraded answers by cause: `overload`, `disk`, `territories` (no room), `rate`,
+    `gate_deadline`, `error` (the policy or the gate raised)"""
+    evictions: int = 0
+    """Idle territories that made room for others"""
+    gate_misses: int = 0
+    """Batches that a custom gate did not judge within its budget"""
+    gate_circuit: Circuit = "closed"
+    """`open`: a custom gate missed its deadline several times in a row and is not asked"""
 
 
 class Tally:
@@ -52,6 +63,7 @@ class Tally:
         self.waited = 0
         self.explored = 0
         self.degraded = 0
+        self.safe_actions: Counter[str] = Counter()
         self.unrecorded = 0
         self.duplicates = 0
         self.ledger_errors = 0

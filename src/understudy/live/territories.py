@@ -1,18 +1,21 @@
-"""Territories: whose they are, where each of them stands, and when one is forgotten.
+"""Territories: whose they are, where each of them stands, and when one is evicted or forgotten.
 
 A territory belongs to the client that named it first, by the client's id and not its connection, so
-that whoever comes back goes on. Nothing here looks at all territories: the quiet ones are in front.
+that a client that comes back goes on. Where a limit is reached, the territory that has been idle
+longest makes room. An evicted territory loses the policy's memory and nothing else: its owner, its
+tick, its last answer and its open decision stay until the reward window is over, so that its next
+observation still settles that decision.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from understudy.core.ops import Tree
 from understudy.experience.ledger import Opened
-from understudy.live.limits import Quota
-from understudy.live.protocol import Decision, Error
+from understudy.live.protocol import Decision
 from understudy.live.translation import Sight
 
 
@@ -32,6 +35,8 @@ class Territory:
     client: str
     quiet_since: float
     """Monotonic: a wall clock that is set must neither forget a territory nor keep it"""
+    address: str | None = None
+    """Where its first observation came from; None: unknown, as after a restart"""
     tick: int | None = None
     """Of its last observation"""
     last: Decision | None = None
@@ -54,48 +59,108 @@ class Territory:
         self.memory, self.remembered, self.severed = None, 0, True
 
 
-class Territories:
-    """All of them, by name."""
+_ByName = OrderedDict[str, Territory]
+"""The one that has been idle longest comes first."""
 
-    def __init__(self, *, per_client: int, in_all: int) -> None:
-        self._by_name: OrderedDict[str, Territory] = OrderedDict()
-        self._quota = Quota(each=per_client, total=in_all)
+
+class Territories:
+    """All of them, by name. Limits count the active ones, which are not evicted."""
+
+    def __init__(
+        self, *, per_client: int, per_address: int, in_all: int, evict_after_s: float
+    ) -> None:
+        self._per_client, self._per_address, self._in_all = per_client, per_address, in_all
+        self._evict_after_s = evict_after_s
+        self._active: _ByName = OrderedDict()
+        self._of_client: dict[str, _ByName] = {}
+        self._of_address: dict[str, _ByName] = {}
+        self._evicted: dict[str, Territory] = {}
+        """At most `in_all` more for every `evict_after_s` of the reward window."""
+        self.evictions = 0
 
     def __len__(self) -> int:
-        """How many there are."""
-        return len(self._by_name)
+        """How many are active."""
+        return len(self._active)
 
     def get(self, name: str) -> Territory | None:
-        """The one of that name."""
-        return self._by_name.get(name)
+        """The one of that name, active or evicted."""
+        return self._active.get(name) or self._evicted.get(name)
 
-    def add(self, name: str, client: str, now: float) -> Territory | Error:
-        """A new one, where there is room."""
-        full = self._quota.take(client)
+    def add(self, name: str, client: str, address: str | None, now: float) -> Territory | str:
+        """A new one; or, where there is no room, which limit stands in the way."""
+        full = self._make_room(client, address, now)
         if full is not None:
-            whose = "this client has" if full == "each" else "the server has"
-            return Error(
-                code="too_many_territories",
-                message=f"{whose} as many territories as it may; end some first",
-            )
-        self._by_name[name] = territory = Territory(name, client, now)
+            return full
+        territory = Territory(name, client, now, address)
+        self._activate(territory)
         return territory
 
-    def touch(self, territory: Territory, now: float) -> None:
-        """Something was heard of it."""
+    def touch(self, territory: Territory, now: float) -> str | None:
+        """An observation came. An evicted territory becomes active again; where there is no room
+        for that it stays evicted, and the answer says which limit stands in the way."""
         territory.quiet_since = now
-        self._by_name.move_to_end(territory.name)
+        if territory.name not in self._evicted:
+            for held in self._holding(territory):
+                held.move_to_end(territory.name)
+            return None
+        full = self._make_room(territory.client, territory.address, now)
+        if full is None:
+            del self._evicted[territory.name]
+            self._activate(territory)
+        return full
 
     def remove(self, territory: Territory) -> None:
         """It is over."""
-        del self._by_name[territory.name]
-        self._quota.give_back(territory.client)
+        if self._evicted.pop(territory.name, None) is None:
+            self._deactivate(territory)
 
     def quiet_since(self, at: float) -> list[Territory]:
-        """Those of which nothing was heard from `at` on; looks at no others."""
-        found = []
-        for territory in self._by_name.values():
+        """Those without an observation from `at` on. Looks at no active ones that are not due, and
+        at all evicted ones, which are in no order (about 0.3 ms for 10,000)."""
+        found = [one for one in self._evicted.values() if one.quiet_since < at]
+        for territory in self._active.values():
             if territory.quiet_since >= at:
                 break
             found.append(territory)
         return found
+
+    def _make_room(self, client: str, address: str | None, now: float) -> str | None:
+        """Evict the longest idle territory under each limit that is reached, if it is idle enough;
+        else which limit stands in the way."""
+        limits: list[tuple[Mapping[str, Territory], int, str]] = [
+            (self._of_client.get(client, {}), self._per_client, "this client has"),
+            (self._of_address.get(address or "", {}), self._per_address, "this address has"),
+            (self._active, self._in_all, "the server has"),
+        ]
+        for held, most, whose in limits:
+            if len(held) < most:
+                continue
+            idle = next(iter(held.values()))
+            if now - idle.quiet_since < self._evict_after_s:
+                return f"{whose} as many territories as it may; end some first"
+            self._deactivate(idle)
+            idle.forget()
+            self._evicted[idle.name] = idle
+            self.evictions += 1
+        return None
+
+    def _activate(self, territory: Territory) -> None:
+        self._of_client.setdefault(territory.client, OrderedDict())
+        if territory.address is not None:
+            self._of_address.setdefault(territory.address, OrderedDict())
+        for held in self._holding(territory):
+            held[territory.name] = territory
+
+    def _deactivate(self, territory: Territory) -> None:
+        for held in self._holding(territory):
+            del held[territory.name]
+        if not self._of_client[territory.client]:
+            del self._of_client[territory.client]
+        if territory.address is not None and not self._of_address[territory.address]:
+            del self._of_address[territory.address]
+
+    def _holding(self, territory: Territory) -> Iterator[_ByName]:
+        yield self._active
+        yield self._of_client[territory.client]
+        if territory.address is not None:
+            yield self._of_address[territory.address]

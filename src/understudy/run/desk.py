@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Literal
 
 from understudy.core import files
-from understudy.core.clock import SystemClock
+from understudy.core.clock import Clock, SystemClock
 from understudy.core.config import Config
 from understudy.core.errors import MissingDependency, RunFolderError
 from understudy.experience.episode import Episode
@@ -25,6 +25,7 @@ from understudy.experience.ledger.reading import LEDGER
 from understudy.experience.spool import Spool
 from understudy.gates import named
 from understudy.gates.decision import DecisionGate
+from understudy.gates.worker import GateWorker
 from understudy.live.beside import INSTALL_LINE, LEARNER_NEEDS
 from understudy.live.session import Session
 from understudy.live.translation import Translator
@@ -65,6 +66,7 @@ class Service:
     behind_proxy: bool = False
     allow_hosts: tuple[str, ...] = ()
     allow_origins: tuple[str, ...] = ()
+    address_header: str | None = None
 
     def door(self) -> Door:
         """Who may come in; an address that is open to others without need is an error."""
@@ -79,6 +81,8 @@ class Service:
             allow_hosts=self.allow_hosts,
             allow_origins=self.allow_origins,
             token=self.token,
+            behind_proxy=self.behind_proxy,
+            address_header=self.address_header,
         )
 
 
@@ -88,7 +92,7 @@ class Desk:
     def __init__(self, service: Service, door: Door, stack: contextlib.ExitStack) -> None:
         clock, config = SystemClock(), service.config
         spec = PolicySpec(service.translator.features, service.translator.actions, service.network)
-        gate = _gate(service)
+        gate = _gate(service, clock, stack)
         # Before anything else is written there: it may be somebody else's.
         stack.enter_context(_only_server(service.run))
         self._folder = folder = RunFolder.open(
@@ -229,9 +233,10 @@ def _only_server(root: Path) -> Iterator[None]:
         yield
 
 
-def _gate(service: Service) -> DecisionGate:
+def _gate(service: Service, clock: Clock, stack: contextlib.ExitStack) -> DecisionGate:
+    """Gates that ship are asked inline; a custom one may take any time, and gets a worker."""
     live = service.config.live
-    return named.gate(
+    gate = named.gate(
         service.gate,
         game=service.game,
         threshold=live.threshold,
@@ -239,3 +244,8 @@ def _gate(service: Service) -> DecisionGate:
         features=len(service.translator.features),
         actions=service.translator.actions,
     )
+    if service.gate in named.SHIPPED:
+        return gate
+    worker = GateWorker(gate, budget_ms=live.gate_budget_ms, clock=clock)
+    stack.callback(worker.close)
+    return worker

@@ -47,7 +47,7 @@ class Talk(Receiver, Room, Protocol):
     ) -> bytes:
         """What a client is told that was let in."""
 
-    def refused(self, client: str) -> Error | None:
+    def refused(self, client: str, address: str | None) -> Error | None:
         """Whether a message of this client that the server answers is one too many."""
 
     def tick(self) -> None:

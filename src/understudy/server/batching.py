@@ -61,12 +61,12 @@ class Batching:
         self.latency = Latency()
         self.batches = 0
 
-    def put(self, client: str, data: bytes, asker: Asker) -> None:
+    def put(self, client: str, data: bytes, asker: Asker, *, address: str | None = None) -> None:
         """A message that will be answered soon."""
         line = self._lines.get(asker)
         if line is None:
             line = self._lines[asker] = deque()
-        line.append(_Waiting(Incoming(client, data), asker, perf_counter()))
+        line.append(_Waiting(Incoming(client, data, address), asker, perf_counter()))
         self._soon()
 
     def flush(self) -> None:

@@ -43,6 +43,7 @@ class Connection:
 
     client: str
     wire: Wire
+    address: str | None
 
     def tell(self, messages: Sequence[bytes]) -> None:
         """Answers."""
@@ -99,7 +100,9 @@ class Connections:
         try:
             await send({"type": "websocket.accept", "subprotocol": spoken})
             wire: Wire = scope["extensions"][EXTENSION]["wire"]
-            connection = await self._arrive(receive, wire, trusted=self._door.admits(token))
+            connection = await self._arrive(
+                receive, wire, trusted=self._door.admits(token), address=self._door.address(scope)
+            )
         finally:
             self._arriving -= 1
         if connection is not None:
@@ -108,7 +111,9 @@ class Connections:
             finally:
                 self._leave(connection)
 
-    async def _arrive(self, receive: Receive, wire: Wire, *, trusted: bool) -> Connection | None:
+    async def _arrive(
+        self, receive: Receive, wire: Wire, *, trusted: bool, address: str | None
+    ) -> Connection | None:
         """Who it is; None if it left or was turned away."""
         try:
             async with asyncio.timeout(None if trusted else HELLO_WITHIN_S):
@@ -123,7 +128,7 @@ class Connections:
         if isinstance(who, Refusal):
             self._end(wire, who)
             return None
-        connection = Connection(who.client, wire)
+        connection = Connection(who.client, wire, address)
         before = self._open.get(who.client)
         self._open[who.client] = connection
         if before is not None:
@@ -132,7 +137,7 @@ class Connections:
         if who.said_hello:
             wire.tell([self._greeting(who.client, who.id)])
         else:
-            self._batching.put(who.client, message["bytes"], connection)
+            self._batching.put(who.client, message["bytes"], connection, address=address)
         return connection
 
     async def _talk(self, connection: Connection, receive: Receive) -> None:
@@ -143,7 +148,7 @@ class Connections:
             message: Message = await receive()
             if message["type"] == "websocket.disconnect":
                 return
-            self._batching.put(client, message["bytes"], connection)
+            self._batching.put(client, message["bytes"], connection, address=connection.address)
             read += 1
             if read % self._burst == 0:
                 await asyncio.sleep(0)  # else a burst would be read to its end before any answer

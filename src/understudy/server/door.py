@@ -9,20 +9,28 @@ from __future__ import annotations
 
 import hmac
 import ipaddress
+import os
 import re
+import stat
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from starlette.datastructures import Headers
+from starlette.types import Scope
+
 from understudy.core.errors import ConfigError
 from understudy.server.refusal import Refusal
+from understudy.telemetry.text import complain
 
 SUBPROTOCOL = "understudy.1"
 TOKEN_SUBPROTOCOL = "understudy.token."  # noqa: S105  the name of a place, not a secret
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _TOKEN = re.compile(r"[A-Za-z0-9._~-]{16,512}")
 _BEARER = "bearer "
+_READ_BY_OTHERS = stat.S_IRGRP | stat.S_IROTH
+_HEADER = re.compile(r"[A-Za-z0-9-]{1,64}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +40,9 @@ class Door:
     hosts: frozenset[str]
     origins: frozenset[str] = frozenset()
     token: str | None = None
+    behind_proxy: bool = False
+    address_header: str | None = None
+    """Where the proxy in front writes the address of a client, if it can be trusted to"""
 
     def refusal(self, headers: Mapping[str, str]) -> Refusal | None:
         """Why a request may not come in by its headers; None: it may."""
@@ -68,17 +79,64 @@ class Door:
             return SUBPROTOCOL, token
         return (tokens[0] if tokens else None), token
 
+    def address(self, scope: Scope) -> str | None:
+        """The address that limits count a request under; None: not known.
+
+        Behind a proxy every peer is the proxy. Only a header that was named explicitly is trusted
+        to tell more, and only the last address in it: the proxy writes that one, and any client may
+        have written the ones before. Where the header has no address, the proxy's own counts.
+        """
+        peer = scope.get("client")
+        if self.address_header is None and self.behind_proxy:
+            return None
+        if self.address_header is not None:
+            lines = Headers(scope=scope).getlist(self.address_header)
+            told = network(lines[-1].rpartition(",")[2].strip()) if lines else None
+            if told is not None:
+                return told
+        return None if peer is None else network(peer[0])
+
 
 def door(
-    *, host: str, allow_hosts: Iterable[str], allow_origins: Iterable[str], token: str | None
+    *,
+    host: str,
+    allow_hosts: Iterable[str],
+    allow_origins: Iterable[str],
+    token: str | None,
+    behind_proxy: bool = False,
+    address_header: str | None = None,
 ) -> Door:
     """A door for a server at this address; wrong flags are errors."""
+    if address_header is not None and not behind_proxy:
+        raise ConfigError(
+            f"--address-header {address_header}: expected --behind-proxy with it; without a proxy "
+            "in front, clients themselves write that header"
+        )
+    if address_header is not None and not _HEADER.fullmatch(address_header):
+        raise ConfigError(
+            f"--address-header {address_header}: expected the name of a header, such as X-Real-IP"
+        )
     hosts = [*_LOOPBACK, host, *allow_hosts]
     return Door(
         hosts=frozenset(host_name(one) for one in hosts),
         origins=frozenset(_origin(one) for one in allow_origins),
         token=token,
+        behind_proxy=behind_proxy,
+        address_header=address_header,
     )
+
+
+def network(address: str) -> str | None:
+    """What one client can be expected to have: an IPv4 address, or 2^64 addresses of IPv6."""
+    try:
+        ip = ipaddress.ip_address(address)
+    except ValueError:
+        return None
+    if isinstance(ip, ipaddress.IPv4Address):
+        return str(ip)
+    if ip.ipv4_mapped is not None:
+        return str(ip.ipv4_mapped)
+    return f"{ipaddress.IPv6Address(int(ip) >> 64 << 64)}/64"
 
 
 def is_loopback(host: str) -> bool:
@@ -117,6 +175,8 @@ def read_token(path: Path) -> str:
         raise ConfigError(
             f"--token-file {path}: expected 16 to 512 letters, digits and ._~- and nothing else"
         )
+    if os.name == "posix" and path.stat().st_mode & _READ_BY_OTHERS:
+        complain(f"--token-file {path}: other users of this machine can read it; chmod 600 {path}")
     return token
 
 

@@ -51,7 +51,7 @@ class Http:
         door: Door,
         clients: Clients,
         greeting: Greeting,
-        refused: Callable[[str], Error | None],
+        refused: Callable[[str, str | None], Error | None],
         refusals: Counter[str],
         pages: Pages,
         max_bytes: int,
@@ -135,15 +135,18 @@ class Http:
         if name is not None and not _NAME.fullmatch(name):
             words = "expected 1 to 64 letters, digits and ._-"
             return Refusal("bad_message", words, CLIENT)
+        address = self._door.address(request.scope)
         if is_hello(body):
-            return self._welcome(body, name, resume)
+            return self._welcome(body, name, resume, address)
         client = self._clients.enter(name, resume)
         if isinstance(client, Refusal):
             return client
-        answer = await self._asked(client, body)
+        answer = await self._asked(client, body, address)
         return answer if isinstance(answer, Refusal) else self._signed(client, answer)
 
-    def _welcome(self, body: bytes, name: str | None, resume: str | None) -> Response | Refusal:
+    def _welcome(
+        self, body: bytes, name: str | None, resume: str | None, address: str | None
+    ) -> Response | Refusal:
         hello = protocol.decode(body, max_bytes=self._max_bytes)
         if isinstance(hello, Error):
             return Refusal(hello.code, hello.message, hello.field, hello.id)
@@ -155,15 +158,15 @@ class Http:
         client = self._clients.enter(name, resume)
         if isinstance(client, Refusal):
             return client
-        if (beyond := self._refused(client)) is not None:
+        if (beyond := self._refused(client, address)) is not None:
             return Refusal(beyond.code, beyond.message, id=hello.id)
         return self._signed(client, self._greeting(client, hello.id))
 
-    async def _asked(self, client: str, body: bytes) -> bytes | Refusal:
+    async def _asked(self, client: str, body: bytes, address: str | None) -> bytes | Refusal:
         asked = _Asked()
         self._asking += 1
         try:
-            self._batching.put(client, body, asked)
+            self._batching.put(client, body, asked, address=address)
             async with asyncio.timeout(_ANSWER_WITHIN_S):
                 return await asked.answer
         except TimeoutError:

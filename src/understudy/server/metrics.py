@@ -69,7 +69,8 @@ class Metrics(Collector):
 def _serving(now: Reading) -> Iterator[Metric]:
     yield _gauge("connections", "WebSockets that are open.", now.connections)
     yield _gauge("clients", "Clients that are connected.", now.live.clients)
-    yield _gauge("territories", "Territories that are known.", now.live.territories)
+    yield _gauge("territories", "Active territories.", now.live.territories)
+    yield _counter("evictions", "Idle territories that made room.", now.live.evictions)
     yield _counter("batches", "Calls of the session; messages that wait share one.", now.batches)
     yield _counter("slow_readers", "Connections ended for unread answers.", now.slow_readers)
     latency = HistogramMetricFamily(
@@ -96,7 +97,16 @@ def _decisions(live: LiveStatus) -> Iterator[Metric]:
     verdicts.add_metric(["wait"], live.waited)
     verdicts.add_metric(["explored"], live.explored)
     yield verdicts
-    yield _counter("degraded", "Answers with the safe action, for want of time.", live.degraded)
+    yield _counter("degraded", "Answers with the safe action.", live.degraded)
+    safe = CounterMetricFamily(
+        "understudy_safe_actions", "Degraded answers by cause.", labels=["cause"]
+    )
+    for cause, count in sorted(live.safe_actions.items()):
+        safe.add_metric([cause], count)
+    yield safe
+    yield _counter("gate_misses", "Batches that the gate judged too late.", live.gate_misses)
+    circuit = float(live.gate_circuit != "closed")
+    yield _gauge("gate_circuit_open", "Whether the gate is not asked: it was late.", circuit)
     yield _counter("duplicates", "Observations answered as before.", live.duplicates)
     yield _counter("unrecorded", "Answers that the ledger has not.", live.unrecorded)
     yield _counter("ledger_errors", "Times that the ledger could not write.", live.ledger_errors)

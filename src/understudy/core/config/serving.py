@@ -27,19 +27,27 @@ class LiveConfig(Section, frozen=True, kw_only=True):
     explore_share: float = 0.02
     """Share of blocked actions that are sent anyway, so that the gate can be judged."""
     gate_budget_ms: float = 5.0
-    """How long a gate that simulates may take for a batch; past it the verdict is WAIT."""
+    """How long a gate may take for a batch. Past it, `rollout` says WAIT, and a custom gate
+    (module:Name) is not waited for: the answer is the safe action."""
     sync_ms: float = 50.0
     """The ledger is synced to disk this often: what a power cut may cost at most."""
     max_message_bytes: int = 65_536
     """Longer messages are refused."""
     messages_per_s: float = 2_000.0
-    """One client's messages beyond this rate are refused."""
+    """Messages of one client beyond this rate are refused; observations get the safe action."""
+    messages_per_s_per_address: float = 10_000.0
+    """The same for all clients at one address."""
     messages_per_s_in_all: float = 20_000.0
-    """Messages beyond this rate are refused, whoever sends them."""
+    """The same for all clients together."""
     territories_per_client: int = 1_000
-    """Territories that one client may have."""
+    """Active territories of one client. Beyond it an idle one is evicted; where none is idle, an
+    observation of a new territory gets the safe action, which is not recorded."""
+    territories_per_address: int = 5_000
+    """The same for all clients at one address."""
     max_territories: int = 10_000
-    """Territories in all."""
+    """The same for all clients together."""
+    evict_after_s: float = 10.0
+    """A territory without an observation for so long is idle: it may be evicted to make room."""
     max_clients: int = 1_000
     """Connections at one time."""
     queue: int = 64
@@ -57,8 +65,10 @@ class LiveConfig(Section, frozen=True, kw_only=True):
             "sync_ms",
         )
         positive(self, "live", "max_message_bytes", "gate_budget_ms", "queue")
-        positive(self, "live", "messages_per_s", "messages_per_s_in_all")
-        positive(self, "live", "territories_per_client", "max_territories", "max_clients")
+        positive(self, "live", "messages_per_s", "messages_per_s_per_address")
+        positive(self, "live", "messages_per_s_in_all", "territories_per_client")
+        positive(self, "live", "territories_per_address", "max_territories", "max_clients")
+        positive(self, "live", "evict_after_s")
         finite(self, "live", "threshold", "reward_window_s", "reward_clip")
         share(self, "live", "explore_share")
 
