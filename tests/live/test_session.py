@@ -547,7 +547,7 @@ def test_a_gate_that_fails_on_one_observation_costs_its_neighbours_nothing(
     troubles: list[str] = []
     gate: DecisionGate = Wary()
     if worker:
-        gate = GateWorker(gate, budget_ms=30_000.0, clock=FakeClock())
+        gate = GateWorker(gate, deadline_ms=30_000.0, clock=FakeClock())
     table = Table(
         tmp_path,
         gate=gate,

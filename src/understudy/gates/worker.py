@@ -1,10 +1,10 @@
 """A custom gate in a thread of its own, with a deadline and a circuit breaker.
 
-The caller waits for `budget_ms` and no longer. A gate that is past its deadline keeps its thread
-until it returns; meanwhile it is asked nothing and each batch counts as another miss at once. After
-`MISSES` misses in a row the circuit opens: the gate is not asked for a pause. Then one batch tries
-it (half-open). If the gate answers that one in time the circuit closes, else it opens again for
-twice as long, up to a minute.
+The caller waits for `deadline_ms` and no longer. A gate that is past its deadline keeps its thread
+until it returns; meanwhile it is asked nothing, no caller waits, and it counts as one more miss
+whenever that time has passed again. After `MISSES` misses in a row the circuit opens: the gate is
+not asked for a pause. Then one batch tries it (half-open). If the gate answers that one in time the
+circuit closes, else it opens again for twice as long, up to a minute.
 
 A thread is no other process: a gate that computes in pure Python holds the interpreter's lock, and
 the caller competes for it. The deadline bounds what the caller waits for, not that competition.
@@ -56,15 +56,16 @@ class _Task:
 class GateWorker:
     """The gate that it is given, judged in one worker thread. One caller at a time."""
 
-    def __init__(self, gate: DecisionGate, *, budget_ms: float, clock: Clock) -> None:
+    def __init__(self, gate: DecisionGate, *, deadline_ms: float, clock: Clock) -> None:
         self.name = gate.name
         self.misses = 0
-        """Batches past the deadline, in all"""
+        """Deadlines that it missed, in all"""
         self._gate = gate
-        self._budget_ms = budget_ms
+        self._deadline_ms = deadline_ms
         self._clock = clock
         self._in_a_row = 0
         self._pause_s = PAUSE_S
+        self._missed_at = 0.0
         self._ask_again_at = 0.0
         self._task: _Task | None = None
         self._tasks: SimpleQueue[_Task | None] = SimpleQueue()
@@ -93,11 +94,14 @@ class GateWorker:
                 f"the gate missed its deadline {MISSES} times in a row and is tried again later"
             )
         if self._task is not None and not self._task.done.is_set():
-            raise self._missed()
+            if 1e3 * (self._clock.monotonic() - self._missed_at) >= self._deadline_ms:
+                self._miss()
+            raise self._late()
         task = self._task = _Task(observations, actions)
         self._tasks.put(task)
-        if not task.done.wait(self._budget_ms / 1e3):
-            raise self._missed()
+        if not task.done.wait(self._deadline_ms / 1e3):
+            self._miss()
+            raise self._late()
         self._in_a_row, self._pause_s = 0, PAUSE_S
         if task.error is not None:
             raise task.error
@@ -107,13 +111,16 @@ class GateWorker:
         """The thread ends once the gate has returned."""
         self._tasks.put(None)
 
-    def _missed(self) -> GateLate:
+    def _miss(self) -> None:
         self.misses += 1
         self._in_a_row += 1
+        self._missed_at = self._clock.monotonic()
         if self._in_a_row >= MISSES:
-            self._ask_again_at = self._clock.monotonic() + self._pause_s
+            self._ask_again_at = self._missed_at + self._pause_s
             self._pause_s = min(2.0 * self._pause_s, LONGEST_PAUSE_S)
-        return GateLate(f"past live.gate_budget_ms = {self._budget_ms:g} ms for a batch")
+
+    def _late(self) -> GateLate:
+        return GateLate(f"past live.gate_deadline_ms = {self._deadline_ms:g} ms for a batch")
 
     def _work(self) -> None:
         while (task := self._tasks.get()) is not None:

@@ -49,7 +49,7 @@ class LiveStatus(msgspec.Struct, frozen=True, kw_only=True):
     evictions: int = 0
     """Idle territories that made room for others"""
     gate_misses: int = 0
-    """Batches that a custom gate did not judge within its budget"""
+    """Deadlines that a custom gate missed"""
     gate_circuit: Circuit = "closed"
     """`open`: a custom gate missed its deadline several times in a row and is not asked"""
 

@@ -246,6 +246,6 @@ def _gate(service: Service, clock: Clock, stack: contextlib.ExitStack) -> Decisi
     )
     if service.gate in named.SHIPPED:
         return gate
-    worker = GateWorker(gate, budget_ms=live.gate_budget_ms, clock=clock)
+    worker = GateWorker(gate, deadline_ms=live.gate_deadline_ms, clock=clock)
     stack.callback(worker.close)
     return worker

@@ -104,7 +104,7 @@ def _decisions(live: LiveStatus) -> Iterator[Metric]:
     for cause, count in sorted(live.safe_actions.items()):
         safe.add_metric([cause], count)
     yield safe
-    yield _counter("gate_misses", "Batches that the gate judged too late.", live.gate_misses)
+    yield _counter("gate_misses", "Deadlines that a custom gate missed.", live.gate_misses)
     circuit = float(live.gate_circuit != "closed")
     yield _gauge("gate_circuit_open", "Whether the gate is not asked: it was late.", circuit)
     yield _counter("duplicates", "Observations answered as before.", live.duplicates)

@@ -27,8 +27,10 @@ class LiveConfig(Section, frozen=True, kw_only=True):
     explore_share: float = 0.02
     """Share of blocked actions that are sent anyway, so that the gate can be judged."""
     gate_budget_ms: float = 5.0
-    """How long a gate may take for a batch. Past it, `rollout` says WAIT, and a custom gate
-    (module:Name) is not waited for: the answer is the safe action."""
+    """How long a gate that simulates may take for a batch; past it the verdict is WAIT."""
+    gate_deadline_ms: float = 50.0
+    """How long the server waits for a custom gate (module:Name) to judge a batch; past it the
+    answer is the safe action."""
     sync_ms: float = 50.0
     """The ledger is synced to disk this often: what a power cut may cost at most."""
     max_message_bytes: int = 65_536
@@ -64,11 +66,11 @@ class LiveConfig(Section, frozen=True, kw_only=True):
             "reward_clip",
             "sync_ms",
         )
-        positive(self, "live", "max_message_bytes", "gate_budget_ms", "queue")
+        positive(self, "live", "max_message_bytes", "gate_budget_ms", "gate_deadline_ms")
         positive(self, "live", "messages_per_s", "messages_per_s_per_address")
         positive(self, "live", "messages_per_s_in_all", "territories_per_client")
         positive(self, "live", "territories_per_address", "max_territories", "max_clients")
-        positive(self, "live", "evict_after_s")
+        positive(self, "live", "evict_after_s", "queue")
         finite(self, "live", "threshold", "reward_window_s", "reward_clip")
         share(self, "live", "explore_share")
 
