@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from understudy.core import config as configs
 from understudy.core.config import Config, CurriculumConfig, LearnerConfig, StageConfig, with_values
+from understudy.core.config.tables import read
 from understudy.core.config.words import settings
 from understudy.core.errors import ConfigError
 
@@ -89,7 +91,10 @@ def test_a_file_names_only_what_differs(tmp_path: Path) -> None:
         ({"league.recent_share": 1.01}, r"league\.recent_share: expected 0 to 1, got 1\.01"),
         ({"league.power": math.inf}, r"league\.power: expected 0 or more"),
         ({"league.stint": 0}, r"league\.stint"),
-        ({"rewards.weights.combo": math.nan}, r"rewards\.weights\.combo: .*finite number, got nan"),
+        (
+            {"rewards.weights.combo": math.nan},
+            r"rewards\.weights\.combo: .*finite number .*got nan",
+        ),
         (
             {"rewards.weights.combo": "abc"},
             r"rewards\.weights\.combo: expected a number; got 'abc'",
@@ -179,6 +184,7 @@ def test_settings_of_a_run_from_before_a_key_was_renamed_still_load(tmp_path: Pa
 
 texts = st.text(max_size=8)
 numbers = st.floats(allow_nan=False, allow_infinity=False)
+weights = st.floats(-3.4e38, 3.4e38)
 
 
 @st.composite
@@ -201,7 +207,7 @@ def whole_configs(draw: st.DrawFn) -> Config:
         "learner.gamma": draw(st.floats(0, 1)),
         "train.opponents": draw(texts),
         "monitor.tensorboard": draw(st.booleans()),
-        "rewards.weights": draw(st.dictionaries(texts, numbers, max_size=4)),
+        "rewards.weights": draw(st.dictionaries(texts, weights, max_size=4)),
         "curriculum.stages": msgspec.to_builtins(stages),
         "curriculum.pin": draw(st.sampled_from(["", *names])),
     }
@@ -245,3 +251,46 @@ def test_every_setting_can_be_set_to_what_it_is() -> None:
     dotted = {f"{s}.{key}": value for s, keys in table.items() for key, value in keys.items()}
     assert len(dotted) > len(LearnerConfig.__struct_fields__)
     assert with_values(Config(), dotted) == Config()
+
+
+@pytest.mark.parametrize(
+    ("text", "limit"),
+    [
+        ("x = [" + "1," * 2**19 + "]", "1048576 bytes"),
+        ("x = " + "[" * 2_000, "32 tables and lists"),
+        ("x = " + "{a = " * 2_000, "32 tables and lists"),
+        ("x = " + "[" * 33 + "]" * 33, "32 tables and lists"),
+        ("a" + ".a" * 5_000 + " = 1", "32 tables and lists"),  # a square of memory in tomllib
+        ("[game" + r' . "\""' * 5_000 + "]", "32 tables and lists"),
+        ("a" * 100_000 + " = 1", "256 characters"),
+    ],
+    ids=["long", "lists", "tables", "deep", "dots", "header", "key"],
+)
+def test_a_file_beyond_the_limits_is_refused_before_it_takes_the_memory(
+    text: str, limit: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "game.toml"
+    path.write_text(text, encoding="utf-8")
+    tracemalloc.start()
+    try:
+        with pytest.raises(ConfigError) as error:
+            read(path)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert str(path) in str(error.value) and limit in str(error.value)
+    assert len(str(error.value)) < 300 + len(str(path))
+    assert peak < 50 * 2**20
+
+
+def test_a_file_within_the_limits_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "game.toml"
+    deep = "a" + ".a" * 29 + ' = [["x.y.z", 1.5, 2.5]]\r\n'
+    path.write_bytes(deep.encode() + b"[b.c]\nd = 1\n")
+    assert read(path)["b"] == {"c": {"d": 1}}
+
+
+@pytest.mark.parametrize("weight", [1e39, -1e39, math.inf, math.nan])
+def test_a_weight_beyond_32_bits_is_refused(weight: float) -> None:
+    with pytest.raises(ConfigError, match=r"rewards\.weights\.combo.*3\.4e38"):
+        with_values(Config(), {"rewards.weights.combo": weight})

@@ -173,6 +173,10 @@ def test_a_bad_neighbour_changes_nothing() -> None:
             {"game": GAME, "rewards": [{"name": "r", "feature": "gold", "weight": float("inf")}]},
             "rewards[0].weight: expected a finite number",
         ),
+        (  # as a 32-bit float it is infinite, and so would be every reward
+            {"game": GAME, "rewards": [{"name": "r", "feature": "gold", "weight": 1e39}]},
+            "rewards[0].weight: expected a finite number of 32 bits (at most 3.4e38), got 1e+39",
+        ),
         ({"game": GAME, "rewards": ["gold"]}, "rewards: expected a table"),
     ],
 )

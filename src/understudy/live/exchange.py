@@ -12,6 +12,7 @@ from typing import Literal, Protocol
 
 import msgspec
 
+from understudy.core.config.section import is_float32
 from understudy.core.config.serving import LiveConfig
 from understudy.experience.ledger import Added, Closing, Ledger, Opened
 from understudy.gates.worker import GateFailed, GateLate
@@ -24,7 +25,6 @@ from understudy.live.answers import (
     with_id,
 )
 from understudy.live.deciding import FAILED, GATE_LATE, OVERLOAD, Decider, Safe
-from understudy.live.features import is_float32
 from understudy.live.limits import Rates
 from understudy.live.message_fields import RequestId
 from understudy.live.protocol import (

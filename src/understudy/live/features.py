@@ -115,12 +115,6 @@ def legal_action(action: NDArray, legal: NDArray | None, parts: tuple[int, ...])
     return chosen
 
 
-def is_float32(number: float) -> bool:
-    """Whether a number stays finite in 32 bits."""
-    with np.errstate(over="ignore"):
-        return bool(np.isfinite(np.float32(number)))
-
-
 def _wrong(message: str, name: str | None = None) -> Error:
     field = "features" if name is None else f"features.{name}"
     return Error(code="wrong_features", message=message, field=field)

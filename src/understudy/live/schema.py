@@ -27,7 +27,7 @@ import msgspec
 import numpy as np
 
 from understudy.core.arrays import NDArray
-from understudy.core.config.section import Section, finite, inner
+from understudy.core.config.section import Section, float32, inner
 from understudy.core.config.tables import read
 from understudy.core.errors import ConfigError, InputError, nearest
 from understudy.core.spaces import ActionSpace, Discrete, MultiDiscrete
@@ -184,7 +184,7 @@ def _check(schema: Schema) -> None:
     game = schema.game
     if not _NAME.fullmatch(game.name):
         raise ConfigError(
-            f"game.name: expected 1 to 64 letters, digits and . _ -, got {game.name!r}"
+            f"game.name: expected 1 to 64 letters, digits and . _ -, got {game.name[:80]!r}"
         )
     _check_names(game.features, "game.features", least=1)
     if isinstance(game.actions, dict):
@@ -196,7 +196,7 @@ def _check(schema: Schema) -> None:
         _check_names(game.actions, "game.actions", least=2)
     _check_names(tuple(term.name for term in schema.rewards), "rewards", least=0)
     for index, term in enumerate(schema.rewards):
-        finite(term, f"rewards[{index}]", "weight")
+        float32(term, f"rewards[{index}]", "weight")
         _index(term.feature, game.features, f"rewards[{index}].feature")
 
 

@@ -10,6 +10,8 @@ import msgspec
 
 from understudy.core.errors import ConfigError
 
+FLOAT32 = "a finite number of 32 bits (at most 3.4e38)"
+
 
 class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One table of settings."""
@@ -41,6 +43,16 @@ def share(section: Section, where: str, *names: str) -> None:
 def finite(section: Section, where: str, *names: str) -> None:
     """Those settings are numbers that one can count with."""
     check(section, where, names, "a finite number", math.isfinite)
+
+
+def float32(section: Section, where: str, *names: str) -> None:
+    """Those settings are finite as 32-bit floats, which is what rewards are computed in."""
+    check(section, where, names, FLOAT32, is_float32)
+
+
+def is_float32(value: float) -> bool:
+    """Whether a number stays finite when it is rounded to a 32-bit float."""
+    return abs(value) < 2.0**128 - 2.0**103
 
 
 def check(

@@ -6,6 +6,7 @@ it and the nearest one that exists.
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -34,6 +35,16 @@ from understudy.core.errors import ConfigError, nearest
 
 RENAMED = {"train.snapshot_steps": "league.save_freq"}
 """Keys of older runs, and what they are called now."""
+MAX_BYTES = 2**20
+"""Of a TOML file: many times the longest schema that is sensible"""
+MAX_DEPTH = 32
+"""Tables and lists within each other"""
+MAX_KEY = 256
+"""Characters of a key"""
+_QUOTED = re.compile(r""""(?:[^"\\\n]|\\.)*+"?|'[^'\n]*+'?""")
+_DEEP_KEY = re.compile(rf"(?<![\w-])[\w-]++(?:[ \t]*+\.[ \t]*+[\w-]++){{{MAX_DEPTH}}}")
+"""`a.b.c` of too many parts, where quoted ones are one letter. Looked for in the text, since
+tomllib takes memory by the square of the parts: 12,000 of them took 585 MB."""
 _KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
 """What a setting of this type is to be, in words."""
 
@@ -61,11 +72,44 @@ def load(path: Path) -> Config:
 
 
 def read(path: Path) -> dict[str, Any]:
-    """The tables of a TOML file, as they stand there."""
+    """The tables of a TOML file, as they stand there; a file beyond the limits is refused."""
+    with path.open("rb") as file:
+        data = file.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise ConfigError(f"{path}: expected at most {MAX_BYTES} bytes, and it has more")
+    too_deep = ConfigError(
+        f"{path}: expected at most {MAX_DEPTH} tables and lists within each other, got more"
+    )
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        text = data.decode("utf-8")
+        if _DEEP_KEY.search(_QUOTED.sub("q", text)):
+            raise too_deep
+        table = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: not valid TOML ({error})") from error
+    except RecursionError as error:
+        raise too_deep from error
+    level: list[Any] = [table]
+    for _ in range(MAX_DEPTH):
+        level = _within(level, path)
+    if level:
+        raise too_deep
+    return table
+
+
+def _within(values: Sequence[Any], path: Path) -> list[Any]:
+    """The tables and lists directly inside of these."""
+    inside: list[Any] = []
+    for value in values:
+        if isinstance(value, dict):
+            long = next((key for key in value if len(key) > MAX_KEY), None)
+            if long is not None:
+                raise ConfigError(
+                    f"{path}: expected keys of at most {MAX_KEY} characters, got {long[:40]!r}..."
+                )
+        inner_values = value.values() if isinstance(value, dict) else value
+        inside += [one for one in inner_values if isinstance(one, dict | list)]
+    return inside
 
 
 def save(path: Path, config: Config) -> None:

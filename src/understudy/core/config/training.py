@@ -7,7 +7,15 @@ from typing import Literal
 
 import msgspec
 
-from understudy.core.config.section import Section, at_least_zero, check, positive, share
+from understudy.core.config.section import (
+    FLOAT32,
+    Section,
+    at_least_zero,
+    check,
+    is_float32,
+    positive,
+    share,
+)
 from understudy.core.errors import ConfigError
 
 
@@ -83,8 +91,8 @@ class RewardsConfig(Section, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         for term, weight in self.weights.items():
-            if not math.isfinite(weight):
-                raise ConfigError(f"rewards.weights.{term}: expected a finite number, got {weight}")
+            if not is_float32(weight):
+                raise ConfigError(f"rewards.weights.{term}: expected {FLOAT32}, got {weight}")
 
 
 class MonitorConfig(Section, frozen=True, kw_only=True):
