@@ -20,6 +20,7 @@ SCRIPTS = (
     ("league_overhead.py",),
     ("monitoring_overhead.py",),
     ("serve_load.py",),
+    ("serve_flood.py",),
     ("serve_learning.py",),
     ("serve_versions.py",),
     ("serve_day.py",),

@@ -39,6 +39,10 @@ class Parrot:
         self.ticks = 0
         self.size = 0
         """Bytes that each answer is padded with."""
+        self.allowed = 1_000_000
+        """Messages that the rate of all clients allows in one batch."""
+        self.over_rate: set[str] = set()
+        """Clients that are over their rate until they are taken out."""
 
     def receive(self, inbox: Sequence[Incoming], *, degraded: bool = False) -> list[Outgoing]:
         self.batches.append(list(inbox))
@@ -59,6 +63,12 @@ class Parrot:
             )
             for one in inbox
         ]
+
+    def allowance(self) -> int:
+        return self.allowed
+
+    def wait_s(self, client: str, count: int) -> float:
+        return 0.01 if client in self.over_rate else 0.0
 
     def joined(self, client: str) -> None:
         self.there.append(client)

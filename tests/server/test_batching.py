@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from understudy.server import batching as batching_module
@@ -125,6 +125,71 @@ def test_everybody_is_answered_once_and_in_order_whatever_comes(
         degraded = sum(bool(one["degraded"]) for one in ear.heard)
         assert degraded == max(0, len(sent) - queue)
     assert all(len(batch) <= 256 + 1024 for batch in session.batches)
+
+
+@given(st.lists(st.integers(0, 100), max_size=30), st.integers(1, 80), st.integers(0, 20))
+@example([100] * 30, 4, 20)
+@settings(max_examples=20)
+def test_a_message_is_answered_within_two_flushes_whatever_others_queue(
+    floods: list[int], queue: int, more: int
+) -> None:
+    session, healthy = Parrot(), Ear()
+    batching = Batching(session, queue=queue, problem=lambda words, error: None)
+
+    async def run() -> None:
+        ears = [Ear() for _ in floods]
+        for ear, count in zip(ears, floods, strict=True):
+            for _ in range(count):
+                batching.put("flood", b"x", ear)
+        batching.put("healthy", b"one", healthy)
+        for _ in range(2):
+            batching.flush()
+            for ear in ears:
+                for _ in range(more):
+                    batching.put("flood", b"x", ear)
+        assert [(one["heard"], one["degraded"]) for one in healthy.heard] == [("one", False)]
+
+    asyncio.run(run())
+
+
+def test_the_rate_of_all_clients_is_shared_in_turns() -> None:
+    flood, healthy = [Ear() for _ in range(6)], Ear()
+    session = Parrot()
+    session.allowed = 4
+    batching = Batching(session, queue=64, problem=lambda words, error: None)
+
+    async def run() -> None:
+        for ear in flood:
+            for _ in range(50):
+                batching.put("flood", b"x", ear)
+        batching.put("healthy", b"one", healthy)
+        batching.flush()
+        batching.flush()
+        assert [len(batch) for batch in session.batches] == [4, 4]
+        assert [one["heard"] for one in healthy.heard] == ["one"]
+
+    asyncio.run(run())
+
+
+def test_a_full_line_has_room_again_once_a_message_of_it_is_answered() -> None:
+    ear, session = Ear(), Parrot()
+    session.allowed = 0
+    batching = Batching(session, queue=4, problem=lambda words, error: None)
+
+    async def run() -> None:
+        for number in range(8):
+            await batching.room(ear)  # returns at once
+            batching.put("c", str(number).encode(), ear)
+        room = asyncio.create_task(batching.room(ear))
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert not room.done()
+        session.allowed = 1
+        batching.flush()
+        await room
+        assert batching.waiting(ear) == 7
+
+    asyncio.run(run())
 
 
 def test_what_a_session_fails_on_is_refused_and_never_asked_twice() -> None:

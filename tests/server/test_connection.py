@@ -264,6 +264,38 @@ def test_a_slow_reader_is_ended_and_its_neighbours_are_not(
     until(lambda: len(session.there) - len(session.gone) == 1)
 
 
+def test_a_connection_over_its_rate_is_not_read_until_it_has_room(
+    open_server: Standing, neighbour: ClientConnection
+) -> None:
+    session = open_server.session
+
+    def heard() -> int:
+        return sum(one.client == "flooder" for batch in session.batches for one in batch)
+
+    with raw(open_server) as flooder:
+        flooder.sendall(frame(json.dumps({**HELLO, "client": "flooder"}).encode()))
+        session.over_rate.add("flooder")
+        sent = 0
+        flooder.settimeout(0.1)
+        with pytest.raises(TimeoutError):  # nothing is read, so its own buffers are full
+            while True:
+                sent += flooder.send(frame(b"more") * 10_000)
+        assert ask(neighbour, "x")["heard"] == "x"
+        assert heard() == 1
+        session.over_rate.clear()
+        until(lambda: heard() > 1_000)
+
+
+def test_control_frames_and_long_messages_are_taken_apart_in_order(open_server: Standing) -> None:
+    long = "x" * 60_000
+    with open_server.connect(max_size=None) as one:
+        pongs = [one.ping() for _ in range(300)]
+        for text in ("first", long, "last"):
+            one.send(text)
+        assert [hear(one)["heard"] for _ in range(3)] == ["first", long, "last"]
+        assert all(pong.wait(5) for pong in pongs)
+
+
 def test_a_burst_is_no_overload(open_server: Standing) -> None:
     with open_server.connect() as one:
         for number in range(300):

@@ -30,15 +30,23 @@ class Rate:
         self._full = max(per_s, 1.0)
         self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
 
-    def allow(self, sender: str, now: float) -> bool:
-        """Whether this message is within the rate; a refused one costs nothing."""
+    def left(self, sender: str, now: float) -> float:
+        """Messages of this sender that are within the rate now."""
         bucket = self._buckets.get(sender)
         if bucket is None:
+            return self._full
+        # A clock that was set back must not take anything away.
+        return min(self._full, bucket.left + max(0.0, now - bucket.at) * self._per_s)
+
+    def wait_s(self, sender: str, count: int, now: float) -> float:
+        """Seconds until so many messages of this sender are within the rate; 0: they are."""
+        return max(0.0, (count - self.left(sender, now)) / self._per_s)
+
+    def allow(self, sender: str, now: float) -> bool:
+        """Whether this message is within the rate; a refused one costs nothing."""
+        left = self.left(sender, now)
+        if sender not in self._buckets:
             self._sweep(now)
-            left = self._full
-        else:
-            # A clock that was set back must not take anything away.
-            left = min(self._full, bucket.left + max(0.0, now - bucket.at) * self._per_s)
         allowed = left >= 1.0
         self._buckets[sender] = _Bucket(left - allowed, now)
         self._buckets.move_to_end(sender)
@@ -75,3 +83,12 @@ class Rates:
         if address is not None and not self._address.allow(address, now):
             return "address"
         return None if self._total.allow("", now) else "total"
+
+    def allowance(self, now: float) -> int:
+        """Messages of all senders together that are within the rate now."""
+        return int(self._total.left("", now))
+
+    def wait_s(self, sender: str, count: int, now: float) -> float:
+        """Seconds until so many messages are within the rate of this sender."""
+        return self._each.wait_s(sender, count, now)
+

@@ -141,6 +141,14 @@ class Session:
         beyond = self._parts.rates.take(client, address, self._clock.monotonic())
         return None if beyond is None else too_many(beyond, self._parts.config)
 
+    def allowance(self) -> int:
+        """How many messages are within the rate of all clients now."""
+        return self._parts.rates.allowance(self._clock.monotonic())
+
+    def wait_s(self, client: str, count: int) -> float:
+        """Seconds until so many messages are within the rate of this client; 0: they are now."""
+        return self._parts.rates.wait_s(client, count, self._clock.monotonic())
+
     def joined(self, client: str) -> None:
         """A connection of this client begins."""
         self._connections[client] += 1

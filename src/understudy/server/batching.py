@@ -1,17 +1,19 @@
 """Batching: messages that wait in one turn of the event loop share one call of the session.
 
-All of it happens in the loop's thread, so there is nothing to lock: whoever reads a message puts it
-here, and one callback a turn answers what came. Each connection has a line of its own and is
-answered in its order; a batch takes from all lines in turn, so that whoever sends much delays
-nobody, and messages of one territory are rarely in one batch (they could not be decided together).
-What is beyond the queue of its connection, or has waited too long, gets a `degraded` answer at
-once: nothing is ever left without one.
+All of it happens in the loop's thread, so there is nothing to lock: connections put messages here,
+and one callback a turn answers what came. Each connection has a line of its own and is answered in
+its order. The lines take turns, one message each, and a batch has at least one message of every
+line: a message at the head of its line is in the next batch, however much the others queue, and
+messages of one territory are rarely in one batch (they could not be decided together).
+What is beyond the queue of its connection, or has waited too long, gets a `degraded` answer.
+A line that is full is not added to: its connection waits in `room` and is not read meanwhile, so
+that the peer's own socket fills up and not this process.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from time import perf_counter
 from typing import NamedTuple, Protocol
@@ -21,10 +23,12 @@ from understudy.server.latency import Latency
 from understudy.server.refusal import Refusal
 
 LATE_AFTER_S = 1.0
-_MOST = 256
-"""Messages of a batch, about: some tens of milliseconds of work, in which nobody else is heard."""
-_MOST_LATE = 1024
-"""The same for safe actions, which take less."""
+_MOST = 128
+"""Messages of a batch, about: some ten milliseconds of work, in which the sockets are not read."""
+_FULL = 2
+"""A line of so many times `queue` is full: the older half is answered `degraded`."""
+_RATE_PAUSE_S = 0.005
+"""Until the next batch, where the rate of all clients allows none now."""
 
 
 class Receiver(Protocol):
@@ -33,9 +37,12 @@ class Receiver(Protocol):
     def receive(self, inbox: Sequence[Incoming], *, degraded: bool = False) -> list[Outgoing]:
         """One answer for each message, in their order."""
 
+    def allowance(self) -> int:
+        """How many messages are within the rate of all clients now."""
+
 
 class Asker(Protocol):
-    """Whoever waits for answers: a connection, or a request."""
+    """What waits for answers: a connection, or a request."""
 
     def tell(self, messages: Sequence[bytes]) -> None:
         """The answers to what it put, in that order; never blocks, never raises."""
@@ -56,7 +63,10 @@ class Batching:
         self._session = session
         self._queue = queue
         self._problem = problem
-        self._lines: dict[Asker, deque[_Waiting]] = {}
+        self._lines: OrderedDict[Asker, deque[_Waiting]] = OrderedDict()
+        """In the order of their turns; none of them is empty."""
+        self._full: dict[Asker, asyncio.Event] = {}
+        """Connections that wait for room in their line."""
         self._due = False
         self.latency = Latency()
         self.batches = 0
@@ -67,44 +77,60 @@ class Batching:
         if line is None:
             line = self._lines[asker] = deque()
         line.append(_Waiting(Incoming(client, data, address), asker, perf_counter()))
-        self._soon()
-
-    def flush(self) -> None:
-        """Answer what waits: all of it, or as much as one turn of the loop should take."""
-        self._due = False
-        late = self._late(perf_counter())
-        prompt = self._prompt() if len(late) < _MOST_LATE else []
-        self._lines = {asker: line for asker, line in self._lines.items() if line}
-        # The late ones first: they are the older ones of their connections.
-        for waiting, degraded in ((late, True), (prompt, False)):
-            if waiting:
-                self._answer(waiting, degraded=degraded)
-        if self._lines:
-            self._soon()
-
-    def _soon(self) -> None:
         if not self._due:
             self._due = True
             asyncio.get_running_loop().call_soon(self.flush)
 
-    def _late(self, now: float) -> list[_Waiting]:
-        """The heads of lines that are too long or waited too long."""
-        late: list[_Waiting] = []
-        for line in self._lines.values():
-            while line and (len(line) > self._queue or now - line[0].since > LATE_AFTER_S):
-                late.append(line.popleft())
-            if len(late) >= _MOST_LATE:
-                break
-        return late
+    def waiting(self, asker: Asker) -> int:
+        """Messages in its line."""
+        return len(self._lines.get(asker, ()))
 
-    def _prompt(self) -> list[_Waiting]:
-        """One of each line, then another of each, until there are enough."""
+    async def room(self, asker: Asker) -> None:
+        """Returns once its line is not full."""
+        if self._is_full(asker):
+            await self._full.setdefault(asker, asyncio.Event()).wait()
+
+    def flush(self) -> None:
+        """Answer one message of each line, and more where that takes little time."""
+        self._due = False
+        late, prompt = self._taken(perf_counter())
+        # The late ones first: they are the older ones of their connections.
+        for waiting, degraded in ((late, True), (prompt, False)):
+            if waiting:
+                self._answer(waiting, degraded=degraded)
+        self._make_room()
+        if not self._lines or self._due:
+            return
+        self._due = True
+        loop = asyncio.get_running_loop()
+        if late or prompt:
+            # A turn of the loop later: what the sockets have now is put before the next batch.
+            loop.call_soon(loop.call_soon, self.flush)
+        else:
+            loop.call_later(_RATE_PAUSE_S, self.flush)
+
+    def _taken(self, now: float) -> tuple[list[_Waiting], list[_Waiting]]:
+        """The heads of lines, in turns: those that are too late to be decided, and the others."""
+        late: list[_Waiting] = []
         prompt: list[_Waiting] = []
-        lines = list(self._lines.values())
-        while lines and len(prompt) < _MOST:
-            lines = [line for line in lines if line]
-            prompt += [line.popleft() for line in lines]
-        return prompt
+        most = min(max(_MOST, len(self._lines)), self._session.allowance())
+        while self._lines and len(late) + len(prompt) < most:
+            asker, line = next(iter(self._lines.items()))
+            is_late = len(line) > self._queue or now - line[0].since > LATE_AFTER_S
+            (late if is_late else prompt).append(line.popleft())
+            if line:
+                self._lines.move_to_end(asker)
+            else:
+                del self._lines[asker]
+        return late, prompt
+
+    def _is_full(self, asker: Asker) -> bool:
+        return self.waiting(asker) >= _FULL * self._queue
+
+    def _make_room(self) -> None:
+        # Not later, when more could be read at once: all lines would have that room in one turn.
+        for asker in [one for one in self._full if not self._is_full(one)]:
+            self._full.pop(asker).set()
 
     def _answer(self, waiting: list[_Waiting], *, degraded: bool) -> None:
         answers = self._received(waiting, degraded=degraded)
@@ -119,7 +145,7 @@ class Batching:
 
     def _received(self, waiting: list[_Waiting], *, degraded: bool) -> list[bytes]:
         """The session's answers. It refuses what it fails on by itself; where it fails as a whole,
-        nobody knows what took effect, and asking again could do it twice."""
+        what took effect is not known, and asking again could do it twice."""
         inbox = [one.incoming for one in waiting]
         self.batches += 1
         try:

@@ -1,7 +1,8 @@
 """One WebSocket from its handshake to its end: who it is, then message in, message out.
 
-A connection never waits for another. It stops reading while its own answers lie unread, and is
-ended if that lasts; a name that comes back with its key takes over from the connection it had.
+A connection never waits for another. It is not read while its own answers lie unread, and is ended
+if that lasts; nor while it is over its rate, or its line is full. A name that comes back with its
+key takes over from the connection it had.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from understudy.server.refusal import POLICY, Refusal
 from understudy.server.wire import EXTENSION, SLOW_AFTER_S, Wire
 
 HELLO_WITHIN_S = 5.0
+_LOOK_EVERY_S = 0.25
+"""How often a connection over its rate looks whether it is gone."""
 TAKEN_OVER = 4001
 """Close code (of the range for applications): the same client connected again."""
 
@@ -35,6 +38,9 @@ class Room(Protocol):
 
     def left(self, client: str) -> None:
         """One of its connections is over."""
+
+    def wait_s(self, client: str, count: int) -> float:
+        """Seconds until so many messages are within the rate of this client; 0: they are now."""
 
 
 @dataclass(eq=False)
@@ -143,7 +149,7 @@ class Connections:
     async def _talk(self, connection: Connection, receive: Receive) -> None:
         wire, client = connection.wire, connection.client
         wire.slow = lambda: self._too_slow(wire)
-        read = 0
+        read = self._batching.waiting(connection)  # a first message that was no hello
         while True:
             message: Message = await receive()
             if message["type"] == "websocket.disconnect":
@@ -154,6 +160,18 @@ class Connections:
                 await asyncio.sleep(0)  # else a burst would be read to its end before any answer
             if wire.clogged:
                 await wire.writable.wait()  # ends when it is read, or ended for being slow
+            await self._batching.room(connection)
+            await self._within_rate(connection)
+
+    async def _within_rate(self, connection: Connection) -> None:
+        """Returns once another message is within the rate of this client, or it is gone."""
+        wire, client = connection.wire, connection.client
+        while not wire.close_sent and not wire.disconnected:
+            count = self._batching.waiting(connection) + 1  # what waits is not counted yet
+            wait_s = self._room.wait_s(client, count)
+            if wait_s <= 0.0:
+                return
+            await asyncio.sleep(min(wait_s, _LOOK_EVERY_S))
 
     def _too_slow(self, wire: Wire) -> None:
         self.slow_readers += 1

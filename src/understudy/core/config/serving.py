@@ -36,11 +36,13 @@ class LiveConfig(Section, frozen=True, kw_only=True):
     max_message_bytes: int = 65_536
     """Longer messages are refused."""
     messages_per_s: float = 2_000.0
-    """Messages of one client beyond this rate are refused; observations get the safe action."""
+    """Beyond this rate a client's WebSocket is not read; of its HTTP requests observations get the
+    safe action, and the others are refused."""
     messages_per_s_per_address: float = 10_000.0
-    """The same for all clients at one address."""
+    """Messages of all clients at one address beyond this rate are refused; observations get the
+    safe action."""
     messages_per_s_in_all: float = 20_000.0
-    """The same for all clients together."""
+    """Beyond this rate messages of all clients wait; connections take turns."""
     territories_per_client: int = 1_000
     """Active territories of one client. Beyond it an idle one is evicted; where none is idle, an
     observation of a new territory gets the safe action, which is not recorded."""
@@ -53,7 +55,8 @@ class LiveConfig(Section, frozen=True, kw_only=True):
     max_clients: int = 1_000
     """Connections at one time."""
     queue: int = 64
-    """Messages of one connection that may wait; beyond that it is answered `degraded`."""
+    """Messages of one connection that may wait; beyond that the oldest are answered `degraded`, and
+    beyond twice that it is not read."""
 
     def __post_init__(self) -> None:
         positive(
