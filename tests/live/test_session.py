@@ -295,6 +295,20 @@ def test_a_territory_belongs_to_the_client_that_named_it(table: Table) -> None:
     assert table.ask("north", tick=1)["type"] == "decision"
 
 
+def test_a_stranger_is_told_that_a_decision_is_not_theirs_however_it_ended(tmp_path: Path) -> None:
+    table = Table(tmp_path, translator=game())
+    settled, orphaned = (table.ask(name)["decision_id"] for name in ("north", "south"))
+    rewards = [{"type": "reward", "decision_id": key, "reward": 1} for key in (settled, orphaned)]
+    table.say(rewards[0], {"type": "end", "territory": "south"})
+    answers = table.say(*rewards, client="mallory")
+    assert [one.get("code") for one in answers] == ["not_yours"] * 2
+    assert [one["status"] for one in table.say(*rewards)] == ["duplicate", "orphaned"]
+    table.ledger.stop()
+    after = Table(tmp_path, translator=game())
+    assert [one.get("code") for one in after.say(*rewards, client="mallory")] == ["not_yours"] * 2
+    assert [one["status"] for one in after.say(*rewards)] == ["duplicate", "orphaned"]
+
+
 def test_a_bad_message_touches_nobody_else(tmp_path: Path) -> None:
     table, alone = Table(tmp_path / "one"), Table(tmp_path / "other")
     noise = [b"{", b"\xff", observation("north", features=[1e39, 0, 0]), {"type": "nothing"}]

@@ -267,10 +267,10 @@ class Exchange:
         key, parts = request.decision_id, self._parts
         if not is_float32(request.reward):
             return bad_reward(request.id)
-        opened = parts.ledger.opened(key)
-        if opened is not None and opened.client != client:
+        if parts.ledger.client_of(key) not in {None, client}:
             message = "it was another client's decision"
             return Error(code="not_yours", message=message, field="decision_id", id=request.id)
+        opened = parts.ledger.opened(key)
         if opened is not None and opened.territory in self._in_wave:
             self._flush()  # an observation before this message may have settled it
             opened = parts.ledger.opened(key)

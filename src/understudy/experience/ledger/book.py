@@ -37,6 +37,14 @@ class Counts(NamedTuple):
     open: int = 0
 
 
+class Ended(NamedTuple):
+    """What is remembered of a decision that is over."""
+
+    state: Ending
+    client: str | None
+    """None: the file that opened it is gone"""
+
+
 class Book:
     """All territories. Check first, write down, then change: nothing here can fail halfway."""
 
@@ -62,8 +70,8 @@ class Book:
         self._open: dict[int, Entry] = {}
         self._by_second: dict[int, set[int]] = {}
         self._tracks: dict[str, Track] = {}
-        self._ended: dict[int, Ending] = {}
-        self._ended_before: dict[int, Ending] = {}
+        self._ended: dict[int, Ended] = {}
+        self._ended_before: dict[int, Ended] = {}
         self._totals: dict[str, int] = dict.fromkeys(("opened", *ENDINGS), 0)
 
     # --- questions -----------------------------------------------------------------------------
@@ -85,7 +93,16 @@ class Book:
 
     def state_of(self, key: int) -> Ending | None:
         """How it ended, if that is still known."""
-        return self._ended.get(key) or self._ended_before.get(key)
+        ended = self._ended_as(key)
+        return ended.state if ended is not None else None
+
+    def client_of(self, key: int) -> str | None:
+        """Whose decision it is or was, if that is still known."""
+        entry = self._open.get(key)
+        if entry is not None:
+            return entry.opened.client
+        ended = self._ended_as(key)
+        return ended.client if ended is not None else None
 
     def open_of(self, territory: str) -> list[Opened]:
         """Its open decisions, oldest first."""
@@ -168,7 +185,7 @@ class Book:
             entry.closing = closing
             self._forget_second(entry.opened)
             self._totals[closing.state] += 1
-            self._remember(closing)
+            self._remember(closing.id, Ended(closing.state, entry.opened.client))
             segments += self._advance(entry.opened.territory)
         return segments
 
@@ -183,7 +200,7 @@ class Book:
             del self.live[entry.opened.id]
 
     def restore(
-        self, entries: Sequence[Entry], ended: Mapping[int, Ending], totals: Mapping[str, int]
+        self, entries: Sequence[Entry], ended: Mapping[int, Ended], totals: Mapping[str, int]
     ) -> list[Segment]:
         """What was read from disk, entries by id; totals are made to balance with what is open."""
         self._ended.update(ended)
@@ -225,10 +242,13 @@ class Book:
         if not keys:
             del self._by_second[second]
 
-    def _remember(self, closing: Closing) -> None:
+    def _ended_as(self, key: int) -> Ended | None:
+        return self._ended.get(key) or self._ended_before.get(key)
+
+    def _remember(self, key: int, ended: Ended) -> None:
         if len(self._ended) >= self._remembered:
             self._ended_before, self._ended = self._ended, {}
-        self._ended[closing.id] = closing.state
+        self._ended[key] = ended
 
     def _advance(self, territory: str) -> list[Segment]:
         """Move what is decided from the front of a territory into segments."""

@@ -125,6 +125,11 @@ class Ledger:
         with self._lock:
             return "open" if self._book.opened(key) else self._book.state_of(key) or "unknown"
 
+    def client_of(self, key: int) -> str | None:
+        """Whose decision it is or was; None: that is not known, or not any more."""
+        with self._lock:
+            return self._book.client_of(key)
+
     def open_of(self, territory: str) -> list[Opened]:
         """The open decisions of a territory, oldest first."""
         with self._lock:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from understudy.core.errors import FileFormatError
 from understudy.experience.episode import Outcome
+from understudy.experience.ledger.book import Ended
 from understudy.experience.ledger.frames import read_frames
 from understudy.experience.ledger.log import LogFile
 from understudy.experience.ledger.records import (
@@ -19,7 +20,6 @@ from understudy.experience.ledger.records import (
     Carried,
     Closing,
     Cut,
-    Ending,
     Header,
     Opened,
     Record,
@@ -38,7 +38,7 @@ class Found:
     entries: dict[int, Entry] = field(default_factory=dict)
     sealed: dict[int, Sealed] = field(default_factory=dict)
     """By their first decision: episodes that the spool may not have."""
-    ended: dict[int, Ending] = field(default_factory=dict)
+    ended: dict[int, Ended] = field(default_factory=dict)
     totals: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("opened", *ENDINGS), 0))
     next_id: int = 1
 
@@ -91,9 +91,11 @@ def _apply(found: Found, record: Record, *, where: str) -> int:
         case Closing():
             # Counted also where the file that opened it is gone: the header has counted that.
             found.totals[record.state] += 1
-            found.ended[record.id] = record.state
-            if record.id in entries:
-                entries[record.id].closing = record
+            entry = entries.get(record.id)
+            client = entry.opened.client if entry is not None else None
+            found.ended[record.id] = Ended(record.state, client)
+            if entry is not None:
+                entry.closing = record
         case Added():
             if record.id in entries:
                 entry = entries[record.id]
