@@ -42,7 +42,7 @@ def served(table: Table, folder: Path) -> Iterator[str]:
         table.session,
         config=table.config,
         door=door(host="127.0.0.1", allow_hosts=(), allow_origins=(), token=None),
-        clients=Clients(folder / "server"),
+        clients=Clients(folder / "server", table.session.holds),
         run=Status,
         problem=lambda words, error: pytest.fail(f"{words}: {error}"),
     )

@@ -70,6 +70,9 @@ class Parrot:
     def wait_s(self, client: str, count: int) -> float:
         return 0.01 if client in self.over_rate else 0.0
 
+    def holds(self, client: str) -> bool:
+        return self.there.count(client) > self.gone.count(client)
+
     def joined(self, client: str) -> None:
         self.there.append(client)
 
@@ -157,7 +160,7 @@ def standing(
         session,
         config=config,
         door=door(host="127.0.0.1", allow_hosts=(), allow_origins=allow_origins, token=token),
-        clients=Clients(folder / "server"),
+        clients=Clients(folder / "server", session.holds),
         run=run,
         problem=lambda words, error: problems.append(f"{words}: {error}"),
     )

@@ -149,6 +149,10 @@ class Session:
         """Seconds until so many messages are within the rate of this client; 0: they are now."""
         return self._parts.rates.wait_s(client, count, self._clock.monotonic())
 
+    def holds(self, client: str) -> bool:
+        """Whether anything of this client is left: a connection or a territory."""
+        return client in self._connections or self._parts.territories.has(client)
+
     def joined(self, client: str) -> None:
         """A connection of this client begins."""
         self._connections[client] += 1

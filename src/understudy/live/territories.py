@@ -9,7 +9,7 @@ observation still settles that decision.
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -76,6 +76,8 @@ class Territories:
         self._of_address: dict[str, _ByName] = {}
         self._evicted: dict[str, Territory] = {}
         """At most `in_all` more for every `evict_after_s` of the reward window."""
+        self._evicted_of: Counter[str] = Counter()
+        """How many of them each client has."""
         self.evictions = 0
 
     def __len__(self) -> int:
@@ -85,6 +87,10 @@ class Territories:
     def get(self, name: str) -> Territory | None:
         """The one of that name, active or evicted."""
         return self._active.get(name) or self._evicted.get(name)
+
+    def has(self, client: str) -> bool:
+        """Whether this client has any, active or evicted."""
+        return client in self._of_client or client in self._evicted_of
 
     def add(self, name: str, client: str, address: str | None, now: float) -> Territory | str:
         """A new one; or, where there is no room, which limit stands in the way."""
@@ -105,13 +111,15 @@ class Territories:
             return None
         full = self._make_room(territory.client, territory.address, now)
         if full is None:
-            del self._evicted[territory.name]
+            self._drop_evicted(territory)
             self._activate(territory)
         return full
 
     def remove(self, territory: Territory) -> None:
         """It is over."""
-        if self._evicted.pop(territory.name, None) is None:
+        if territory.name in self._evicted:
+            self._drop_evicted(territory)
+        else:
             self._deactivate(territory)
 
     def quiet_since(self, at: float) -> list[Territory]:
@@ -141,8 +149,15 @@ class Territories:
             self._deactivate(idle)
             idle.forget()
             self._evicted[idle.name] = idle
+            self._evicted_of[idle.client] += 1
             self.evictions += 1
         return None
+
+    def _drop_evicted(self, territory: Territory) -> None:
+        del self._evicted[territory.name]
+        self._evicted_of[territory.client] -= 1
+        if not self._evicted_of[territory.client]:
+            del self._evicted_of[territory.client]
 
     def _activate(self, territory: Territory) -> None:
         self._of_client.setdefault(territory.client, OrderedDict())

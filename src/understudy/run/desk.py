@@ -140,7 +140,7 @@ class Desk:
             self.session,
             config=config.live,
             door=door,
-            clients=Clients(folder.root / "server"),
+            clients=Clients(folder.root / "server", self.session.holds),
             run=lambda: self.following.now,
             problem=self._troubles.note,
         )

@@ -1,7 +1,10 @@
-"""Who is who: names of clients, and the keys with which they come back under them.
+"""Names of clients, and the keys with which they come back under them.
 
-A resume key is an HMAC of the name under a secret of the run, so the server keeps no keys and a key
-still fits after a restart. A name that was given out once is only ever given again for its key.
+A resume key is an HMAC of the name and a nonce under a secret of the run, and carries the nonce:
+the server keeps no keys, and a key still fits after a restart. While a name is kept it is given to
+its key alone. A limited number of names is kept: beyond it the one that was idle for longest is
+freed, never one whose client is connected or has territories. Its key still brings a freed name
+back, unless another client has it by then, under another nonce.
 """
 
 from __future__ import annotations
@@ -12,6 +15,8 @@ import hashlib
 import hmac
 import os
 import secrets
+from collections import OrderedDict
+from collections.abc import Callable
 from pathlib import Path
 
 from understudy.core import files
@@ -19,22 +24,35 @@ from understudy.core.errors import RunFolderError
 from understudy.server.refusal import Refusal
 
 _SECRET_BYTES = 32
+_NONCE_BYTES = 8
 _ANONYMOUS = "anonymous-"
-_MOST_NAMES = 100_000
+_MOST_NAMES = 10_000
+_LOOKED_AT = 64
+"""Names that are looked at for one that is idle, each time that a name is wanted."""
 
 
 class Clients:
-    """The names of one run. Kept in a folder that only its owner can read."""
+    """The names of one run. Kept in a folder that only its owner can read.
 
-    def __init__(self, folder: Path) -> None:
+    `holds` says whether anything of a client is left: a connection, or a territory.
+    """
+
+    def __init__(self, folder: Path, holds: Callable[[str], bool]) -> None:
         self._names_path = folder / "clients"
         self._secret = _secret(folder)
-        self._names = set(_lines(self._names_path))
+        self._holds = holds
+        self._names = OrderedDict(_read(self._names_path))
+        """Nonces by name, the longest idle first."""
+        self._written = len(self._names)
+        """Names in the file, the freed ones included."""
+
+    def __len__(self) -> int:
+        """How many names are kept."""
+        return len(self._names)
 
     def resume_key(self, client: str) -> str:
         """What this client sends to be itself again."""
-        digest = hmac.digest(self._secret, client.encode(), hashlib.sha256)
-        return base64.urlsafe_b64encode(digest).decode().rstrip("=")
+        return self._key(client, self._names.get(client, ""))
 
     def enter(self, client: str | None, resume: str | None) -> str | Refusal:
         """The name that a client goes by from now on, or why it cannot have the one it wants."""
@@ -43,27 +61,68 @@ class Clients:
                 return Refusal("name_taken", "a resume key goes with its client", "client")
             return f"{_ANONYMOUS}{secrets.token_hex(12)}"
         if resume is not None:
-            if hmac.compare_digest(
-                self.resume_key(client).encode(), resume.encode("utf-8", "surrogatepass")
-            ):
-                return client
-            return Refusal("name_taken", "the resume key does not fit this client", "resume")
+            return self._come_back(client, resume)
         if client in self._names or client.startswith(_ANONYMOUS):
             return Refusal(
                 "name_taken", "this name is taken: send its resume key, or another name", "client"
             )
-        if len(self._names) >= _MOST_NAMES:
-            return Refusal("full", "no more names are given out: connect without one", "client")
-        # Written first: once somebody was told a name, it stays theirs, whatever kills the server.
+        return self._keep(client, secrets.token_hex(_NONCE_BYTES))
+
+    def _come_back(self, client: str, resume: str) -> str | Refusal:
+        nonce = resume.rpartition(".")[0]
+        fits = hmac.compare_digest(
+            self._key(client, nonce).encode("utf-8", "surrogatepass"),
+            resume.encode("utf-8", "surrogatepass"),
+        )
+        if not fits or self._names.get(client, nonce) != nonce:
+            return Refusal("name_taken", "the resume key does not fit this client", "resume")
+        if client in self._names:
+            self._names.move_to_end(client)
+            return client
+        # Made-up names are not kept: they are never given again.
+        return client if client.startswith(_ANONYMOUS) else self._keep(client, nonce)
+
+    def _key(self, client: str, nonce: str) -> str:
+        """Without a nonce: of a made-up name, or as earlier programs made them."""
+        signed = f"{client}:{nonce}" if nonce else client
+        digest = hmac.digest(self._secret, signed.encode("utf-8", "surrogatepass"), hashlib.sha256)
+        key = base64.urlsafe_b64encode(digest).decode().rstrip("=")
+        return f"{nonce}.{key}" if nonce else key
+
+    def _keep(self, client: str, nonce: str) -> str | Refusal:
+        while len(self._names) >= _MOST_NAMES:
+            if not self._free_idle():
+                return Refusal("full", "no more names are given out: connect without one", "client")
+        # Written first: a name that a client was told stays its own, whatever kills the server.
         # Not synced: a power cut may forget the newest names, and their keys fit all the same.
         try:
             # On a line of its own, even after one that a full disk cut short.
-            files.append(self._names_path, f"\n{client}\n".encode())
+            files.append(self._names_path, f"\n{client}:{nonce}\n".encode())
         except OSError:  # a full disk; where that matters more, the ledger says so
             words = "the name could not be written down: connect without one, or later"
             return Refusal("unavailable", words, "client")
-        self._names.add(client)
+        self._names[client] = nonce
+        self._written += 1
+        if self._written > 2 * max(_MOST_NAMES, len(self._names)):
+            self._write_anew()
         return client
+
+    def _free_idle(self) -> bool:
+        """Forget the name that was idle for longest, if there is one near the front."""
+        for _ in range(min(_LOOKED_AT, len(self._names))):
+            client = next(iter(self._names))
+            if not self._holds(client):
+                del self._names[client]
+                return True
+            self._names.move_to_end(client)
+        return False
+
+    def _write_anew(self) -> None:
+        """The file without the names that were freed."""
+        lines = [f"{client}:{nonce}\n" for client, nonce in self._names.items()]
+        with contextlib.suppress(OSError):  # a full disk: it only grows on
+            files.write_atomic(self._names_path, "".join(lines).encode())
+            self._written = len(self._names)
 
 
 def _secret(folder: Path) -> bytes:
@@ -86,10 +145,18 @@ def _secret(folder: Path) -> bytes:
     return secret
 
 
-def _lines(path: Path) -> list[str]:
+def _read(path: Path) -> dict[str, str]:
+    """Nonces by name, the last one of each; earlier programs wrote names without a nonce."""
     try:
-        return path.read_text(encoding="utf-8").split()
+        lines = path.read_text(encoding="utf-8").split()
     except FileNotFoundError:
-        return []
+        return {}
     except UnicodeDecodeError as error:
         raise RunFolderError(f"{path}: expected names of clients, one a line") from error
+    names = (line.partition(":") for line in lines)
+    # A nonce of another length was cut short by a full disk, and its client was not let in.
+    return {
+        name: nonce
+        for name, colon, nonce in names
+        if len(nonce) == (2 * _NONCE_BYTES if colon else 0)
+    }

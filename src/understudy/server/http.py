@@ -141,8 +141,9 @@ class Http:
         client = self._clients.enter(name, resume)
         if isinstance(client, Refusal):
             return client
+        key = self._clients.resume_key(client)  # now: the name may be freed meanwhile
         answer = await self._asked(client, body, address)
-        return answer if isinstance(answer, Refusal) else self._signed(client, answer)
+        return answer if isinstance(answer, Refusal) else _signed(client, key, answer)
 
     def _welcome(
         self, body: bytes, name: str | None, resume: str | None, address: str | None
@@ -160,7 +161,8 @@ class Http:
             return client
         if (beyond := self._refused(client, address)) is not None:
             return Refusal(beyond.code, beyond.message, id=hello.id)
-        return self._signed(client, self._greeting(client, hello.id))
+        key = self._clients.resume_key(client)
+        return _signed(client, key, self._greeting(client, hello.id))
 
     async def _asked(self, client: str, body: bytes, address: str | None) -> bytes | Refusal:
         asked = _Asked()
@@ -190,13 +192,6 @@ class Http:
             return Refusal("too_slow", "the message did not come")
         return bytes(body)
 
-    def _signed(self, client: str, answer: bytes) -> Response:
-        """An answer with who it is for, so that the next request can be of the same client."""
-        response = _json(answer, status_of(code_of(answer)))
-        response.headers[CLIENT] = client
-        response.headers[RESUME] = self._clients.resume_key(client)
-        return response
-
 
 class _Asked:
     """Waits for one answer."""
@@ -208,6 +203,14 @@ class _Asked:
         """It came; whoever asked may have gone."""
         if not self.answer.done():
             self.answer.set_result(messages[0])
+
+
+def _signed(client: str, key: str, answer: bytes) -> Response:
+    """An answer with its client and key, so that the next request can be of the same client."""
+    response = _json(answer, status_of(code_of(answer)))
+    response.headers[CLIENT] = client
+    response.headers[RESUME] = key
+    return response
 
 
 def _no_token() -> Refusal:

@@ -91,11 +91,11 @@ def _apply(found: Found, record: Record, *, where: str) -> int:
         case Closing():
             # Counted also where the file that opened it is gone: the header has counted that.
             found.totals[record.state] += 1
-            entry = entries.get(record.id)
-            client = entry.opened.client if entry is not None else None
+            closed = entries.get(record.id)
+            client = closed.opened.client if closed is not None else None
             found.ended[record.id] = Ended(record.state, client)
-            if entry is not None:
-                entry.closing = record
+            if closed is not None:
+                closed.closing = record
         case Added():
             if record.id in entries:
                 entry = entries[record.id]
