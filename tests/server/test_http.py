@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -118,6 +119,29 @@ def test_only_json_is_taken(server: Standing, kind: str, status: int) -> None:
     if status != 200:
         assert said["code"] == "not_json"
         assert len(server.session.batches) == before
+
+
+def test_a_request_with_two_lengths_is_refused_and_nothing_after_it_is_read(
+    server: Standing,
+) -> None:
+    body = b'{"type":"ping"}'
+    hidden = b"POST /decide HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    hidden += b"Content-Length: %d\r\n\r\n%s" % (len(body), body)
+    before = len(server.session.batches)
+    with socket.create_connection(("127.0.0.1", server.port), timeout=5) as one:
+        one.sendall(
+            b"POST /decide HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            b"Content-Length: %d\r\nTransfer-Encoding: chunked\r\n\r\n"
+            % len(hidden)
+            + b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body)
+            + hidden
+        )
+        said = b""
+        while piece := one.recv(4096):
+            said += piece
+    assert said.startswith(b"HTTP/1.1 400 ") and said.count(b"HTTP/1.1") == 1
+    assert b'"code":"bad_message"' in said
+    assert len(server.session.batches) == before
 
 
 def test_refusals_have_a_status_and_the_shape_of_all_errors(server: Standing) -> None:

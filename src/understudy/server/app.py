@@ -176,7 +176,8 @@ def _ms(seconds: float | None) -> float | None:
 
 
 class _Guarded:
-    """Whatever the door refuses goes no further; WebSockets are refused by `Connections`."""
+    """What the door refuses goes no further, and its socket is closed: what follows a request that
+    was refused is not to be trusted. WebSockets are refused by `Connections`."""
 
     def __init__(self, app: ASGIApp, *, door: Door, refused: Callable[[Refusal], Response]) -> None:
         self._app = app
@@ -185,5 +186,9 @@ class _Guarded:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         refusal = self._door.refusal(Headers(scope=scope)) if scope["type"] == "http" else None
-        app = self._app if refusal is None else self._refused(refusal)
-        await app(scope, receive, send)
+        if refusal is None:
+            await self._app(scope, receive, send)
+            return
+        response = self._refused(refusal)
+        response.headers["Connection"] = "close"
+        await response(scope, receive, send)

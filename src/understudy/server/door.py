@@ -52,6 +52,10 @@ class Door:
         origin = headers.get("origin")
         if origin is not None and origin.lower() not in self.origins:
             return Refusal("bad_origin", "pages of that Origin are not allowed (--allow-origin)")
+        if "content-length" in headers and "transfer-encoding" in headers:
+            # A proxy in front may go by the other one, and take the body for further requests.
+            words = "expected Content-Length or Transfer-Encoding, not both"
+            return Refusal("bad_message", words, "Transfer-Encoding")
         return None
 
     def admits(self, token: str | None) -> bool:
