@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -32,6 +34,7 @@ from understudy.telemetry.status import Status
 
 from .sessions import BY_GOLD, Table, Wait, game
 
+GUIDE = Path(__file__).parents[2] / "docs" / "put-your-game-behind-understudy.md"
 JAVASCRIPT = Path(__file__).parents[2] / "docs" / "examples" / "client.js"
 
 
@@ -61,6 +64,57 @@ def served(table: Table, folder: Path) -> Iterator[str]:
     finally:
         listening.should_exit = True
         thread.join(10.0)
+
+
+def python_of(page: Path) -> str:
+    """The client in Python that a page shows."""
+    (code,) = (
+        one
+        for one in re.findall(r"```python\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
+        if "websockets" in one
+    )
+    return str(code)
+
+
+class Crash(Exception):
+    """Of a game."""
+
+
+def run_client(code: str, url: str, *, crash_after: int) -> list[object]:
+    """What it did in its game until it ended, or crashed."""
+    done: list[object] = []
+
+    def do_in_my_game(action: object) -> None:
+        done.append(action)
+        if len(done) == crash_after:
+            raise Crash
+
+    code = code.replace("ws://127.0.0.1:8765/ws", url).replace("range(1000)", "range(10)")
+    with contextlib.suppress(Crash):
+        exec(code, {"look_at_my_game": lambda: [1, 2, 3], "do_in_my_game": do_in_my_game})
+    return done
+
+
+def test_the_client_of_the_guide_goes_on_after_a_crash(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    table = Table(tmp_path / "ledger")
+    code = python_of(GUIDE)
+    with served(table, tmp_path) as url:
+        assert len(run_client(code, url, crash_after=4)) == 4
+        assert len(run_client(code, url, crash_after=0)) == 10
+    assert table.session.status().errors == {"unknown_territory": 1}  # nothing to end, at first
+    counts = table.ledger.counts
+    assert (counts.opened, counts.open) == (14, 0)
+
+
+def test_a_client_without_its_key_copes_with_not_yours(tmp_path: Path) -> None:
+    table = Table(tmp_path / "ledger")
+    code = python_of(GUIDE).replace("KEY.exists()", "False")
+    with served(table, tmp_path) as url, contextlib.chdir(tmp_path):
+        assert len(run_client(code, url, crash_after=4)) == 4
+        run_client(code, url, crash_after=0)  # to its end, though the territory is another's now
 
 
 def test_every_decision_of_it_is_settled_and_every_territory_ended(

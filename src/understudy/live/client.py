@@ -19,7 +19,7 @@ from typing import Any
 from websockets.sync.client import ClientConnection, connect
 
 PROTOCOL = 1
-TICK_S = 0.02  # a real game takes its time; what comes too fast would be refused
+TICK_S = 0.02  # a real game takes its time
 
 
 def ask(socket: ClientConnection, **message: object) -> dict[str, Any]:
