@@ -86,7 +86,7 @@ class Server:
             greeting=self._welcome,
             refusals=self.refusals,
             most=config.max_clients,
-            burst=config.queue,
+            burst=max(config.queue // 2, 1),
         )
         http = Http(
             self.batching,

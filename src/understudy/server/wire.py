@@ -85,7 +85,8 @@ class Wire(WebSocketsSansIOProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Parse the first piece; the others follow as the application takes messages."""
-        self._unparsed = memoryview(data)
+        # A transport that is paused may still hand over what TLS had decrypted.
+        self._unparsed = memoryview(bytes(self._unparsed) + data)
         self._parse()
 
     async def receive(self) -> ASGIReceiveEvent:
