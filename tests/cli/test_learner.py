@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from understudy.core.pause import read_pause
 from understudy.run import learner
 from understudy.run.learner import Behind
 
-from .calling import understudy
+from .calling import lockstep, understudy
 
 
 @pytest.fixture
@@ -52,3 +54,20 @@ def test_a_mistake_is_one_line(served: list[dict[str, Any]], flags: str, named: 
     called = understudy("learner", "--run", "runs/x", *flags.split())
     assert called.code == 2 and served == []
     assert named in called.err and called.err.count("\n") == 1
+
+
+def test_play_goes_on_and_records_while_learning_is_paused(played: Path, tmp_path: Path) -> None:
+    """The real ring, a match at a time: no version comes, and no match is lost."""
+    run = tmp_path / "run"
+    shutil.copytree(played, run)
+    told = understudy("learner", "pause", run, "--json").json
+    assert told == {"run": str(run), "paused": True, "changed": True}
+    assert understudy("learner", "pause", "--run", run, "--json").json["changed"] is False
+    assert lockstep(run, "--eval", 0, matches=2).code == 0
+    status = understudy("status", "--run", run, "--json").json
+    assert (status["matches"], status["versions"], status["buffer_file_count"]) == (8, 3, 2)
+    assert status["paused_since"] == read_pause(run).at
+    words = understudy("status", "--run", run).out
+    assert f"understudy learner resume {run}" in words and "paused, since 2" in words
+    assert understudy("learner", "resume", run).code == 0
+    assert understudy("status", "--run", run, "--json").json["paused_since"] is None

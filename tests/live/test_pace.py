@@ -19,6 +19,7 @@ from walk.toys import learner as toy_learner
 
 from understudy import Understudy
 from understudy.core.errors import ConfigError
+from understudy.core.pause import switch_pause
 from understudy.live.pace import AHEAD_BATCHES, Pace, PaceName
 from understudy.registry.run_folder import RunFolder
 from understudy.telemetry import events as ev
@@ -255,6 +256,30 @@ def test_an_aborted_match_and_a_decision_never_wait(tmp_path: Path) -> None:
                 match.decide([0.0, 1.0])
         with pytest.raises(AssertionError, match="it was waited for"):
             play(bot)
+
+
+def test_a_paused_learner_is_not_waited_for(tmp_path: Path) -> None:
+    class Paused:
+        asked = 0
+
+        @property
+        def alive(self) -> bool:
+            self.asked += 1
+            assert self.asked < 100, "it was waited for"
+            return True
+
+        def wake(self) -> None:
+            pass
+
+        def stop(self, timeout_s: float) -> bool:
+            return True
+
+    folder = open_run(tmp_path, settings(learner__batch_matches=BATCH))
+    switch_pause(folder.root, paused=True, clock=folder.clock)
+    with bot_with(folder, Paused()) as bot:
+        for _ in range(2 * LIMIT):
+            play(bot)
+    assert len(spool_of(folder).pending()) == 2 * LIMIT
 
 
 def test_a_bot_that_is_closed_waits_no_longer(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from live.sessions import FakeClock
 
+from understudy.core.pause import switch_pause
 from understudy.server.following import Following
 from understudy.telemetry import events
 from understudy.telemetry.journal import Journal
@@ -220,6 +221,10 @@ def test_a_server_says_when_experience_waits_and_no_version_comes(tmp_path: Path
         clock.now += 25.0
         journal.write(back)
         status, ready, figures = look(server)
+        journal.write(events.LearnerStarted(pid=2, version=0, pending=1))
+        switch_pause(tmp_path, paused=True, clock=clock)
+        clock.now += 900.0
+        _, paused, then = look(server)
     assert (status, ready["ready"], ready["learning"]) == (200, True, "stalled")
     assert ready["waiting_episodes"] == 1
     assert "experience has waited 1m 15s" in ready["problem"]
@@ -229,6 +234,11 @@ def test_a_server_says_when_experience_waits_and_no_version_comes(tmp_path: Path
     assert float(figures["understudy_experience_waiting_seconds"]) == 75.0
     assert float(figures["understudy_rollbacks_total"]) == 1.0
     assert float(figures["understudy_buffer_episodes"]) == 1.0
+    assert (paused["ready"], paused["learning"], "problem" in paused) == (True, "paused", False)
+    assert paused["paused_since"] == clock.now - 900.0 and "paused_since" not in ready
+    assert float(then['understudy_learning{state="paused"}']) == 1.0
+    assert float(then['understudy_learner{state="paused"}']) == 1.0
+    assert float(then["understudy_experience_waiting_seconds"]) == 0.0
 
 
 def test_metrics_count_and_name_nobody(tmp_path: Path) -> None:

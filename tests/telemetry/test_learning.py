@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from understudy.core.config import Config, with_values
+from understudy.core.pause import Pause
 from understudy.telemetry import events as ev
 from understudy.telemetry.fold import StatusFold, StatusReader, counted
 from understudy.telemetry.journal import Journal
@@ -30,14 +31,18 @@ def serving(learner: str = "process") -> ev.BotStarted:
 
 
 def seen(
-    *told: tuple[float, ev.Event], now: float, oldest: float | None, files: int = 40
+    *told: tuple[float, ev.Event],
+    now: float,
+    oldest: float | None,
+    files: int = 40,
+    pause: Pause | None = None,
 ) -> Status:
     """Events at seconds after noon; what lies in the buffer came `oldest` seconds after noon."""
     fold = StatusFold("runs/queen", Patience(60.0, 8))
     for t, event in told:
         fold.add(at(NOON + t, event))
     waiting = Folder() if oldest is None else Folder(files, 100, NOON + oldest)
-    return fold.status(Folders(buffer=waiting), NOON + now)
+    return fold.status(Folders(buffer=waiting), NOON + now, pause)
 
 
 ON = ((0.0, serving()), (5.0, started()), (100.0, published(23, 3)))
@@ -63,6 +68,10 @@ FEW = (*ON, (110.0, WAITS))
         (seen(*FEW, (120.0, BACK), now=400.0, oldest=105.0, files=2), "stalled", 295.0),
         # The night was over when it was started again.
         (seen(*ON, (8_000.0, serving()), now=8_050.0, oldest=105.0), "on", 50.0),
+        # A person paused it: nothing is wrong, and time begins anew once it may go on.
+        (seen(*ON, now=LONG, oldest=105.0, pause=Pause(paused=True, at=NOON)), "paused", 0.0),
+        (seen(*ON, now=LONG, oldest=105.0, pause=Pause(at=NOON + LONG - 9.0)), "on", 9.0),
+        (seen(*ON, now=LONG, oldest=105.0, pause=Pause(at=NOON + 140.0)), "stalled", LONG - 140.0),
         # No learner is meant to run.
         (seen((0.0, serving("off")), now=9_000.0, oldest=1.0), "off", 0.0),
         (seen(*ON, (8_000.0, serving("off")), now=9_000.0, oldest=105.0), "off", 0.0),

@@ -8,14 +8,13 @@ from typing import Any
 import typer
 
 from understudy import __version__
-from understudy.cli import config, models
+from understudy.cli import config, learner, models
 from understudy.cli.analyze import analyze
 from understudy.cli.eval import evaluate
 from understudy.cli.forget import forget
 from understudy.cli.games import games
 from understudy.cli.gate import gate
 from understudy.cli.import_ import import_
-from understudy.cli.learner import learner
 from understudy.cli.play import play
 from understudy.cli.ratings import ratings
 from understudy.cli.serve import serve
@@ -38,7 +37,7 @@ app = typer.Typer(
 )
 app.command(rich_help_panel="Play")(play)
 app.command(rich_help_panel="Play")(serve)
-app.command(rich_help_panel="Play")(learner)
+app.add_typer(learner.app, name="learner", rich_help_panel="Play")
 app.command(rich_help_panel="Train")(train)
 app.command("eval", rich_help_panel="Judge")(evaluate)
 app.command(rich_help_panel="Judge")(tournament)

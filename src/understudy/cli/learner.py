@@ -1,4 +1,4 @@
-"""`understudy learner`: the background learner in a terminal of its own."""
+"""`understudy learner`: the background learner in a terminal of its own; pause and resume it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,19 @@ from typing import Annotated
 
 import typer
 
+from understudy.telemetry.text import say, say_json
 
+app = typer.Typer(invoke_without_command=True)
+
+_Run = Annotated[Path | None, typer.Argument(help="The run folder (default: the latest).")]
+_RunOption = Annotated[Path | None, typer.Option("--run", help="The same as RUN.")]
+_Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+
+
+@app.callback()
 def learner(
-    run: Annotated[Path, typer.Option(help="The run folder to learn in.")],
+    context: typer.Context,
+    run: Annotated[Path | None, typer.Option(help="The run folder to learn in.")] = None,
     continuous: Annotated[
         bool, typer.Option("--continuous", help="Learn behind a server: a batch every interval.")
     ] = False,
@@ -31,9 +41,16 @@ def learner(
 
     Example: understudy learner --run runs/zerg
     """
+    if context.invoked_subcommand is not None:
+        context.obj = run
+        return
     from understudy.core.errors import ConfigError
     from understudy.run.learner import Behind, serve
 
+    if run is None:
+        raise ConfigError(
+            "--run: expected the run folder to learn in (see understudy learner --help)"
+        )
     if not continuous and (gate is not None or threshold is not None):
         flag = "--gate" if gate is not None else "--threshold"
         raise ConfigError(f"{flag}: expected only together with --continuous")
@@ -41,3 +58,55 @@ def learner(
         raise ConfigError(f"--threshold: expected a finite number, got {threshold}")
     behind = Behind(gate=gate or "open", threshold=threshold) if continuous else None
     serve(run, supervised=supervised, behind=behind)
+
+
+@app.command()
+def pause(
+    context: typer.Context, run: _Run = None, option: _RunOption = None, json: _Json = False
+) -> None:
+    """Pause learning in a run, whatever plays or serves there. Experience is still recorded.
+
+    The learner finishes the batch at hand, publishes what it has learned and waits, also after
+    restarts, until `learner resume`.
+
+    Example: understudy learner pause runs/zerg
+    """
+    root = _switch(run or option or context.obj, paused=True, json=json)
+    if not json:
+        say(f"Learning is paused in {root}: play goes on, and experience is recorded.")
+        say(f"To learn on: understudy learner resume {root}")
+
+
+@app.command()
+def resume(
+    context: typer.Context, run: _Run = None, option: _RunOption = None, json: _Json = False
+) -> None:
+    """Let the learner of a run go on after `learner pause`.
+
+    Example: understudy learner resume runs/zerg
+    """
+    root = _switch(run or option or context.obj, paused=False, json=json)
+    if not json:
+        say(f"Learning goes on in {root}, wherever a learner runs there.")
+
+
+def _switch(run: Path | None, *, paused: bool, json: bool) -> Path:
+    from understudy.core.clock import SystemClock
+    from understudy.core.errors import ConfigError
+    from understudy.core.pause import switch_pause
+    from understudy.registry.run_folder import RunFolder
+    from understudy.run.folders import latest
+    from understudy.telemetry.fold import StatusReader
+
+    clock = SystemClock()
+    root = RunFolder.load(run or latest(), clock).root
+    status = StatusReader(root, clock).read()
+    if paused and status.steps and not status.mode:
+        raise ConfigError(
+            f"{root}: `understudy train` learns there, and no bot plays: Ctrl-C stops it, "
+            "and the same command goes on"
+        )
+    changed = switch_pause(root, paused=paused, clock=clock)
+    if json:
+        say_json({"run": str(root), "paused": paused, "changed": changed})
+    return root

@@ -31,6 +31,7 @@ import numpy as np
 from understudy.core.clock import Clock, SystemClock
 from understudy.core.config import Config, changes
 from understudy.core.errors import ConfigError, InputError, RunFolderError, nearest
+from understudy.core.pause import read_pause
 from understudy.core.spaces import ActionSpace
 from understudy.experience.episode import Meta
 from understudy.experience.spool import Spool
@@ -327,7 +328,10 @@ class Understudy:
         self._pace.tick()
 
     def _learner_runs(self) -> bool:
-        return self._learner is not None and self._learner.alive and not self._closed
+        """Whether a learner takes matches from the buffer: a paused one takes none."""
+        if self._learner is None or self._closed or not self._learner.alive:
+            return False
+        return not read_pause(self.folder.root).paused
 
     def _outran(self, message: str) -> None:
         complain(message)

@@ -15,6 +15,7 @@ import msgspec
 
 from understudy.core.clock import SystemClock
 from understudy.core.errors import ConfigError
+from understudy.core.pause import read_pause
 from understudy.experience.ledger.reading import LEDGER
 from understudy.gates.decision import DecisionGate
 from understudy.gates.named import gate
@@ -133,7 +134,7 @@ def work_until_stopped(
         reason = "failed"
         try:
             # The learner of a server says by itself when it waits.
-            _loop(learner, journal if behind is None else None, wake, stop)
+            _loop(root, learner, journal, wake, stop, tells_idle=behind is None)
             reason = "stopped"
         finally:
             journal.write(
@@ -190,25 +191,47 @@ def _judge(folder: RunFolder, behind: Behind) -> DecisionGate:
 
 
 def _loop(
-    learner: Learner, journal: Journal | None, wake: threading.Event, stop: threading.Event
+    root: Path,
+    learner: Learner,
+    journal: Journal,
+    wake: threading.Event,
+    stop: threading.Event,
+    *,
+    tells_idle: bool,
 ) -> None:
-    """Until told to stop; `journal` hears when there was nothing to do for a while."""
+    """Until told to stop; with `tells_idle` the journal hears of a while without work."""
     said_at = busy_at = time.monotonic()
+    paused = False
     while not stop.is_set():
         wake.clear()
+        before, paused = paused, read_pause(root).paused
+        if paused != before:
+            _switched(learner, journal, paused=paused)
+        if paused:
+            wake.wait(_LOOK_EVERY_S)
+            continue
         if learner.work():
             busy_at = time.monotonic()
             continue
-        if journal is not None and said_at <= busy_at < time.monotonic() - _IDLE_AFTER_S:
+        if tells_idle and said_at <= busy_at < time.monotonic() - _IDLE_AFTER_S:
             said_at = time.monotonic()
             journal.write(
                 events.WaitingForExperience(samples_per_insert=learner.samples_per_insert)
             )
         wake.wait(max(0.0, min(_LOOK_EVERY_S, learner.wait_s())))
     deadline = time.monotonic() + learner.drain_s
-    while time.monotonic() < deadline and learner.work(hurry=True):
+    while time.monotonic() < deadline and not read_pause(root).paused and learner.work(hurry=True):
         pass
     learner.publish_rest()
+
+
+def _switched(learner: Learner, journal: Journal, *, paused: bool) -> None:
+    """Before it pauses, what was learned becomes a version: from then on none comes."""
+    if paused:
+        learner.publish_rest()
+        journal.write(events.LearnerPaused(version=learner.version, pending=learner.pending()))
+    else:
+        journal.write(events.LearnerResumed(pending=learner.pending()))
 
 
 def _tell(entry: Entry) -> None:
@@ -229,6 +252,10 @@ def _tell(entry: Entry) -> None:
             say(f"version {e.version}: {e.total_matches} matches learned from")
         case events.WaitingForExperience():
             say("waiting for experience")
+        case events.LearnerPaused() as e:
+            say(f"paused at version {e.version}; `understudy learner resume` lets it learn on")
+        case events.LearnerResumed() as e:
+            say(f"learning on; {e.pending} matches wait")
         case events.EpisodeQuarantined() as e:
             say(f"  set aside {e.name}: {plain(e.reason)}")
         case events.Problem() as e:

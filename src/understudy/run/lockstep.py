@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 
+from understudy.core.pause import read_pause
 from understudy.learner.background import Background
 from understudy.learner.trainer import Trainer
 from understudy.live.bot import Understudy
@@ -21,6 +22,7 @@ class LockstepLearner:
     def __init__(self, folder: RunFolder) -> None:
         self._lock = contextlib.ExitStack()
         self._lock.enter_context(learner_lock(folder.root))
+        self._root = folder.root
         self._batch = folder.config.learner.batch_matches
         self._background = Background(
             folder,
@@ -46,6 +48,8 @@ class LockstepLearner:
         return True
 
     def _turn(self) -> None:
+        if read_pause(self._root).paused:
+            return
         while self._background.work(hurry=True):
             pass
         self._background.publish_rest()

@@ -167,6 +167,7 @@ def _learning(run: Status) -> dict[str, object]:
         "learner": run.learner,
         "learning": run.learning,
         "waiting_episodes": run.buffer_file_count,
+        **({} if run.paused_since is None else {"paused_since": run.paused_since}),
         **({"problem": stall} if stall else {}),
     }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from understudy.core.clock import Clock
+from understudy.core.pause import read_pause
 from understudy.telemetry.fold import StatusFold, counted
 from understudy.telemetry.journal import Reader
 from understudy.telemetry.learning import Patience
@@ -17,7 +18,7 @@ class Following:
     """One thread calls `look`; any may read `now`."""
 
     def __init__(self, root: Path, clock: Clock, patience: Patience | None = None) -> None:
-        self._buffer = root / "buffer"
+        self._root = root
         self._journal = Reader(root / "journal")
         self._fold = StatusFold(str(root), patience)
         self._clock = clock
@@ -32,5 +33,5 @@ class Following:
         for entry in self._journal.new():
             self._fold.add(entry)
         # The archive has thousands of files: counting them now and then would hold everybody up.
-        folders = Folders(buffer=counted(self._buffer, sizes=False))
-        self.now = self._fold.status(folders, self._clock.time())
+        folders = Folders(buffer=counted(self._root / "buffer", sizes=False))
+        self.now = self._fold.status(folders, self._clock.time(), read_pause(self._root))

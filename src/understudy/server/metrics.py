@@ -21,11 +21,7 @@ from prometheus_client.registry import Collector
 
 from understudy.live.status import LiveStatus
 from understudy.server.latency import BOUNDS_S, Latency
-from understudy.telemetry.status import Learning, Status
-
-LEARNER_STATES = (
-    "not started", "starting", "training", "idle", "waiting for experience", "stopped", "dead",
-)  # fmt: skip
+from understudy.telemetry.status import LearnerState, Learning, Status
 
 
 class Reading(NamedTuple):
@@ -123,7 +119,7 @@ def _decisions(live: LiveStatus) -> Iterator[Metric]:
 
 def _learning(run: Status) -> Iterator[Metric]:
     state = GaugeMetricFamily("understudy_learner", "What the learner does.", labels=["state"])
-    for name in LEARNER_STATES:
+    for name in get_args(LearnerState):
         state.add_metric([name], float(run.learner == name))
     yield state
     learning = GaugeMetricFamily(

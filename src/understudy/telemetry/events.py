@@ -104,6 +104,19 @@ class LearnerStopped(_Event, frozen=True, kw_only=True):
     wall_s: float = 0.0
 
 
+class LearnerPaused(_Event, frozen=True, kw_only=True):
+    """A learner follows `learner pause`: it has published what it had learned, and waits."""
+
+    version: int
+    pending: int
+
+
+class LearnerResumed(_Event, frozen=True, kw_only=True):
+    """A learner goes on after `learner resume`."""
+
+    pending: int
+
+
 class LearnerDied(_Event, frozen=True, kw_only=True):
     """The learner's process ended by itself; it is started again unless `restart_in_s` is None."""
 
@@ -212,6 +225,8 @@ Event: TypeAlias = (
     | ConstantFeatures
     | LearnerStarted
     | LearnerStopped
+    | LearnerPaused
+    | LearnerResumed
     | LearnerDied
     | BatchTrained
     | MatchesTrained

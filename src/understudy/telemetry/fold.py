@@ -17,6 +17,7 @@ import msgspec
 
 from understudy.core.clock import Clock
 from understudy.core.files import TEMPORARY
+from understudy.core.pause import Pause, read_pause
 from understudy.telemetry import events as ev
 from understudy.telemetry.arena_events import ENVIRONMENT
 from understudy.telemetry.journal import Entry, Reader
@@ -45,6 +46,8 @@ _RESULTS = {"victory": "wins", "defeat": "defeats", "tie": "ties"}
 _FROM_LEARNER = (
     ev.LearnerStarted,
     ev.LearnerStopped,
+    ev.LearnerPaused,
+    ev.LearnerResumed,
     ev.BatchTrained,
     ev.MatchesTrained,
     ev.ContinuousTrained,
@@ -150,15 +153,22 @@ class StatusFold:
                 self._set(last_note=f"{e.where}: {e.message}"[:_MAX_MESSAGE])
 
     def status(
-        self, folders: Folders, now: float = 0.0, *, learner_runs: bool | None = None
+        self,
+        folders: Folders,
+        now: float = 0.0,
+        pause: Pause | None = None,
+        *,
+        learner_runs: bool | None = None,
     ) -> Status:
         """All that was added, beside what lies in the folders at this moment.
 
         `learner_runs`: whether a learner holds the lock of the run folder; None: not known.
         """
-        state = _state(self._now, folders.buffer.files, now)
+        pause = pause or Pause()
+        state = _state(self._now, folders.buffer.files, now, paused=pause.paused)
         # Killed together with its bot: neither could report the end.
-        killed = learner_runs is False and self._now.learner_pid is not None and state in _ALIVE
+        alive = state in _ALIVE or state == "paused"
+        killed = learner_runs is False and self._now.learner_pid is not None and alive
         if killed:
             state = "dead"
         told = self._now.learner  # before anything is concluded from what lies in the buffer
@@ -166,7 +176,8 @@ class StatusFold:
         status = msgspec.structs.replace(
             self._now,
             at=now,
-            experience_waits_s=self._waits_s(folders.buffer, now),
+            experience_waits_s=self._waits_s(folders.buffer, now, pause),
+            paused_since=pause.at if pause.paused else None,
             learner=state,
             learner_pid=None if killed else self._now.learner_pid,
             active_workers=int(state == "training"),
@@ -190,11 +201,11 @@ class StatusFold:
         learning = learning_of(status, waiting=waiting, patience=self._patience)
         return msgspec.structs.replace(status, learning=learning)
 
-    def _waits_s(self, buffer: Folder, now: float) -> float:
+    def _waits_s(self, buffer: Folder, now: float, pause: Pause) -> float:
         """Since it came, a learner was there for it, and the last version did not have it."""
-        if buffer.oldest is None or self._on_since is None:
+        if buffer.oldest is None or self._on_since is None or pause.paused:
             return 0.0
-        since = max(buffer.oldest, self._on_since, self._now.last_version_time or 0.0)
+        since = max(buffer.oldest, self._on_since, self._now.last_version_time or 0.0, pause.at)
         return max(now - since, 0.0)
 
     def _match(self, e: ev.MatchFinished) -> None:
@@ -317,7 +328,7 @@ class StatusReader:
         """The status now. Folders that are not there yet are empty."""
         for entry in self._journal.new():
             self._fold.add(entry)
-        return self._fold.status(folders_of(self._root), self._clock.time())
+        return self._fold.status(folders_of(self._root), self._clock.time(), read_pause(self._root))
 
 
 def folders_of(root: Path) -> Folders:
@@ -337,10 +348,12 @@ def _obituary(e: ev.LearnerDied) -> str:
     return f"died with exit code {e.code}, starts again in {e.restart_in_s:g} s"
 
 
-def _state(status: Status, pending: int, now: float) -> LearnerState:
+def _state(status: Status, pending: int, now: float, *, paused: bool) -> LearnerState:
     """What a learner that lives does: it says when it waits, never when it has nothing to do."""
     if status.learner not in _ALIVE:
         return status.learner
+    if paused:
+        return "paused"
     if pending:
         return "training"
     silent_s = now - (status.last_batch_time or 0.0)

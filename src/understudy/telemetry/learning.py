@@ -38,6 +38,8 @@ def patience(config: Config) -> Patience:
 
 def learning_of(status: Status, *, waiting: bool, patience: Patience) -> Learning:
     """Of a learner that should run; `waiting`: it has said that it has too little to learn from."""
+    if status.paused_since is not None:
+        return "paused"
     if waiting and status.buffer_file_count < patience.batch:
         return "waiting for experience"
     return "stalled" if status.experience_waits_s > patience.stalled_s else "on"

@@ -181,6 +181,10 @@ def _learner(status: Status) -> str:
     silent_s = status.at - (status.learner_heard or status.at)
     if status.learner == "training" and silent_s > _SILENT_S:
         parts.append(f"but not a word for {duration(silent_s)}: is its process alive?")
+    if status.paused_since is not None:
+        if status.learner != "paused":
+            parts.append("paused")
+        parts.append(f"since {stamp(status.paused_since)}")
     if status.learner_pid is not None:
         parts.append(f"process {status.learner_pid}")
     if status.learner_deaths:
@@ -286,7 +290,10 @@ def _problems(status: Status) -> list[str]:
 
 def _hints(status: Status) -> list[str]:
     run = _run(status)
-    hints = served_report.hints(status) if status.served else _learner_hints(status)
+    if status.paused_since is not None:
+        hints = [f"Paused by a person. To learn on: understudy learner resume {run}"]
+    else:
+        hints = served_report.hints(status) if status.served else _learner_hints(status)
     if status.quarantine_file_count:
         hints.append(f"Why files were set aside: {run}/quarantine/*.reason.json")
     if status.batches_trained and not status.served:  # the log has no block of a batch of items

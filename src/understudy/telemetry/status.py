@@ -9,9 +9,16 @@ import msgspec
 from understudy.telemetry import events as ev
 
 LearnerState: TypeAlias = Literal[
-    "not started", "starting", "training", "idle", "waiting for experience", "stopped", "dead"
+    "not started",
+    "starting",
+    "training",
+    "idle",
+    "waiting for experience",
+    "paused",
+    "stopped",
+    "dead",
 ]
-Learning: TypeAlias = Literal["off", "on", "waiting for experience", "stalled"]
+Learning: TypeAlias = Literal["off", "on", "waiting for experience", "paused", "stalled"]
 
 
 class Folder(msgspec.Struct, frozen=True):
@@ -132,6 +139,8 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     """Of those, how often since the newest version, because training failed."""
     learning: Learning = "off"
     """`off`: no learner runs; `stalled`: experience waits and no version comes."""
+    paused_since: float | None = None
+    """When a person paused the learner, in seconds since 1970; None: it is not paused."""
     experience_waits_s: float = 0.0
     """Seconds for which experience has waited for a learner that runs, and no version came."""
 
