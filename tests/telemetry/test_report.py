@@ -91,6 +91,29 @@ def test_describe_tells_how_it_goes() -> None:
         assert part in text
 
 
+def test_in_shadow_it_says_that_the_rules_play_and_how_far_the_policy_follows_them() -> None:
+    fold = StatusFold("r")
+    fold.add(at(NOON, ev.BotStarted(pid=1, mode="shadow", learner="process", version=24)))
+    fold.add(at(NOON, published(24, 3)))
+    for index in range(40):
+        outcome = "victory" if index % 2 or index > 35 else "defeat"
+        fold.add(at(NOON, match(outcome, fallback=10, agreed=2 if index < 20 else 8)))
+    status = fold.status(Folders(), NOON)
+    assert (status.win_rate_first, status.win_rate_last) == (None, None), "the policy played none"
+    assert (status.rules_matches, status.rules_wins, status.win_rate) == (40, 22, 0.55)
+    for text in (describe(status), status_report(status), statistics(status)):
+        assert "the rules play, 24 looks on" in text and "the bot plays" not in text
+        assert "55% of 40 played by the rules\n" in text and "points" not in text
+    assert "agreed with 50% of those (80% in the last 20 matches of the rules)" in describe(status)
+    fold.add(at(NOON, ev.BotStarted(pid=1, mode="learn", learner="process", version=24)))
+    for index in range(5):
+        fold.add(at(NOON, match("victory" if index > 3 else "defeat")))
+    text = describe(fold.status(Folders(), NOON))
+    ends = "(first fifth -> last fifth: 0% -> 100%, +100 points)"
+    assert f"20% of 5 played by the policy {ends}; 55% of 40 played by the rules" in text
+    assert "the bot plays 24" in text
+
+
 def test_every_report_says_which_share_of_matches_was_aborted() -> None:
     fold = StatusFold("r")
     for outcome in ("victory", "victory", "defeat", "aborted"):

@@ -38,6 +38,7 @@ _ALIVE = {"training", "idle", "waiting for experience"}
 _DIGITS = 20
 """Nanoseconds since 1970, at the beginning of a file's name."""
 _KEPT_PROBLEMS = 5
+_LAST_MATCHES = 20
 _TRAINING_FOR_S = 10.0
 _MAX_MESSAGE = 500
 _RECENT = 100
@@ -78,6 +79,9 @@ class StatusFold:
         """When the learner that should run now began to; None: none should."""
         self._uncommitted = 0
         self._results = bytearray()
+        """Whether the policy won, of each finished match that it played."""
+        self._agreement: deque[tuple[int, int]] = deque(maxlen=_LAST_MATCHES)
+        """Decisions of the rules and agreements, of the last matches that have any."""
         self._p50_us, self._p99_us = Spread(), Spread()
         self._rewards: deque[ev.MatchesTrained] = deque()
         self._problems: deque[Trouble] = deque(maxlen=_KEPT_PROBLEMS)
@@ -172,7 +176,9 @@ class StatusFold:
         if killed:
             state = "dead"
         told = self._now.learner  # before anything is concluded from what lies in the buffer
-        finished, fifth = len(self._results), len(self._results) // 5
+        results, fifth = len(self._results), len(self._results) // 5
+        finished = self._now.wins + self._now.defeats + self._now.ties
+        fallback = sum(count for count, _ in self._agreement)
         status = msgspec.structs.replace(
             self._now,
             at=now,
@@ -189,9 +195,11 @@ class StatusFold:
             archive_bytes=folders.archive.bytes,
             quarantine_bytes=folders.quarantine.bytes,
             aborted_share=self._now.aborted / self._now.matches if self._now.matches else None,
-            win_rate=self._win_rate(0, finished),
+            win_rate=self._now.wins / finished if finished else None,
             win_rate_first=self._win_rate(0, fifth),
-            win_rate_last=self._win_rate(finished - fifth, finished),
+            win_rate_last=self._win_rate(results - fifth, results),
+            agreement_last=sum(n for _, n in self._agreement) / fallback if fallback else None,
+            agreement_last_matches=len(self._agreement),
             decision_ms=self._decision_ms(),
             problems=tuple(self._problems),
         )
@@ -212,8 +220,12 @@ class StatusFold:
         kind = _RESULTS.get(e.outcome, "aborted")
         self._grow(matches=1, decisions=e.decisions, fallback=e.fallback, agreed=e.agreed)
         self._grow(**{kind: 1}, unsaved=int(not e.saved))
-        if kind != "aborted":
+        if 2 * e.fallback > e.decisions:
+            self._grow(rules_matches=int(kind != "aborted"), rules_wins=int(kind == "wins"))
+        elif kind != "aborted":
             self._results.append(kind == "wins")
+        if e.fallback:
+            self._agreement.append((e.fallback, e.agreed))
         if e.saved:
             self._count_episodes(written=1)
         if e.not_finite:

@@ -155,13 +155,23 @@ def _results(status: Status) -> str:
 
 
 def _win_rate(status: Status) -> str:
-    if status.win_rate is None:
+    """Of the policy's matches and of the rules' ones, each with who played them."""
+    rules, finished = status.rules_matches, status.wins + status.defeats + status.ties
+    if not finished:
         return "-"
-    if status.win_rate_first is None or status.win_rate_last is None:
-        return _percent(status.win_rate)
-    gained = 100 * (status.win_rate_last - status.win_rate_first)
-    ends = f"{_percent(status.win_rate_first)} -> {_percent(status.win_rate_last)}"
-    return f"{_percent(status.win_rate)} (first fifth -> last fifth: {ends}, {gained:+.0f} points)"
+    text = ""
+    if finished > rules:
+        text = _percent((status.wins - status.rules_wins) / (finished - rules))
+        if rules:
+            text += f" of {finished - rules:,} played by the policy"
+        if status.win_rate_first is not None and status.win_rate_last is not None:
+            gained = 100 * (status.win_rate_last - status.win_rate_first)
+            ends = f"{_percent(status.win_rate_first)} -> {_percent(status.win_rate_last)}"
+            text += f" (first fifth -> last fifth: {ends}, {gained:+.0f} points)"
+    if rules:
+        text += "; " if text else ""
+        text += f"{_percent(status.rules_wins / rules)} of {rules:,} played by the rules"
+    return text
 
 
 def _versions(status: Status) -> str:
@@ -172,6 +182,8 @@ def _versions(status: Status) -> str:
         return text
     behind = status.version - status.playing
     where = f", {behind} behind" if behind > 0 else ""
+    if status.mode == "shadow":
+        return f"{text}; the rules play, {status.playing} looks on{where}"
     who = "the server decides by" if status.served else "the bot plays"
     return f"{text}; {who} {status.playing}{where}"
 
@@ -251,6 +263,9 @@ def _decisions(status: Status) -> list[str]:
             f"; the rules made {_percent(status.fallback / status.decisions)}, "
             f"the policy agreed with {_percent(status.agreed / status.fallback)} of those"
         )
+    if status.agreement_last is not None:
+        last = _many(status.agreement_last_matches, "match", "matches")
+        text += f" ({_percent(status.agreement_last)} in the last {last} of the rules)"
     return [_line("Decisions", text)]
 
 

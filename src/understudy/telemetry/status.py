@@ -155,15 +155,25 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     unsaved: int = 0
     """Matches whose episode could not be saved."""
     win_rate: float | None = None
+    """Of all finished matches, whether the policy or the rules played them."""
     win_rate_first: float | None = None
-    """Of the first fifth of the finished matches; None before there are five."""
+    """Of the first fifth of the finished matches that the policy played; None before there are
+    five."""
     win_rate_last: float | None = None
-    """Of the last fifth."""
+    """Of the last fifth of those."""
+    rules_matches: int = 0
+    """Finished matches that the rules played: in which they made most decisions."""
+    rules_wins: int = 0
+    """Of those."""
     decisions: int = 0
     fallback: int = 0
     """Decisions that the rules made."""
     agreed: int = 0
     """Of those, how many the policy would have made as well."""
+    agreement_last: float | None = None
+    """The share that it would have made as well, of the last matches alone; None: no such match."""
+    agreement_last_matches: int = 0
+    """How many those are: the last 20 in which the rules decided, or fewer."""
     decision_ms: Percentiles | None = None
     mode: str = ""
     """How the bot that started last plays; `serve`: it is a server."""
