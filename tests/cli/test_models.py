@@ -7,7 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from walk.toys import SetClock, a_bad_night, open_run, settings
+from learner.toy_items import continuous, segment
+from learner.toy_items import settings as served_settings
+from walk.toys import SetClock, a_bad_night, open_run, settings, spool_of
 
 from understudy.core.clock import SystemClock
 from understudy.registry.run_folder import RunFolder
@@ -47,6 +49,32 @@ def test_one_version(played: Path) -> None:
         called = understudy("models", command, 9, "--run", played)
         assert called.code == 2
         assert "version 9 is not in" in called.err and "1 to 3" in called.err
+
+
+def test_a_served_run_has_segments_and_its_pin_is_in_the_status(tmp_path: Path) -> None:
+    folder = open_run(tmp_path / "run", served_settings(), SetClock())
+    (folder.root / "ledger").mkdir()
+    learner = continuous(folder)
+    for number in range(6):
+        spool_of(folder).put(segment(number))
+        if number % 3 == 2:
+            learner.work()
+            folder.clock.advance(9.0)  # type: ignore[attr-defined]
+    rows = understudy("models", "list", "--run", folder.root, "--json").json
+    assert [(row["matches"], row["segments"]) for row in rows] == [(0, 3), (0, 6)]
+    table = [
+        line.split() for line in understudy("models", "list", "--run", folder.root).out.splitlines()
+    ]
+    assert [row[2] for row in table] == ["segments", "3", "6"]
+    called = understudy("models", "show", 2, "--run", folder.root)
+    assert "3 segments since its parent; in all 6 segments, " in called.out
+    status = understudy("status", "--run", folder.root, "--json").json
+    assert (status["champion"], status["pinned"]) == (2, False)
+    understudy("models", "rollback", 1, "--run", folder.root)
+    status = understudy("status", "--run", folder.root, "--json").json
+    assert (status["champion"], status["pinned"]) == (1, True)
+    words = understudy("status", "--run", folder.root).out
+    assert "; 1 is pinned as champion\n" in words and "understudy models release --run" in words
 
 
 def test_export_is_a_file_that_numpy_reads(played: Path, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from understudy.core.errors import FileFormatError, RunFolderError
 from understudy.registry.pointers import NAMES
 from understudy.registry.run_folder import RunFolder
 from understudy.registry.scores import Score, last_good, score_of
+from understudy.registry.versions import Manifest
 from understudy.telemetry.text import duration, say, say_json, stamp
 
 app = typer.Typer(no_args_is_help=True)
@@ -39,6 +40,7 @@ def list_(run: _Run = None, json: _Json = False) -> None:
 
     folder = _folder(run)
     roles, why, scores = _roles(folder), kept(folder), scores_of(folder)
+    unit = _unit(folder)
     rows, damaged = [], []
     for number in folder.versions.numbers():
         try:
@@ -54,6 +56,7 @@ def list_(run: _Run = None, json: _Json = False) -> None:
                 "parent": row.parent,
                 "created_at": row.created_at,
                 "matches": row.counters.get("matches", 0),
+                "segments": _learned(row) if unit == "segments" else 0,
                 "loss": row.metrics.get("loss"),
                 "roles": roles.get(row.number, []),
                 "score": _score(score_of(scores, row.number)),
@@ -67,12 +70,12 @@ def list_(run: _Run = None, json: _Json = False) -> None:
         say("No version yet: the learner commits the first one after the first batch of matches.")
         return
     say(
-        f"{'version':>8} {'parent':>7} {'matches':>8} {'loss':>9}  {'made':<19}"
+        f"{'version':>8} {'parent':>7} {unit:>8} {'loss':>9}  {'made':<19}"
         f"  {'score':<16}  {'role':<19}  kept as"
     )
     for row in rows:
         say(
-            f"{row.number:>8} {row.parent or '-':>7} {row.counters.get('matches', 0):>8}"
+            f"{row.number:>8} {row.parent or '-':>7} {_learned(row):>8}"
             f" {row.metrics.get('loss', float('nan')):>9.4f}  {stamp(row.created_at):<19}"
             f"  {_score_text(score_of(scores, row.number)):<16}"
             f"  {', '.join(roles.get(row.number, [])):<19}"
@@ -96,8 +99,12 @@ def show(version: _Version, run: _Run = None, json: _Json = False) -> None:
     say(f"Parent     {manifest.parent or 'none'}")
     say(f"Role       {', '.join(_roles(folder).get(version, ['none']))}")
     say(f"Network    {manifest.spec.network}")
-    totals = (f"{manifest.counters.get(key, 0):,} {key}" for key in ("matches", "steps", "updates"))
-    say(f"Learned    {len(manifest.ingested)} matches since its parent; in all {', '.join(totals)}")
+    unit, counters = _unit(folder), manifest.counters
+    totals = (f"{counters.get(key, 0):,} {key}" for key in ("steps", "updates"))
+    say(
+        f"Learned    {len(manifest.ingested)} {unit} since its parent; "
+        f"in all {_learned(manifest):,} {unit}, {', '.join(totals)}"
+    )
     say(f"Last batch {', '.join(f'{k} {v:.4g}' for k, v in manifest.metrics.items())}")
     say(f"Files      {', '.join(f'{k} ({v.bytes} bytes)' for k, v in manifest.files.items())}")
 
@@ -179,6 +186,18 @@ def _folder(run: Path | None) -> RunFolder:
     from understudy.run.folders import latest
 
     return RunFolder.load(run or latest(), SystemClock())
+
+
+def _unit(folder: RunFolder) -> str:
+    """What the versions of a run are learned from: a server has no matches."""
+    from understudy.experience.ledger.reading import LEDGER
+
+    return "segments" if (folder.root / LEDGER).is_dir() else "matches"
+
+
+def _learned(manifest: Manifest) -> int:
+    """How many of those, over all versions so far."""
+    return manifest.counters.get("matches", manifest.counters.get("ingested", 0))
 
 
 def _earlier(folder: RunFolder) -> tuple[int, str]:

@@ -29,9 +29,11 @@ def status(
 
     folder = RunFolder.load(run or latest(), SystemClock())
     now = read_status(folder)
-    counts = counts_in(folder.root / LEDGER)
+    counts, champion = counts_in(folder.root / LEDGER), folder.pointers.read("champion")
     if counts is not None:
         now = msgspec.structs.replace(now, ledger=LedgerCounts(**counts._asdict()))
+    if champion is not None:
+        now = msgspec.structs.replace(now, champion=champion.version, pinned=champion.pinned)
     if json:
         say_json(now)
     else:

@@ -14,6 +14,7 @@ import msgspec
 
 from understudy.core.arrays import read_bytes
 from understudy.core.errors import FileFormatError
+from understudy.core.pause import read_pause
 from understudy.experience import episode as episodes
 from understudy.experience.ledger.reading import LEDGER
 from understudy.experience.legacy import IMPORTED
@@ -39,8 +40,13 @@ def read_status(folder: RunFolder) -> Status:
     fold = StatusFold(str(folder.root), patience(folder.config))
     for entry in entries:
         fold.add(entry)
-    now, runs = folder.clock.time(), learner_runs(folder.root)
-    return _at_least(fold.status(folders_of(folder.root), now, learner_runs=runs), manifests)
+    status = fold.status(
+        folders_of(folder.root),
+        folder.clock.time(),
+        read_pause(folder.root),
+        learner_runs=learner_runs(folder.root),
+    )
+    return _at_least(status, manifests)
 
 
 def with_lost_matches(

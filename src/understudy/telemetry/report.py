@@ -175,6 +175,11 @@ def _win_rate(status: Status) -> str:
 
 
 def _versions(status: Status) -> str:
+    pin = f"; {status.champion} is pinned as champion" if status.pinned else ""
+    return f"{_newest(status)}{pin}"
+
+
+def _newest(status: Status) -> str:
     if not status.versions:
         return "none published yet"
     text = f"{status.version} is the newest of {status.versions:,} published"
@@ -309,6 +314,8 @@ def _hints(status: Status) -> list[str]:
         hints = [f"Paused by a person. To learn on: understudy learner resume {run}"]
     else:
         hints = served_report.hints(status) if status.served else _learner_hints(status)
+    if status.pinned:
+        hints.append(f"To let newer versions play: understudy models release --run {run}")
     if status.quarantine_file_count:
         hints.append(f"Why files were set aside: {run}/quarantine/*.reason.json")
     if status.batches_trained and not status.served:  # the log has no block of a batch of items

@@ -209,6 +209,10 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     """When that was, in seconds since 1970."""
     playing: int | None = None
     """The one that the bot adopted last."""
+    champion: int | None = None
+    """The one that should play, where this status was made with the run's pointers."""
+    pinned: bool = False
+    """Whether a person pinned the champion: no rule moves it."""
     episodes: Episodes = Episodes()
     learner: LearnerState = "not started"
     learner_pid: int | None = None
