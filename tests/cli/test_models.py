@@ -3,15 +3,28 @@ from __future__ import annotations
 import re
 import shutil
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from learner.toy_items import continuous, segment
 from learner.toy_items import settings as served_settings
-from walk.toys import SetClock, a_bad_night, open_run, settings, spool_of
+from walk.toys import (
+    SetClock,
+    a_bad_night,
+    matches_of,
+    open_run,
+    settings,
+    spool_of,
+    work_to_the_end,
+)
+from walk.toys import learner as learner_of
 
 from understudy.core.clock import SystemClock
+from understudy.experience.episode import Outcome
 from understudy.registry.run_folder import RunFolder
 from understudy.telemetry import events as ev
 from understudy.telemetry.journal import Reader
@@ -75,6 +88,72 @@ def test_a_served_run_has_segments_and_its_pin_is_in_the_status(tmp_path: Path) 
     assert (status["champion"], status["pinned"]) == (1, True)
     words = understudy("status", "--run", folder.root).out
     assert "; 1 is pinned as champion\n" in words and "understudy models release --run" in words
+
+
+def test_rewards_by_version_and_what_they_are_measured_against(tmp_path: Path) -> None:
+    """A server's: version 0 draws at random, later ones prefer the action that pays."""
+    folder = open_run(tmp_path / "run", served_settings(), SetClock())
+    (folder.root / "ledger").mkdir()
+    learner, rng = continuous(folder), np.random.default_rng(1)
+
+    def play(version: int, right: float) -> None:
+        for number in range(40):
+            actions = (rng.random(8) < right).astype(np.int32)
+            odds = np.where(actions == 1, right, 1.0 - right)
+            one = segment(100 * version + number, length=8, versions=np.full(8, version))
+            spool_of(folder).put(
+                replace(
+                    one,
+                    meta=msgspec.structs.replace(one.meta, outcome=Outcome.ABORTED),
+                    actions=actions[:, None],
+                    rewards=(actions + rng.normal(0.0, 0.1, 8)).astype(np.float32),
+                    log_probs=np.log(odds).astype(np.float32),
+                    bootstrap=np.zeros(2, np.float32),
+                )
+            )
+        folder.clock.advance(9.0)  # type: ignore[attr-defined]
+        learner.work()
+
+    def told() -> tuple[dict[str, Any], str]:
+        status = understudy("status", "--run", folder.root, "--json").json
+        return status["version_rewards"], understudy("status", "--run", folder.root).out
+
+    play(0, 0.5)
+    first, words = told()
+    assert first["now"] == first["start"] and "by version 0 in 40 segments, a decision" in words
+    play(1, 0.8)
+    reward, words = told()
+    assert (reward["per"], reward["decisions"], reward["actions"]) == ("decision", 640, 2)
+    assert reward["start"] == first["start"]
+    assert (reward["now"]["first"], reward["now"]["count"]) == (1, 40)
+    for found, truth in ((reward["now"]["reward"], 0.8), (reward["random"], 0.5)):
+        assert found["low"] < truth < found["high"]
+    assert (reward["fixed_action"], reward["fixed_known"]) == ("right", 2)
+    for part in (
+        "Reward      0.",
+        "at the start 0.",
+        "a random action 0.",
+        "the fixed action 'right' ",
+    ):
+        assert part in words
+    rows = understudy("models", "list", "--run", folder.root, "--json").json
+    assert [row["reward"] and row["reward"]["count"] for row in rows] == [40, None]
+    shown = understudy("models", "show", 1, "--run", folder.root).out
+    assert "Played     reward 0." in shown and "by version 0 in 40 segments, a decision" in shown
+
+
+def test_rewards_of_matches_are_told_and_what_they_do_not_tell_is_said(tmp_path: Path) -> None:
+    folder = open_run(tmp_path / "run", settings(), SetClock())
+    spool, mind = spool_of(folder), learner_of(folder)
+    for version, count in ((0, 40), (1, 12)):
+        for one in matches_of(version, f"{version}", won=count, lost=0):
+            spool.put(one)
+        work_to_the_end(mind)
+    words = understudy("status", "--run", folder.root).out
+    assert "Reward      3 (3 to 3) by version 0 in 40 matches, a match" in words
+    assert "random and fixed actions: cannot be told from matches" in words
+    table = understudy("models", "list", "--run", folder.root).out
+    assert "(12 of 40 results)" in table
 
 
 def test_export_is_a_file_that_numpy_reads(played: Path, tmp_path: Path) -> None:

@@ -554,10 +554,11 @@ def test_a_match_counts_once_for_the_version_that_played_it(tmp_path: Path) -> N
     for one in matches_of(1, "again", won=1, lost=1):
         spool.put(one)
     work_to_the_end(mind)
-    (score,) = scores_of(folder)
+    untrained, score = scores_of(folder)
+    assert (untrained.first, untrained.last, untrained.matches) == (0, 0, 1)
     assert (score.first, score.last, score.matches, score.wins) == (1, 1, 5, 3)
     work_to_the_end(learner(folder))
-    assert scores_of(folder) == (score,)
+    assert scores_of(folder) == (untrained, score)
 
 
 def test_what_the_rules_decided_says_nothing_of_the_version_that_looked_on(tmp_path: Path) -> None:
@@ -569,7 +570,7 @@ def test_what_the_rules_decided_says_nothing_of_the_version_that_looked_on(tmp_p
     (looked_on,) = matches_of(1, "rules", won=1, lost=0)
     spool.put(replace(looked_on, sampled=np.zeros(3, np.bool_), log_probs=np.zeros(3, np.float32)))
     work_to_the_end(mind)
-    assert scores_of(folder) == ()
+    assert [one.last for one in scores_of(folder)] == [0], "of the match before it"
     assert [one.mode for one in manifests(folder)] == ["learn", "shadow"]
 
 

@@ -27,7 +27,7 @@ def played(*results: tuple[int, int, int], scores: Scores = ()) -> Scores:
     """After so many matches of a version, of which so many were won."""
     for version, matches, wins in results:
         for number in range(matches):
-            scores = with_match(scores, version, won=number < wins)
+            scores = with_match(scores, version, won=number < wins, reward=0.0)
     return scores
 
 
@@ -59,13 +59,27 @@ def test_a_late_match_of_a_version_between_two_scores_is_in_neither() -> None:
     assert spans(scores) == [(1, 1, 40), (2, 2, 1), (3, 3, 1)]
 
 
+def test_matches_have_a_reward_and_the_untrained_policy_a_score_of_its_own() -> None:
+    scores: Scores = ()
+    for number in range(50):
+        scores = with_match(scores, 0 if number < 3 else 1, won=False, reward=float(number % 2))
+    assert [(one.first, one.last, one.rewarded) for one in scores] == [(0, 0, 3), (1, 1, 47)]
+    mean = scores[1].mean_return
+    assert (
+        mean is not None and mean.mean == pytest.approx(24 / 47) and scores[0].mean_return is None
+    )
+    assert mean.low < 24 / 47 < mean.high
+    lucky = played((0, 40, 40), (1, 40, 0))
+    assert best_versions(lucky, {0, 1}) == [1], "nothing goes back to the untrained policy"
+
+
 @given(st.lists(st.tuples(st.integers(1, 30), st.booleans()), max_size=300))
 def test_every_match_is_counted_once_and_no_version_twice(
     matches: list[tuple[int, bool]],
 ) -> None:
     scores: Scores = ()
     for version, won in matches:
-        scores = with_match(scores, version, won=won)
+        scores = with_match(scores, version, won=won, reward=0.0)
     assert sum(one.matches for one in scores) == len(matches)
     assert sum(one.wins for one in scores) == sum(won for _, won in matches)
     ends = [end for one in scores for end in (one.first, one.last)]
@@ -117,5 +131,6 @@ def test_the_last_good_version_before_a_bad_night() -> None:
 
 def test_scores_go_with_their_versions() -> None:
     scores = played((1, 40, 0), (2, 40, 0), (3, 40, 0), (4, 2, 0))
-    assert spans(thinned(scores, {2})) == [(2, 2, 40), (4, 4, 2)]
+    assert spans(thinned(scores, {3})) == [(1, 1, 40), (3, 3, 40), (4, 4, 2)], "the start stays"
+    assert spans(thinned(scores[1:], {3})) == [(2, 2, 40), (3, 3, 40), (4, 4, 2)]
     assert thinned((), {2}) == ()

@@ -10,9 +10,12 @@ import typer
 
 from understudy.core.errors import FileFormatError, RunFolderError
 from understudy.registry.pointers import NAMES
+from understudy.registry.rewards import rewards_in, version_reward
 from understudy.registry.run_folder import RunFolder
-from understudy.registry.scores import Score, last_good, score_of
+from understudy.registry.scores import ENOUGH, Score, last_good, score_of
 from understudy.registry.versions import Manifest
+from understudy.telemetry.reward_report import estimate
+from understudy.telemetry.reward_report import lines as reward_lines
 from understudy.telemetry.text import duration, say, say_json, stamp
 
 app = typer.Typer(no_args_is_help=True)
@@ -60,6 +63,7 @@ def list_(run: _Run = None, json: _Json = False) -> None:
                 "loss": row.metrics.get("loss"),
                 "roles": roles.get(row.number, []),
                 "score": _score(score_of(scores, row.number)),
+                "reward": _reward(score_of(scores, row.number)),
                 "kept": why.get(row.number, ()),
             }
             for row in rows
@@ -71,13 +75,14 @@ def list_(run: _Run = None, json: _Json = False) -> None:
         return
     say(
         f"{'version':>8} {'parent':>7} {unit:>8} {'loss':>9}  {'made':<19}"
-        f"  {'score':<16}  {'role':<19}  kept as"
+        f"  {'score':<16}  {'reward':<24}  {'role':<19}  kept as"
     )
     for row in rows:
         say(
             f"{row.number:>8} {row.parent or '-':>7} {_learned(row):>8}"
             f" {row.metrics.get('loss', float('nan')):>9.4f}  {stamp(row.created_at):<19}"
-            f"  {_score_text(score_of(scores, row.number)):<16}"
+            f"  {_won_text(score_of(scores, row.number)):<16}"
+            f"  {_reward_text(score_of(scores, row.number)):<24}"
             f"  {', '.join(roles.get(row.number, [])):<19}"
             f"  {_kept_text(why.get(row.number))}"
         )
@@ -89,6 +94,8 @@ def show(version: _Version, run: _Run = None, json: _Json = False) -> None:
 
     Example: understudy models show 12 --run runs/swarm-1
     """
+    from understudy.registry.retention import scores_of
+
     folder = _folder(run)
     manifest = folder.versions.existing(version)
     if json:
@@ -105,6 +112,10 @@ def show(version: _Version, run: _Run = None, json: _Json = False) -> None:
         f"Learned    {len(manifest.ingested)} {unit} since its parent; "
         f"in all {_learned(manifest):,} {unit}, {', '.join(totals)}"
     )
+    if played := _played_text(score_of(scores_of(folder), version)):
+        say(f"Played     {played}")
+    for label, words in reward_lines(rewards_in(manifest)):  # as it was known when it was made
+        say(f"{label:<10} {words}")
     say(f"Last batch {', '.join(f'{k} {v:.4g}' for k, v in manifest.metrics.items())}")
     say(f"Files      {', '.join(f'{k} ({v.bytes} bytes)' for k, v in manifest.files.items())}")
 
@@ -233,13 +244,46 @@ def _score(score: Score | None) -> dict[str, object] | None:
     }  # fmt: skip
 
 
-def _score_text(score: Score | None) -> str:
+def _won_text(score: Score | None) -> str:
+    rate = None if score is None else score.win_rate
+    return "" if score is None or rate is None else f"{rate.mean:.0%} won of {score.matches}"
+
+
+def _score_text(score: Score) -> str:
+    return _won_text(score) or f"reward {_reward_text(score)}"
+
+
+def _played_text(score: Score | None) -> str:
+    """All that is known of how a version played, with the neighbours that it is counted with."""
+    reward = _reward_text(score)
+    parts = [_won_text(score), f"reward {reward}" if reward else ""]
+    text = ", ".join(part for part in parts if part)
+    if not text or score is None or score.first == score.last:
+        return text
+    return f"{text}; versions {score.first} to {score.last} together"
+
+
+def _reward(score: Score | None) -> dict[str, object] | None:
+    """For JSON; None where too little is known."""
+    found = None if score is None else version_reward(score, matches=score.rewarded > 0)
+    if found is None:
+        return None
+    mean = found.reward
+    return {
+        "first": found.first, "last": found.last, "count": found.count,
+        "mean": mean.mean, "interval": [mean.low, mean.high],
+    }  # fmt: skip
+
+
+def _reward_text(score: Score | None) -> str:
+    """With its interval; or how much is missing for one."""
     if score is None:
         return ""
-    if (rate := score.win_rate) is not None:
-        return f"{rate.mean:.0%} won of {score.matches}"
-    mean = score.mean_reward
-    return "" if mean is None else f"reward {mean.mean:.4g}"
+    found = version_reward(score, matches=score.rewarded > 0)
+    if found is None:
+        count = score.rewarded or score.episodes
+        return f"({count} of {ENOUGH} results)" if count else ""
+    return estimate(found.reward)
 
 
 def _kept_text(why: tuple[str, ...] | None) -> str:

@@ -20,6 +20,7 @@ def status(
 
     from understudy.core.clock import SystemClock
     from understudy.experience.ledger.reading import LEDGER, counts_in
+    from understudy.registry.rewards import reward_status
     from understudy.registry.run_folder import RunFolder
     from understudy.run.folders import latest
     from understudy.run.recount import read_status
@@ -32,6 +33,7 @@ def status(
     counts, champion = counts_in(folder.root / LEDGER), folder.pointers.read("champion")
     if counts is not None:
         now = msgspec.structs.replace(now, ledger=LedgerCounts(**counts._asdict()))
+    now = msgspec.structs.replace(now, version_rewards=reward_status(folder))
     if champion is not None:
         now = msgspec.structs.replace(now, champion=champion.version, pinned=champion.pinned)
     if json:

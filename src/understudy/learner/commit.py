@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from understudy.registry.comparisons import Comparison
 from understudy.registry.pointers import LATEST, NAMES
 from understudy.registry.run_folder import RunFolder
 from understudy.registry.scores import Score
@@ -30,6 +31,7 @@ def commit(
     session: int,
     mode: str,
     scores: Sequence[Score] = (),
+    comparisons: Sequence[Comparison] = (),
 ) -> tuple[Manifest, bool]:
     """Durable when it returns; also says whether the version now plays."""
     manifest = folder.versions.commit(
@@ -45,6 +47,7 @@ def commit(
             session=session,
             mode=mode,
             scores=tuple(scores),
+            comparisons=tuple(comparisons),
         ),
         contents,
     )

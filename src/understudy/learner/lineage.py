@@ -15,10 +15,12 @@ from understudy.core import files
 from understudy.core.errors import FileFormatError
 from understudy.experience.episode import Episode, Outcome
 from understudy.learner.commit import ROLLBACK, commit, finish_promotion
+from understudy.learner.comparing import compared
 from understudy.learner.intake import Intake
 from understudy.learner.learns import Resumes
 from understudy.registry import scores as score_list
-from understudy.registry.retention import prune, scores_of
+from understudy.registry.comparisons import Comparison, with_comparison
+from understudy.registry.retention import comparisons_of, prune, scores_of
 from understudy.registry.run_folder import RunFolder
 from understudy.registry.versions import Manifest, ReplayEntry
 from understudy.telemetry import events
@@ -92,6 +94,8 @@ class Lineage(Generic[R]):
         """`learn`: the policy decided in the match that came in last; `shadow`: the rules did."""
         self.scores: tuple[score_list.Score, ...] = ()
         """How versions played, in the episodes that were ingested."""
+        self.comparisons: tuple[Comparison, ...] = ()
+        """What the rewards of the last segments are measured against."""
 
     def resume(self) -> None:
         """Go on from the head; finish what a crash left half done."""
@@ -150,6 +154,7 @@ class Lineage(Generic[R]):
     def _hold_all_again(self) -> None:
         self.replay = self._remember()
         self.scores = scores_of(self._folder)
+        self.comparisons = comparisons_of(self._folder)
         if self.parent is None:
             return
         # How often an episode was sampled is not undone by going back: the newest version knows.
@@ -189,14 +194,20 @@ class Lineage(Generic[R]):
         """
         self.mode = "learn" if 2 * episode.sampled.sum() > len(episode) else "shadow"
         version = int(episode.versions[-1])
-        if self.mode == "shadow" or version == 0:
+        if self.mode == "shadow":
             return
-        if episode.truncated:
-            mean = float(episode.rewards.mean())
-            self.scores = score_list.with_rewards(self.scores, version, [mean])
-        else:
+        known = episode.rewards[episode.taught]
+        if not episode.truncated:
             won = episode.meta.outcome is Outcome.VICTORY
-            self.scores = score_list.with_match(self.scores, version, won=won)
+            self.scores = score_list.with_match(
+                self.scores, version, won=won, reward=float(known.sum())
+            )
+        elif len(known):
+            self.scores = score_list.with_rewards(self.scores, version, [float(known.mean())])
+        if episode.bootstrap is not None:
+            self.comparisons = with_comparison(
+                self.comparisons, compared(episode, self._folder.spec.actions)
+            )
 
     def commit(self) -> tuple[Manifest, bool]:
         """What was learned since the parent becomes the next version; also: does it play now."""
@@ -214,6 +225,7 @@ class Lineage(Generic[R]):
             session=self.session,
             mode=self.mode,
             scores=self.scores,
+            comparisons=self.comparisons,
         )
         self.parent = self.taken = manifest.number
         self.total = total

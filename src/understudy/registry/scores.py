@@ -18,6 +18,9 @@ from understudy.core.statistics import wilson
 
 ENOUGH = 40
 """Results in a finished score: at 40 matches a 95% interval is about 30 points wide."""
+UNTRAINED = 0
+"""The number of the policy before the first version. Its results are a score of their own: the
+start that versions are compared with."""
 _Z = 1.959964
 
 
@@ -44,6 +47,12 @@ class Score(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     """Sum over those of the mean reward a decision (of environments: of the return)."""
     squares: float = 0.0
     """The same sum of squares."""
+    rewarded: int = 0
+    """Matches with a result whose reward is known; those of older runs are not."""
+    returns: float = 0.0
+    """Sum over those of the reward of the whole match."""
+    return_squares: float = 0.0
+    """The same sum of squares."""
     closed: bool = False
     """No later version is added, however few results there are: another line begins after it."""
 
@@ -62,17 +71,29 @@ class Score(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     @property
     def mean_reward(self) -> Interval | None:
         """With a normal interval over episodes; None where there are too few."""
-        if self.episodes < ENOUGH:
-            return None
-        mean = self.reward / self.episodes
-        spread = math.sqrt(max(0.0, self.squares / self.episodes - mean * mean))
-        margin = _Z * spread / math.sqrt(self.episodes)
-        return Interval(mean, mean - margin, mean + margin)
+        return _mean(self.episodes, self.reward, self.squares)
+
+    @property
+    def mean_return(self) -> Interval | None:
+        """Of whole matches with a result, with a normal interval; None where there are too few."""
+        return _mean(self.rewarded, self.returns, self.return_squares)
 
 
-def with_match(scores: Sequence[Score], version: int, *, won: bool) -> tuple[Score, ...]:
-    """The scores after a match of `version` that ended with a result."""
-    return _added(scores, version, Score(first=version, last=version, matches=1, wins=int(won)))
+def with_match(
+    scores: Sequence[Score], version: int, *, won: bool, reward: float
+) -> tuple[Score, ...]:
+    """The scores after a match of `version` that ended with a result and this reward in all."""
+    more = Score(
+        first=version,
+        last=version,
+        matches=1,
+        wins=int(won),
+        rewarded=1,
+        returns=reward,
+        return_squares=reward * reward,
+        closed=version == UNTRAINED,
+    )
+    return _added(scores, version, more)
 
 
 def with_rewards(
@@ -85,6 +106,7 @@ def with_rewards(
         episodes=len(rewards),
         reward=math.fsum(rewards),
         squares=math.fsum(reward * reward for reward in rewards),
+        closed=version == UNTRAINED,
     )
     return _added(scores, version, more) if rewards else tuple(scores)
 
@@ -95,10 +117,15 @@ def closed(scores: Sequence[Score]) -> tuple[Score, ...]:
 
 
 def thinned(scores: Sequence[Score], versions: Collection[int]) -> tuple[Score, ...]:
-    """The scores that are of a version that is still there; the newest stays in any case."""
-    return tuple(
-        one for one in scores if one is scores[-1] or newest_within(one, versions) is not None
-    )
+    """The scores that are of a version that is still there; the newest stays in any case, and so
+    does that of the start: later ones are compared with it."""
+    always = (scores[-1], start(scores)) if scores else ()
+    return tuple(one for one in scores if one in always or newest_within(one, versions) is not None)
+
+
+def start(scores: Sequence[Score]) -> Score | None:
+    """The first score with enough results; None: there is none yet."""
+    return next((one for one in scores if one.full), None)
 
 
 def score_of(scores: Sequence[Score], version: int) -> Score | None:
@@ -109,8 +136,10 @@ def score_of(scores: Sequence[Score], version: int) -> Score | None:
 def judged(scores: Sequence[Score]) -> list[tuple[Score, Interval]]:
     """The scores that can be compared, in their order.
 
-    By win rate, where any score has one: a reward says less, and the two do not compare.
+    By win rate, where any score has one: a reward says less, and the two do not compare. The
+    untrained policy is no version that can be gone back to.
     """
+    scores = [one for one in scores if one.last > UNTRAINED]
     rates = [(one, rate) for one in scores if (rate := one.win_rate) is not None]
     if rates:
         return rates
@@ -170,5 +199,17 @@ def _sum(one: Score, more: Score) -> Score:
         episodes=one.episodes + more.episodes,
         reward=one.reward + more.reward,
         squares=one.squares + more.squares,
+        rewarded=one.rewarded + more.rewarded,
+        returns=one.returns + more.returns,
+        return_squares=one.return_squares + more.return_squares,
         closed=one.closed,
     )
+
+
+def _mean(count: int, total: float, squares: float) -> Interval | None:
+    if count < ENOUGH:
+        return None
+    mean = total / count
+    spread = math.sqrt(max(0.0, squares / count - mean * mean))
+    margin = _Z * spread / math.sqrt(count)
+    return Interval(mean, mean - margin, mean + margin)

@@ -21,6 +21,7 @@ from understudy.core.errors import Fenced, FileFormatError, RunFolderError
 from understudy.policy import weights as weight_files
 from understudy.policy.policy import Policy
 from understudy.policy.spec import PolicySpec
+from understudy.registry.comparisons import Comparison
 from understudy.registry.scores import Score
 from understudy.registry.sealed import seal, unseal
 
@@ -70,6 +71,8 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     known."""
     scores: tuple[Score, ...] = ()
     """How the versions so far played, of those that are still there, oldest first."""
+    comparisons: tuple[Comparison, ...] = ()
+    """Behind a server: what the rewards of the last decisions are measured against."""
     files: dict[str, FileSeal] = {}
 
 

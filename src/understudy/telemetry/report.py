@@ -5,7 +5,7 @@ The words are ASCII; what came from outside (reasons, names, messages) goes thro
 
 from __future__ import annotations
 
-from understudy.telemetry import learning, served_report
+from understudy.telemetry import learning, reward_report, served_report
 from understudy.telemetry.status import Status
 from understudy.telemetry.text import duration, plain, size, stamp
 from understudy.telemetry.training_report import (
@@ -89,6 +89,7 @@ def describe(status: Status) -> str:
         *(_lines(served_report.decisions(status)) if served else []),
         *([] if served and not status.matches else _matches(status)),
         *_lines(met),
+        *_lines(reward_report.lines(status.version_rewards)),
         _line("Versions", _versions(status)),
         _line("Learner", _learner(status)),
         _line("Training", _training(status)),

@@ -92,6 +92,55 @@ class Record(msgspec.Struct, frozen=True):
         return self.wins + self.draws + self.losses
 
 
+class Estimate(msgspec.Struct, frozen=True):
+    """A mean and its 95% interval."""
+
+    mean: float
+    low: float
+    high: float
+
+
+class VersionReward(msgspec.Struct, frozen=True, kw_only=True):
+    """The reward of the versions `first` to `last` together."""
+
+    first: int
+    last: int
+    count: int
+    """Segments of a server, or matches."""
+    reward: Estimate
+
+
+class RewardStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """The reward, and what it is measured against (docs/serving.md)."""
+
+    per: Literal["decision", "match"]
+    now: VersionReward | None = None
+    """Of the newest versions with enough results; None: there are too few."""
+    start: VersionReward | None = None
+    """Of the first ones; from version 2 on, earlier ones are not known."""
+    counted: int = 0
+    """Results of the newest versions that are not enough yet."""
+    needed: int = 0
+    """How many are enough."""
+    decisions: int = 0
+    """Behind a server: the last decisions, which the estimates below are over."""
+    policy: Estimate | None = None
+    """What the policy earned there."""
+    random: Estimate | None = None
+    """What one random action in place of each would have earned; None: it cannot be told."""
+    random_segments: float = 0.0
+    """Of how many equal segments that tells as much."""
+    fixed: Estimate | None = None
+    """The same of the best fixed action; None: it cannot be told."""
+    fixed_action: str = ""
+    fixed_known: int = 0
+    """Of so many fixed actions is it the best; the others cannot be told."""
+    fixed_compared: int = 0
+    """How many were compared: all, or none where they are too many."""
+    actions: int = 0
+    """How many there are."""
+
+
 class Status(msgspec.Struct, frozen=True, kw_only=True):
     """Everything there is to know at one moment. Plain data: `msgspec.json.encode` writes it."""
 
@@ -177,6 +226,9 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     decision_ms: Percentiles | None = None
     mode: str = ""
     """How the bot that started last plays; `serve`: it is a server."""
+
+    version_rewards: RewardStatus | None = None
+    """Where this status was made with the versions of the run."""
 
     steps: int = 0
     """Decisions that `train` has trained on."""
