@@ -287,6 +287,7 @@ def test_where_it_does_not_nothing_is_learned_and_the_drift_is_told(tmp_path: Pa
     assert first.agreement == pytest.approx(0.75)
     assert first.skipped == 4 * first.batches and first.steps == 12 * first.batches
     assert 0.0 <= first.utilisation <= 1.0 and first.buffer == 4
+    assert first.step_share == 0.5
 
 
 @pytest.mark.parametrize("gate", [None, OpenGate(), Moody(2.5)])

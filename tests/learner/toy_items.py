@@ -92,6 +92,7 @@ class ToyItems:
             )
         metrics = dict.fromkeys(METRICS, 0.0) | {"entropy": self.entropy}
         metrics |= {"learning_rate": learning_rate, "steps": float(batch.valid.sum())}
+        metrics["step_share"] = 0.5
         return metrics, np.full(batch.valid.shape[1], self.surprise, np.float32)
 
     def snapshot(self) -> dict[str, bytes]:

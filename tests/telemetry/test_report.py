@@ -215,7 +215,8 @@ def served(*told: ev.Event, waiting: int = 0) -> Status:
 def test_describe_tells_how_a_server_does() -> None:
     back = ev.RolledBack(reason="collapse", version=2, to=1)
     adopted = ev.VersionAdopted(version=3, previous=2)
-    status = served(started(), continuous(6), back, continuous(), published(3, 40), adopted)
+    last = continuous(step_share=0.4)
+    status = served(started(), continuous(6), back, last, published(3, 40), adopted)
     lines = describe(status).splitlines()
     for line in (
         "Decisions   1,040 = 1,000 settled + 9 expired + 8 superseded + 7 orphaned + 16 open",
@@ -231,6 +232,7 @@ def test_describe_tells_how_a_server_does() -> None:
     assert "8 batches, 1,000 samples" in training
     (lately,) = (line for line in lines if line.startswith("Lately"))
     assert "busy 1% of the time, entropy 1.300 (80% of the largest)" in lately
+    assert lately.endswith("learning rate 0.001, steps 40% of full size")
     assert lines[lines.index(lately) + 1].split() == [*BEHAVIOUR_KL.split()]
     text = "\n".join(lines)
     for word in ("Matches", "Win rate", "written", "the bot plays", "background_training.log"):

@@ -79,6 +79,7 @@ class Progress:
                 entropy_share=self._entropy_share,
                 learning_rate=self._last["learning_rate"],
                 behaviour_kl_max=self._behaviour_kl_max,
+                step_share=self._last.get("step_share"),
                 **{name: sums[name] / batches for name in _MEANS},
             )
         )

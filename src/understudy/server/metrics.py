@@ -140,6 +140,8 @@ def _learning(run: Status) -> Iterator[Metric]:
         yield _gauge("learner_utilisation", "Share of its time in batches.", told.utilisation)
         yield _gauge("replay_items", "Items that it samples from.", told.buffer)
         yield _gauge("samples_per_insert", "Samples for each item.", told.samples_per_insert)
+        if told.step_share is not None:
+            yield _gauge("step_share", "Size of its steps, 1 is full size.", told.step_share)
         if told.agreement is not None:
             yield _gauge("gate_agreement", "Share that the gate judges as before.", told.agreement)
 

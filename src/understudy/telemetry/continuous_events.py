@@ -54,6 +54,8 @@ class ContinuousTrained(_Event, frozen=True, kw_only=True):
     of their probabilities; 0 where what is trained is what played. None: not measured."""
     behaviour_kl_max: float | None = None
     """The largest of them."""
+    step_share: float | None = None
+    """How large the learner's steps are, as a share of full ones; None: not said."""
 
 
 class RolledBack(_Event, frozen=True, kw_only=True):

@@ -40,7 +40,7 @@ def continuous(status: Status) -> Lines:
                 f"busy {told.utilisation:.0%} of the time, entropy {told.entropy:.3f} "
                 f"({told.entropy_share:.0%} of the largest), KL {told.kl:.4f}, "
                 f"explained variance {told.explained_variance:.2f}, "
-                f"learning rate {told.learning_rate:.2g}",
+                f"learning rate {told.learning_rate:.2g}{_steps(told.step_share)}",
             ),
             *(("", row) for row in behaviour_kl(told)),
         ]
@@ -52,6 +52,10 @@ def continuous(status: Status) -> Lines:
         times = "once" if status.rollbacks == 1 else f"{status.rollbacks:,} times"
         lines.append(("Rollbacks", f"{times} a learner gave up what it had learned"))
     return lines
+
+
+def _steps(share: float | None) -> str:
+    return "" if share is None else f", steps {share:.0%} of full size"
 
 
 def segments(status: Status) -> Lines:
