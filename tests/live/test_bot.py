@@ -503,7 +503,7 @@ def test_without_jax_it_records_and_says_how_to_learn_once(
             play(bot)
     out, err = capsys.readouterr()
     assert err.count(INSTALL_LINE) == 1
-    assert "Experience Files Recorded: 5" in out.splitlines()
+    assert out.startswith("understudy: 6 matches")
     assert len(episodes(tmp_path)) == 6
     assert any(isinstance(e, ev.Problem) and "jax" in e.message for e in journal(tmp_path))
 
@@ -530,8 +530,29 @@ def reporting(**report: float) -> Config:
     return with_values(Config(), {f"report.{name}": value for name, value in report.items()})
 
 
-def test_statistics_every_few_matches(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_console_is_one_line_now_and_then(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     with mind(tmp_path) as bot:
+        for _ in range(12):
+            play(bot)
+        assert capsys.readouterr().out == ""
+    assert capsys.readouterr().out == (
+        "understudy: 12 matches, 100% won (first fifth 100%, last fifth 100%); "
+        "the policy plays, untrained; 0 matches learned from, 12 waiting\n"
+    )
+    with mind(tmp_path, config=reporting(statistics_every_matches=4)) as bot:
+        for _ in range(8):
+            play(bot)
+    assert [line[:24] for line in capsys.readouterr().out.splitlines()] == [
+        f"understudy: {matches} matches, " for matches in (16, 20, 20)
+    ]
+
+
+def test_a_verbose_console_has_every_figure(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with mind(tmp_path, config=reporting(statistics_every_matches=5, verbose=True)) as bot:
         for _ in range(4):
             play(bot)
         assert capsys.readouterr().out == ""
@@ -544,7 +565,8 @@ def test_statistics_every_few_matches(tmp_path: Path, capsys: pytest.CaptureFixt
 def test_a_status_report_by_the_clock_also_in_the_middle_of_a_long_match(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with mind(tmp_path, config=reporting(status_every_s=0.05)) as bot, bot.match() as match:
+    reports = reporting(status_every_s=0.05, verbose=True)
+    with mind(tmp_path, config=reports) as bot, bot.match() as match:
         match.decide([0, 0])
         out, deadline = "", time.monotonic() + 20.0
         while out.count("STATUS REPORT") < 2 and time.monotonic() < deadline:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from understudy.telemetry import events as ev
 from understudy.telemetry.fold import StatusFold
-from understudy.telemetry.report import describe, statistics, status_report
+from understudy.telemetry.report import describe, progress, statistics, status_report
 from understudy.telemetry.status import Folder, Folders, LedgerCounts, Record, Status
 
 from .entries import at, batch, continuous, match, published, started
@@ -32,6 +32,18 @@ def example() -> Status:
     fold.add(at(NOON + 22, ev.Problem(where="spool", message="\x1b[2Jgone")))
     folders = Folders(Folder(3, 159_949), Folder(15, 799_232), Folder(1, 100))
     return fold.status(folders, NOON + 30)
+
+
+def test_progress_is_one_line_with_what_matters() -> None:
+    status = example()
+    assert progress(status) == (
+        "understudy: 15 matches, 40% won (first fifth 33%, last fifth 100%); version 1 plays; "
+        "15 matches learned from, 3 waiting; 1 problem: understudy status --run runs/swarm-1"
+    )
+    assert "; the rules play (newest version: 1); " in progress(replace(status, mode="shadow"))
+    assert progress(Status()) == (
+        "understudy: 0 matches; the policy plays, untrained; 0 matches learned from, 0 waiting"
+    )
 
 
 def test_status_report_has_every_line_of_the_old_one() -> None:

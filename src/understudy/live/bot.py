@@ -248,6 +248,7 @@ class Understudy:
             unsaved = len(self._outbox)
             self._journal.write(events.BotStopped(matches=self.matches, unsaved=unsaved))
             self._restore_signal()
+        self._console.closed(self.matches)
         if unsaved:
             raise RunFolderError(f"{unsaved} matches could not be saved: see the messages above")
 

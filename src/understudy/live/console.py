@@ -1,4 +1,7 @@
-"""What a bot's console says of the learning beside it; nothing of it is done inside `decide`."""
+"""What a bot's console says of the learning beside it; nothing of it is done inside `decide`.
+
+Lines, never one that is redrawn: the console is the bot's, which prints to it as well.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from understudy.telemetry.text import say
 
 
 class Console:
-    """The status report by time, the statistics by matches; 0 in the settings turns either off."""
+    """One line by time, by matches and at the end; whole reports where `report.verbose` is set."""
 
     def __init__(self, root: Path, config: ReportConfig, clock: Clock) -> None:
         self._reader = StatusReader(root, clock)
@@ -26,19 +29,25 @@ class Console:
         self._lock = threading.Lock()
 
     def tick(self) -> None:
-        """The status report, if it is due. The watcher's thread asks, also in mid-match."""
+        """Prints a line if one is due. The watcher's thread asks, also in mid-match."""
         every_s = self._config.status_every_s
         if every_s > 0 and self._clock.monotonic() - self._reported >= every_s:
             self._reported = self._clock.monotonic()
             self._print(report.status_report)
 
     def match_finished(self, matches: int) -> None:
-        """The statistics, if they are due after this many matches."""
+        """Prints a line if one is due after this many matches."""
         every = self._config.statistics_every_matches
         if every > 0 and matches % every == 0:
             self._print(report.statistics)
 
-    def _print(self, words: Callable[[Status], str]) -> None:
+    def closed(self, matches: int) -> None:
+        """Prints how a session of this many matches ended."""
+        if matches and self._config.status_every_s > 0:
+            self._print(report.statistics)
+
+    def _print(self, verbose: Callable[[Status], str]) -> None:
+        words = verbose if self._config.verbose else report.progress
         # A full disk or a dead console costs no match, and does not end the watch.
         with self._lock, contextlib.suppress(OSError, ValueError):
             say(words(self._reader.read()))

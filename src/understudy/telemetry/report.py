@@ -1,4 +1,4 @@
-"""A status in words, in three lengths: pure functions from a `Status` to text.
+"""A status in words, in four lengths: pure functions from a `Status` to text.
 
 The words are ASCII; what came from outside (reasons, names, messages) goes through `plain`.
 """
@@ -21,8 +21,45 @@ _LABEL = 12
 _SILENT_S = 120.0
 
 
+def progress(status: Status) -> str:
+    """What the console of a bot shows now and then: one line."""
+    parts = [f"{_many(status.matches, 'match', 'matches')}{_won(status)}", _player(status)]
+    parts.append(
+        f"{status.episodes.ingested:,} matches learned from, {status.buffer_file_count:,} waiting"
+    )
+    if stall := learning.stalled(status):
+        parts.append(stall)
+    elif status.learner == "dead":
+        parts.append("the learner is dead")
+    if status.errors:
+        problems = _many(status.errors, "problem", "problems")
+        parts.append(f"{problems}: understudy status --run {_run(status)}")
+    return f"understudy: {'; '.join(parts)}"
+
+
+def _won(status: Status) -> str:
+    if status.win_rate is None:
+        return ""
+    text = f", {_percent(status.win_rate)} won"
+    if status.win_rate_first is not None and status.win_rate_last is not None:
+        first, last = _percent(status.win_rate_first), _percent(status.win_rate_last)
+        text += f" (first fifth {first}, last fifth {last})"
+    return f"{text}, {status.aborted:,} aborted" if status.aborted else text
+
+
+def _player(status: Status) -> str:
+    newest = f" (newest version: {status.version})" if status.version != status.playing else ""
+    if status.mode == "shadow":
+        return f"the rules play (newest version: {status.version})"
+    return (
+        f"version {status.playing}{newest} plays"
+        if status.playing
+        else "the policy plays, untrained"
+    )
+
+
 def status_report(status: Status) -> str:
-    """What the console of a bot shows every half a minute."""
+    """What the console of a bot shows every half a minute, where it is to be verbose."""
     return "\n".join(
         [
             _WIDE,
@@ -57,7 +94,7 @@ def status_report(status: Status) -> str:
 
 
 def statistics(status: Status) -> str:
-    """What the console of a bot shows every few matches."""
+    """What the console of a bot shows every few matches, where it is to be verbose."""
     return "\n".join(
         [
             _WIDE,

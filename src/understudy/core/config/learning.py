@@ -145,9 +145,11 @@ class ReportConfig(Section, frozen=True, kw_only=True):
     """What a bot prints about the learner beside it (`[report]`)."""
 
     status_every_s: float = 30.0
-    """Seconds between status reports on the console; 0: none."""
-    statistics_every_matches: int = 5
-    """Matches between statistics on the console; 0: none."""
+    """Seconds between lines on the console; the last comes when the bot closes. 0: none."""
+    statistics_every_matches: int = 0
+    """Matches between lines on the console; 0: by time alone."""
+    verbose: bool = False
+    """Reports with every figure (15 to 27 lines) instead of one line."""
 
     def __post_init__(self) -> None:
         at_least_zero(self, "report", "status_every_s", "statistics_every_matches")
