@@ -169,13 +169,23 @@ def test_a_declaration_that_cannot_work_is_an_error_at_once(
     [
         ({"mode": "lern"}, "mode: .*'lern'.*'learn'"),
         ({"learner": "proces"}, "learner: .*'process'"),
+        ({"network": "mlp-larg"}, "network: expected one of mlp, .*'mlp-larg'.*'mlp-large'"),
+        ({"network": Mlp}, r"network: expected a name \(mlp, .*, Mlp\(...\).*not the class"),
+        ({"network": "small"}, "network.opponent: expected at most the 2 features"),
+        ({"network": 64}, r"network: expected a name \(mlp, .*; got 64"),
     ],
 )
 def test_a_wrong_option_names_the_nearest(
     tmp_path: Path, changes: dict[str, Any], expected: str
 ) -> None:
     with pytest.raises(ConfigError, match=expected):
-        mind(tmp_path, **changes)
+        mind(tmp_path / "run", **changes)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_network_goes_by_its_name(tmp_path: Path) -> None:
+    with mind(tmp_path, network="mlp-large") as bot:
+        assert bot.spec.network == Mlp((256, 256))
 
 
 def test_actions_mapped_to_what_they_do(tmp_path: Path) -> None:

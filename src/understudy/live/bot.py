@@ -43,6 +43,7 @@ from understudy.live.declared import (
     checked_rewards,
     checked_tags,
     kept_run,
+    network_of,
     settings_of,
     spec_of,
 )
@@ -80,7 +81,7 @@ class Understudy:
         mode: Literal["shadow", "learn"] = "shadow",
         learner: Literal["process", "thread", "off"] = "process",
         pace: PaceName = "free",
-        network: AnyNetwork | None = None,
+        network: AnyNetwork | str | None = None,
         config: Config | None = None,
         settings: Mapping[str, Any] | None = None,
         result_rewards: Mapping[str, float] = RESULT_REWARDS,
@@ -93,7 +94,8 @@ class Understudy:
         `result_rewards` is what `finish` adds to the last decision (+10, -5, 0 by default); an
         aborted match has no result, so its reward must be 0.
         `actions` are names (`["ECONOMY", …]`), names mapped to what they do (then every one must be
-        mapped to something), or an action space. A run folder keeps the settings
+        mapped to something), or an action space. `network` is a network (`Mlp((64, 64))`) or the
+        name of one (`"mlp-large"`, docs/bring-your-own-bot.md). A run folder keeps the settings
         (docs/settings.md) that it was last opened with: `settings={"learner.gamma": 0.9}` changes
         single ones, `config` replaces all of them, and what changes is printed.
         `pace="learner"`: `finish` waits while the learner is more than four batches behind (never
@@ -110,10 +112,9 @@ class Understudy:
         root = Path(run)
         clock = clock or SystemClock()
         kept = kept_run(root, clock)
-        network = network or (Mlp() if kept is None else kept.spec.network)
         folder = RunFolder.open(
             root,
-            spec=spec_of(features, actions, network),
+            spec=spec_of(features, actions, network_of(network, kept)),
             config=settings_of(config, settings, kept),
             clock=clock,
             game=game,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
@@ -15,6 +15,10 @@ from understudy.core.errors import ConfigError, InputError, nearest
 from understudy.core.spaces import ActionSpace
 from understudy.experience.episode import Outcome
 from understudy.live.actions import space_of
+from understudy.policy.mlp import Mlp
+from understudy.policy.policy import untrained
+from understudy.policy.presets import PRESETS
+from understudy.policy.presets import network as network_named
 from understudy.policy.spec import AnyNetwork, PolicySpec
 from understudy.registry.run_folder import RunFolder
 
@@ -39,6 +43,21 @@ def settings_of(
         raise ConfigError(f"settings: {str(error).removeprefix('config: ')}") from error
 
 
+def network_of(given: AnyNetwork | str | None, kept: RunFolder | None) -> AnyNetwork:
+    """The network given, as itself or by name; else that of the run folder, else the default."""
+    if isinstance(given, str):
+        return network_named(given)
+    if given is None:
+        return Mlp() if kept is None else kept.spec.network
+    if not isinstance(given, get_args(AnyNetwork)):
+        hint = " (an instance, not the class itself)" if isinstance(given, type) else ""
+        raise ConfigError(
+            f"network: expected a name ({', '.join(PRESETS)}), Mlp(...) or Transformer(...)"
+            f"{hint}; got {given!r}"
+        )
+    return given
+
+
 def spec_of(
     features: Sequence[str],
     actions: ActionSpace | Sequence[str] | Mapping[str, object],
@@ -47,9 +66,11 @@ def spec_of(
     """What was declared, as a run folder will read it again: a list may stand for a tuple."""
     declared = PolicySpec(tuple(features), space_of(actions), network)
     try:
-        return msgspec.convert(msgspec.to_builtins(declared), PolicySpec)
+        spec = msgspec.convert(msgspec.to_builtins(declared), PolicySpec)
     except msgspec.ValidationError as error:
         raise InputError(f"features, actions or network: {error}") from error
+    untrained(spec, 0)  # a network that does not fit is an error before the run folder is made
+    return spec
 
 
 def checked_rewards(given: Mapping[str, float], default: Mapping[str, float]) -> dict[str, float]:
