@@ -56,7 +56,7 @@ def test_only_what_is_finished_is_offered() -> None:
     offered = {name.split()[0] for name in commands() if name}
     assert offered >= {
         "play", "serve", "learner", "train", "eval", "tournament", "analyze", "status", "watch",
-        "models", "ratings", "games", "config", "version",
+        "models", "ratings", "games", "config", "version", "help",
     }  # fmt: skip
     assert not offered & {"monitor", "dashboard", "doctor"}
 
@@ -66,6 +66,7 @@ def test_only_what_is_finished_is_offered() -> None:
     [
         ("pley", "'pley'", "'play'"),
         ("models lst", "'lst'", "'list'"),
+        ("help pley", "'pley'", "'play'"),
         ("play swrm", "'swrm'", "'swarm'"),
         ("play swarm --matchs 3", "--matchs", "--matches"),
         ("play swarm --difficulty hrd", "--difficulty", "'hard'"),
@@ -99,9 +100,17 @@ def test_a_mistake_is_one_line_that_names_it_and_the_nearest(
     assert named in called.err and nearest in called.err
 
 
-def test_version() -> None:
-    called = understudy("version")
+@pytest.mark.parametrize("word", ["version", "--version"])
+def test_version(word: str) -> None:
+    called = understudy(word)
     assert (called.code, called.out) == (0, f"{__version__}\n")
+
+
+@pytest.mark.parametrize("line", ["", "play", "models", "models list"])
+def test_help_is_a_command_too(line: str) -> None:
+    called = understudy("help", *line.split())
+    assert (called.code, called.err) == (0, "")
+    assert called.out == understudy(*line.split(), "--help").out
 
 
 def test_without_typer_one_is_told_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

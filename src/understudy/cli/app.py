@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
@@ -62,8 +62,36 @@ def version() -> None:
     say(__version__)
 
 
+@app.command("help", rich_help_panel="Manage")
+def help_(
+    context: typer.Context,
+    command: Annotated[
+        list[str] | None, typer.Argument(help="A command, such as `play` or `models list`.")
+    ] = None,
+) -> None:
+    """Print what --help prints: of this program, or of one command.
+
+    Example: understudy help play
+    """
+    assert context.parent is not None
+    app([*(command or []), "--help"], prog_name=context.parent.info_name, standalone_mode=False)
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        say(__version__)
+        raise typer.Exit
+
+
 @app.callback()
-def _root() -> None:
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
+        ),
+    ] = False,
+) -> None:
     """A game bot keeps playing while a learner improves it in the background.
 
     Example: understudy play swarm

@@ -1,11 +1,13 @@
 """What a bot's console says of the learning beside it; nothing of it is done inside `decide`.
 
-Lines, never one that is redrawn: the console is the bot's, which prints to it as well.
+Lines, never one that is redrawn, and on stderr: the bot prints to this console as well, and its
+stdout is its own.
 """
 
 from __future__ import annotations
 
 import contextlib
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -50,4 +52,4 @@ class Console:
         words = verbose if self._config.verbose else report.progress
         # A full disk or a dead console costs no match, and does not end the watch.
         with self._lock, contextlib.suppress(OSError, ValueError):
-            say(words(self._reader.read()))
+            say(words(self._reader.read()), file=sys.stderr)

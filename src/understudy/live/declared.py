@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import msgspec
 
@@ -16,10 +16,13 @@ from understudy.core.spaces import ActionSpace
 from understudy.experience.episode import Outcome
 from understudy.live.actions import space_of
 from understudy.policy.mlp import Mlp
+from understudy.policy.pointer import Pointer
 from understudy.policy.policy import untrained
 from understudy.policy.presets import PRESETS
 from understudy.policy.presets import network as network_named
 from understudy.policy.spec import AnyNetwork, PolicySpec
+from understudy.policy.strategist import Strategist
+from understudy.policy.transformer import Transformer
 from understudy.registry.run_folder import RunFolder
 
 _MAX_TAG = 200
@@ -43,13 +46,13 @@ def settings_of(
         raise ConfigError(f"settings: {str(error).removeprefix('config: ')}") from error
 
 
-def network_of(given: AnyNetwork | str | None, kept: RunFolder | None) -> AnyNetwork:
+def network_of(given: object, kept: RunFolder | None) -> AnyNetwork:
     """The network given, as itself or by name; else that of the run folder, else the default."""
     if isinstance(given, str):
         return network_named(given)
     if given is None:
         return Mlp() if kept is None else kept.spec.network
-    if not isinstance(given, get_args(AnyNetwork)):
+    if not isinstance(given, Mlp | Transformer | Strategist | Pointer):
         hint = " (an instance, not the class itself)" if isinstance(given, type) else ""
         raise ConfigError(
             f"network: expected a name ({', '.join(PRESETS)}), Mlp(...) or Transformer(...)"
