@@ -319,6 +319,33 @@ def test_a_screen_that_cannot_be_written_to_ends_nothing(
     assert served.code == INTERRUPTED and not troubles
 
 
+def test_ctrl_c_twice_still_says_goodbye(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Raised inside the event loop, the second one cut connections and left tasks behind."""
+    monkeypatch.setattr(serving, "_SHOW_EVERY_S", 0.0)
+    heard: list[int | None] = []
+
+    def client(url: str) -> None:
+        with connect(url) as socket, pytest.raises(ConnectionClosed) as end:
+            ask(socket, {"type": "hello", "protocol": 1})
+            hear(socket)
+        heard.append(end.value.rcvd and end.value.rcvd.code)
+
+    threads: list[threading.Thread] = []
+
+    def started(address: str) -> None:
+        threads.append(threading.Thread(target=client, args=(address,), daemon=True))
+        threads[0].start()
+
+    def show(pulse: serving.Pulse) -> None:
+        if pulse.live.clients:
+            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
+
+    served = serving.serve(service(tmp_path, port=0), started=started, show=show)
+    threads[0].join(timeout=30)
+    assert served.code == INTERRUPTED and heard == [1001]
+
+
 def test_too_few_files_for_so_many_clients_are_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

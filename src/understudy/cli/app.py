@@ -23,6 +23,7 @@ from understudy.cli.tournament import tournament
 from understudy.cli.train import train
 from understudy.cli.watch import watch
 from understudy.core.errors import Fenced, LearnerBusy, UnderstudyError
+from understudy.run.interrupts import INTERRUPTED
 from understudy.supervise.process import REFUSED
 from understudy.telemetry.text import say
 
@@ -111,6 +112,8 @@ def run() -> None:
     except (UnderstudyError, OSError) as error:
         say(f"understudy: {error}", file=sys.stderr)
         code = 2
+    except (KeyboardInterrupt, typer.Abort):  # where no session was there to end in good order
+        code = INTERRUPTED
     sys.exit(code if isinstance(code, int) else 0)
 
 

@@ -1,4 +1,5 @@
-"""Ctrl-C and SIGTERM: the first one ends a session in good order, a second Ctrl-C at once.
+"""Ctrl-C and SIGTERM: the first one ends a session in good order, a second Ctrl-C does not wait, a
+third ends the process at once, as a kill would. None of them prints a traceback.
 
 Schedulers and service managers send SIGTERM, some of them twice, and wait before they kill: it is
 a Ctrl-C that is never impatient.
@@ -8,6 +9,8 @@ from __future__ import annotations
 
 import signal
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import Self
 
@@ -19,13 +22,15 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 class Interrupts:
     """While matches are played, the signals are only noted: no write is ever cut in two by them.
 
-    Once `gentle` is False, or when Ctrl-C is pressed again, `KeyboardInterrupt` is raised.
+    Once `gentle` is False, or when Ctrl-C is pressed again, `KeyboardInterrupt` is raised, once: a
+    further Ctrl-C has the effect of SIGKILL, which costs nothing that is durable.
     """
 
     def __init__(self) -> None:
         self.code = 0
         """How the process should end: 0, 130 after Ctrl-C, 143 after SIGTERM."""
         self.gentle = True
+        self._again = self._held = False
 
     @property
     def asked(self) -> bool:
@@ -48,8 +53,22 @@ class Interrupts:
             for number, before in zip(_SIGNALS, self._before, strict=True):
                 signal.signal(number, before)
 
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Raises only at the end of this block: inside an event loop it would leave tasks behind,
+        and each of those prints a traceback."""
+        self._held = True
+        yield
+        self._held = False
+        if self._again:
+            raise KeyboardInterrupt
+
     def _note(self, number: int, frame: FrameType | None) -> None:
-        again = self.asked and number == signal.SIGINT
+        patient = self.gentle and (not self.asked or number == signal.SIGTERM)
         self.code = 128 + number
-        if again or not self.gentle:
+        if patient:
+            return
+        self._again = True
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        if not self._held:
             raise KeyboardInterrupt

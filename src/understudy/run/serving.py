@@ -108,7 +108,8 @@ def serve(
         with _unread():
             started(where)
         with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C once more: nothing is waited for
-            listening.listen(at)
+            with ending.held():
+                listening.listen(at)
             desk.close()
         live, counts = desk.session.status(), desk.server.batching.latency.counts
         percentiles = (_ms(quantile(counts, 0.5)), _ms(quantile(counts, 0.99)))
