@@ -167,7 +167,7 @@ def test_a_config_comes_with_its_network_unless_another_is_named(
         (("--opponents", "randm"), "Did you mean 'random'"),
         (("--opponents", "random,turtle"), "turtle is held out: nobody trains against it"),
         (("--opponents", "self"), "at least one scripted bot"),
-        (("--set", "train.game=8"), "Did you mean 'games'"),
+        (("--set", "train.game=8"), "Did you mean 'train.games'"),
         (("--set", "train.games=7"), "train.games: expected a multiple of train.groups"),
         (("--delay", "99"), "delay must be one of"),
         (("--actions", "keyz"), "Did you mean 'keys'"),

@@ -52,7 +52,10 @@ def test_a_file_names_only_what_differs(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("values", "expected"),
     [
-        ({"learner.gama": 1}, r"unknown key learner\.gama\. Did you mean 'gamma'"),
+        ({"learner.gama": 1}, r"unknown key learner\.gama\. Did you mean 'learner.gamma'"),
+        ({"gamma": 1}, r"gamma: expected a dotted key .* Did you mean 'learner\.gamma'"),
+        ({"gama": 1}, r"gama: expected a dotted key .* Did you mean 'learner\.gamma'"),
+        ({"train.gamma": 1}, r"unknown key train\.gamma\. Did you mean 'learner\.gamma'"),
         ({"lerner.gamma": 1}, "unknown key lerner. Did you mean 'learner'"),
         ({"gamma": 1}, "gamma: expected a dotted key"),
         ({"learner.gamma": "much"}, r"learner\.gamma: expected a number; got 'much'"),
@@ -80,7 +83,7 @@ def test_a_file_names_only_what_differs(tmp_path: Path) -> None:
         ({"train.checkpoint_steps": 0}, r"train\.checkpoint_steps"),
         ({"train.games": 2.5}, r"train\.games"),
         ({"train.schedule": "linar"}, r"train\.schedule: .*constant; got 'linar'\. .* 'linear'"),
-        ({"train.game": 8}, r"unknown key train\.game\. Did you mean 'games'"),
+        ({"train.game": 8}, r"unknown key train\.game\. Did you mean 'train.games'"),
         ({"train.steps": -1}, r"train\.steps: expected 0 or more"),
         ({"train.steps": 1000}, r"train\.steps: 1000 are less than one iteration .*= 32768"),
         ({"league.save_freq": 0}, r"league\.save_freq: expected a number above 0"),
@@ -100,7 +103,7 @@ def test_a_file_names_only_what_differs(tmp_path: Path) -> None:
             r"rewards\.weights\.combo: expected a number; got 'abc'",
         ),
         ({"rewards.weights": 3}, r"rewards\.weights: expected a table of settings; got 3"),
-        ({"rewards.sets": "dense"}, r"unknown key rewards\.sets\. Did you mean 'set'"),
+        ({"rewards.sets": "dense"}, r"unknown key rewards\.sets\. Did you mean 'rewards.set'"),
         ({"learner.gamma.x": 1}, r"learner\.gamma\.x: gamma holds no settings of their own"),
         ({"monitor.benchmark_steps": -1}, r"monitor\.benchmark_steps: expected 0 or more"),
         ({"monitor.benchmark_matches": 0}, r"monitor\.benchmark_matches"),
@@ -125,7 +128,11 @@ def test_a_wrong_setting_is_named_with_what_was_expected(
 @pytest.mark.parametrize(
     ("index", "values", "expected"),
     [
-        (1, {"treshold": 0.5}, r"unknown key .*stages\.hard\.treshold\. Did you mean 'threshold'"),
+        (
+            1,
+            {"treshold": 0.5},
+            r"unknown key .*stages\.hard\.treshold\. .*'curriculum\.stages\.hard\.threshold'",
+        ),
         (1, {"threshold": "high"}, r"stages\.hard\.threshold"),
         (1, {"threshold": 1.0}, r"stages\.hard\.threshold: expected 0 to below 1, got 1\.0"),
         (1, {"threshold": -0.1}, r"stages\.hard\.threshold: expected 0 to below 1"),

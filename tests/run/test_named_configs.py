@@ -114,7 +114,7 @@ def test_a_file_changes_one_stage_of_another_by_its_name(tmp_path: Path) -> None
         ),
         (
             'extends = "curriculum"\n[curriculum.stages.league]\nholt = 0.2\n',
-            r"mine.toml: unknown key curriculum\.stages\.league\.holt.* mean 'hold'",
+            r"mine.toml: unknown key curriculum\.stages\.league\.holt.* mean '.*hold'",
         ),
         (
             'extends = "curriculum"\n[curriculum.stages]\nleague = 0.2\n',
@@ -170,7 +170,7 @@ def test_lists_are_replaced_whole(tmp_path: Path) -> None:
         ('extends = "a.toml"', r"a\.toml: extends: goes round in a circle: .*a\.toml -> .*a\.toml"),
         ('extends = "./b.toml"', r"b\.toml: extends: goes round in a circle: .* -> .* -> "),
         ('extends = "bad.toml"', r"bad\.toml: learner\.gamma: expected 0 to 1, got 7"),
-        ('extends = "typo.toml"', r"typo\.toml: unknown key learner\.gama\. .*'gamma'"),
+        ('extends = "typo.toml"', r"typo\.toml: unknown key learner\.gama\. .*'learner.gamma'"),
         ('extends = "torn.toml"', r"torn\.toml: not valid TOML"),
         ("[learner]\ngamma = 7", r"a\.toml: learner\.gamma: expected 0 to 1"),
         ('[learner]\nextends = "small"', r"a\.toml: unknown key learner\.extends"),

@@ -6,9 +6,10 @@ it and the nearest one that exists.
 
 from __future__ import annotations
 
+import difflib
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
@@ -165,7 +166,8 @@ def with_values(config: Config, values: Mapping[str, Any]) -> Config:
     for key, value in values.items():
         *tables, last = RENAMED.get(key, key).split(".")
         if not tables:
-            raise ConfigError(f"{key}: expected a dotted key such as learner.gamma")
+            hint = _nearest_key(key, (), "")
+            raise ConfigError(f"{key}: expected a dotted key such as learner.gamma.{hint}")
         place: Any = table
         for name in tables:
             place = _inner(place, name, key)
@@ -190,6 +192,28 @@ def _changes(
         elif old != new:
             was, now = ("unset" if value is None else repr(value) for value in (old, new))
             yield f"{prefix}{key} {was} -> {now}"
+
+
+def _nearest_key(name: str, known: Iterable[str], prefix: str) -> str:
+    """A hint that names the whole key: that name in any section, else a close one, here first."""
+    everywhere = {key.rpartition(".")[2]: key for key in reversed(_keys(Config, ""))}
+    here = {one: f"{prefix}{one}" for one in known}
+    for place, close in ((everywhere, 1.0), (here, 0.6), (everywhere, 0.6)):
+        if found := difflib.get_close_matches(name, place, n=1, cutoff=close):
+            return f" Did you mean {place[found[0]]!r}?"
+    return ""
+
+
+def _keys(section: type[Section], prefix: str) -> list[str]:
+    """Every dotted key: `learner.gamma`."""
+    found = []
+    for field in msgspec.structs.fields(section):
+        within = inner(field.type)
+        if within is field.type:
+            found += _keys(within, f"{prefix}{field.name}.")
+        else:
+            found.append(f"{prefix}{field.name}")
+    return found
 
 
 def _inner(place: Any, name: str, key: str) -> Any:
@@ -228,7 +252,7 @@ def _check_table(
     for key, value in table.items():
         where = f"{prefix}{key}"
         if key not in known:
-            raise ConfigError(f"{source}: unknown key {where}.{nearest(key, known)}")
+            raise ConfigError(f"{source}: unknown key {where}.{_nearest_key(key, known, prefix)}")
         within = inner(known[key])
         if within is known[key]:
             if not isinstance(value, Mapping):
