@@ -5,7 +5,7 @@
     python benchmarks/equal_time.py --run A B C --peer-model X.npz Y.npz Z.npz   # train nothing
 
 Three seeds train on each side, and each of ours meets each of the peer's: nine pairings. Ours is
-`understudy train brawl --preset small --minutes 20`, compilation included. The peer
+`understudy train brawl --network small --minutes 20`, compilation included. The peer
 (`equal_time_peer.py`) has an LSTM policy, settings found by a search on other seeds, and all
 matches stepped at once (`--peer-set dummy=true`: one after the other, as its users have them). It
 is tried with one and with two threads and trains with the faster. By processor time, the peer has
@@ -73,7 +73,7 @@ def train_ours(run: Path, *, minutes: float, preset: str, config: str | None, se
     print(f"ours: {preset}, seed {seed}, {minutes:g} minutes ...", file=sys.stderr, flush=True)
     run.parent.mkdir(parents=True, exist_ok=True)
     subprocess.run(
-        [sys.executable, "-m", "understudy", "train", "brawl", "--preset", preset,
+        [sys.executable, "-m", "understudy", "train", "brawl", "--network", preset,
          "--minutes", str(minutes), "--seed", str(seed), "--run", str(run), "--json",
          *(["--config", config] if config else [])],
         check=True, stdout=subprocess.PIPE, cwd=run.parent,

@@ -1,4 +1,4 @@
-"""From nothing to strength in brawl: `train brawl --preset small --minutes 15`, judged frozen.
+"""From nothing to strength in brawl: `train brawl --network small --minutes 15`, judged frozen.
 
     python benchmarks/strength.py brawl [--preset small] [--seeds 9101,9102,...]
                                         [--minutes 15 | --steps 300M] [--json]
@@ -49,7 +49,7 @@ def one_seed(
     """The command itself, then its curve; budget: `--minutes` or `--steps`, and how many."""
     run = root / f"seed-{seed}"
     done = subprocess.run(
-        [sys.executable, "-m", "understudy", "train", "brawl", "--preset", preset,
+        [sys.executable, "-m", "understudy", "train", "brawl", "--network", preset,
          *budget, "--seed", str(seed), "--run", str(run), "--json",
          "--set", f"train.checkpoint_steps={EVERY_STEPS}",
          "--set", "registry.keep_versions=100000"],

@@ -94,7 +94,7 @@ def peer(
 def ours(
     *, preset: str, settings: Mapping[str, object], iterations: int, run: Path | None
 ) -> dict[str, float]:
-    """What `understudy train brawl --preset ...` does, journal and versions included.
+    """What `understudy train brawl --network ...` does, journal and versions included.
 
     The first iteration compiles and is left out; `whole_s` has it and the start. A run that is
     kept (`run`) can be judged: no speed counts unless what was trained is also strong.

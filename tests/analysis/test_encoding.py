@@ -85,5 +85,5 @@ def _rest(weights: object) -> list[object]:
 
 def test_a_network_without_a_latent_is_told_of() -> None:
     policy = lively_policy(PolicySpec(SPEC.features, SPEC.actions, MLP))
-    with pytest.raises(InputError, match=r"--agent runs/x.*mlp.*--preset small, medium or seed"):
+    with pytest.raises(InputError, match=r"--agent runs/x.*mlp.*--network small, medium or seed"):
         strategist_of(policy, who="--agent runs/x")

@@ -184,7 +184,7 @@ def test_ctrl_c_keeps_what_was_finished(
     ("args", "named"),
     [
         (("--agent", "based"), "a script has no latent"),
-        (("--agent", "mlp"), "--preset small, medium or seed"),
+        (("--agent", "mlp"), "--network small, medium or seed"),
         (("--agent", "nowhere"), "nowhere"),
         (("--agent", "mine", "--matches", "4"), "--matches: expected 5 or more"),
         (("--agent", "mine", "--ablation", "-1"), "--ablation"),

@@ -73,7 +73,8 @@ def test_a_run_is_judged_by_its_champion_or_by_the_version_named(elsewhere: Path
         found: dict[str, object] = called.json
         return found
 
-    latest = judged()  # of the latest run
+    remember(Path("runs/of-another-game"))
+    latest = judged()  # of the latest run of brawl
     assert (latest["agent"], latest["version"]) == ("runs/mine", 2)
     assert judged("--agent", run)["opponents"] == latest["opponents"]
     first = judged("--agent", "runs/mine@1")

@@ -26,10 +26,12 @@ from walk.toys import learner as learner_of
 from understudy.core.clock import SystemClock
 from understudy.experience.episode import Outcome
 from understudy.registry.run_folder import RunFolder
+from understudy.registry.versions import WEIGHTS
 from understudy.telemetry import events as ev
 from understudy.telemetry.journal import Reader
 
 from .calling import lockstep, understudy
+from .runs_of_brawl import brawl_run
 
 
 @pytest.fixture
@@ -154,6 +156,17 @@ def test_rewards_of_matches_are_told_and_what_they_do_not_tell_is_said(tmp_path:
     assert "random and fixed actions: cannot be told from matches" in words
     table = understudy("models", "list", "--run", folder.root).out
     assert "(12 of 40 results)" in table
+
+
+def test_show_counts_what_such_a_run_counts(tmp_path: Path) -> None:
+    versions = RunFolder.load(brawl_run(tmp_path, versions=1), SystemClock()).versions
+    before = versions.manifest(1)
+    counters = {"steps": 6_400, "matches": 12, "iterations": 10}
+    after = msgspec.structs.replace(before, number=2, parent=1, counters=counters)
+    versions.commit(after, {WEIGHTS: versions.read(before, WEIGHTS)})
+    out = understudy("models", "show", 2, "--run", tmp_path).out
+    assert "Learned    12 matches, 6,400 steps, 10 iterations\n" in out
+    assert "Learned    nothing yet\n" in understudy("models", "show", 1, "--run", tmp_path).out
 
 
 def test_export_is_a_file_that_numpy_reads(played: Path, tmp_path: Path) -> None:

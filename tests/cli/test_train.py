@@ -134,9 +134,9 @@ def test_a_person_sees_how_it_goes() -> None:
         ((), True, "seed"),
         (("--config", "curriculum"), True, "small"),
         (("--config", "classic"), True, "seed"),
-        (("--config", "curriculum", "--preset", "medium"), False, "medium"),
+        (("--config", "curriculum", "--network", "medium"), False, "medium"),
         (("--config", "curriculum", "--set", "train.preset=medium"), False, "medium"),
-        (("--preset", "mlp"), True, "mlp"),
+        (("--network", "mlp"), True, "mlp"),
     ],
 )
 def test_a_config_comes_with_its_network_unless_another_is_named(
@@ -153,6 +153,15 @@ def test_a_config_comes_with_its_network_unless_another_is_named(
     assert asked[-1].config.train.preset == ("" if "classic" in flags else preset)
 
 
+def test_the_old_name_of_a_network_still_works(asked: list[Session]) -> None:
+    called = understudy("train", "brawl", "--preset", "mlp")
+    assert called.code == 0 and asked[-1].network == network("mlp")
+    assert "understudy: --preset is called --network now" in called.err
+    assert "--preset" not in understudy("train", "--help").out
+    both = understudy("train", "brawl", "--preset", "mlp", "--network", "small")
+    assert both.code == 2 and "the old name of --network" in both.err
+
+
 @pytest.mark.parametrize(
     ("args", "expected"),
     [
@@ -160,8 +169,8 @@ def test_a_config_comes_with_its_network_unless_another_is_named(
         (("--steps", "many"), "--steps: expected a whole number such as 10_000_000, got 'many'"),
         (("--steps", "64", "--minutes", "1"), "--steps or --minutes: give one of them"),
         (("--minutes", "0"), "--minutes: expected more than 0"),
-        (("--preset", "smal"), "understudy: --preset: expected one of mlp, "),
-        (("--set", "train.preset=small"), "train.preset: the network is that of --preset, and"),
+        (("--network", "smal"), "understudy: --network: expected one of mlp, "),
+        (("--set", "train.preset=small"), "train.preset: the network is that of --network, and"),
         (("--config", "smal"), "Did you mean 'small'"),
         (("--config", "none.toml"), "--config: there is no file none.toml"),
         (("--opponents", "randm"), "Did you mean 'random'"),
@@ -223,10 +232,10 @@ def test_a_mistake_in_a_curriculum_names_the_stage(
 
 def test_other_games_and_other_folders_are_refused(trained: Path) -> None:
     assert "Did you mean 'brawl'" in understudy("train", "brwl", *TINY).err
-    assert "two players; swarm has 1" in understudy("train", "swarm", "--preset", "mlp").err
+    assert "two players; swarm has 1" in understudy("train", "swarm", "--network", "mlp").err
     refused = train("--steps", 64, "--run", trained)
     assert refused.code == 2 and "--resume continues it" in refused.err
-    other = understudy("train", "brawl", "--resume", "--run", trained, "--preset", "small")
+    other = understudy("train", "brawl", "--resume", "--run", trained, "--network", "small")
     assert other.code == 2 and "network" in other.err
     other = understudy(
         "train", "brawl", "--resume", "--run", trained, "--set", "train.preset=small"
@@ -458,7 +467,7 @@ def test_an_environment_is_made_with_the_options_that_are_given() -> None:
     again = understudy(*call[:2], "--run", "run", "--resume", "--steps", 128, "--json", "--eval", 1)
     assert again.code == 0 and (again.json["steps"], again.json["version"]) == (128, 2)
     assert again.json["eval"]["matches"] == 1
-    assert "--preset: expected one of" in understudy(*call, "--preset", "mpl").err
+    assert "--network: expected one of" in understudy(*call, "--network", "mpl").err
     wrong = understudy("train", "brawl", "--option", "opponent=constant")
     assert wrong.code == 2 and "--option: brawl has no such choice" in wrong.err
     assert "--eval: brawl has no such choice" in understudy("train", "brawl", "--eval", 0).err

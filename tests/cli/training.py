@@ -13,7 +13,7 @@ _SETTINGS = (
     "learner.minibatches=2",
     "learner.epochs=1",
 )
-SMALL: tuple[object, ...] = ("--preset", "mlp", *(f for s in _SETTINGS for f in ("--set", s)))
+SMALL: tuple[object, ...] = ("--network", "mlp", *(f for s in _SETTINGS for f in ("--set", s)))
 TINY: tuple[object, ...] = (*SMALL, "--config", "small", "--opponents", "random,self")
 
 _STAGES = """

@@ -1,10 +1,16 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
+from understudy.core.clock import SystemClock
 from understudy.core.errors import RunFolderError
+from understudy.core.spaces import Discrete
+from understudy.policy.mlp import Mlp
+from understudy.policy.spec import PolicySpec
+from understudy.registry.run_folder import RunFolder
 from understudy.run import folders
 
 
@@ -38,6 +44,29 @@ def test_a_run_that_is_gone_is_named() -> None:
     folders.remember(Path("runs/swarm-1"))
     with pytest.raises(RunFolderError, match="swarm-1, is gone"):
         folders.latest()
+
+
+def test_the_latest_run_of_a_game_is_of_that_game(tmp_path: Path) -> None:
+    with pytest.raises(RunFolderError, match="no run of brawl yet"):
+        folders.latest_of("brawl")
+    spec = PolicySpec(("a",), Discrete(("x", "y")), Mlp())
+
+    def written(run: Path, game: str, at: float) -> Path:
+        RunFolder.open(run, spec=spec, config=None, clock=SystemClock(), game=game)
+        folders.remember(run)
+        os.utime(run / "run.json", (at, at))
+        return run
+
+    old, new = (written(Path("runs", name), "brawl 3", at) for name, at in (("b", 9), ("a", 10)))
+    assert folders.latest_of("brawl") == new
+    swarm = written(Path("runs/swarm-1"), "swarm 1", 11.0)
+    Path("runs/broken").mkdir()
+    Path("runs/broken/run.json").write_text("{", encoding="utf-8")
+    assert (folders.latest_of("brawl"), folders.latest_of("swarm")) == (new, swarm)
+    folders.remember(old)
+    assert folders.latest_of("brawl") == old
+    away = written(tmp_path / "far away", "brawl 3", 1.0)
+    assert folders.latest_of("brawl") == away
 
 
 def test_a_folder_that_cannot_be_written_to_is_no_obstacle() -> None:

@@ -91,7 +91,7 @@ def league(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     config.write_text(SETTINGS, encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(here)
-        call = ("train", "brawl", "--preset", "tiny", "--config", config, "--run", "run")
+        call = ("train", "brawl", "--network", "tiny", "--config", config, "--run", "run")
         done = understudy(*call, "--steps", 40 * ROLLOUT)
     assert done.code == 0, done.err
     return here / "run", done.err

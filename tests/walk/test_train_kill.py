@@ -36,7 +36,7 @@ CURRICULUM = "two.toml"
 
 
 def start(run: Path, *args: object) -> subprocess.Popen[str]:
-    line = command("--preset", "mlp", "--config", run.parent / CURRICULUM, *OFTEN)
+    line = command("--network", "mlp", "--config", run.parent / CURRICULUM, *OFTEN)
     line += ["--run", str(run), *map(str, args)]
     return subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 

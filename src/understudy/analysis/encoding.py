@@ -38,7 +38,7 @@ def strategist_of(policy: Policy, *, who: str) -> Strategist:
         kind = type(network).__name__.lower()
         raise InputError(
             f"{who}: its network is of kind {kind}, which has no strategy latent to look into; "
-            "analyze an agent that was trained with --preset small, medium or seed"
+            "analyze an agent that was trained with --network small, medium or seed"
         )
     return network
 

@@ -17,7 +17,7 @@ from understudy.telemetry.text import complain, plain, say, say_json
 def analyze(
     game: Annotated[str, typer.Argument(help="Which game of two; see `understudy games`.")],
     agent: Annotated[
-        str | None, typer.Option(help="RUN or RUN@VERSION (default: the latest run).")
+        str | None, typer.Option(help="RUN or RUN@VERSION (default: the game's latest run).")
     ] = None,
     opponents: Annotated[
         str, typer.Option(help="all: every scripted bot; or bots and runs with commas.")
@@ -61,7 +61,7 @@ def analyze(
             f"--opponents {LEAGUE}: opponents are told apart here, one by one; "
             "name some of its snapshots instead: RUN@step-N"
         )
-    name = agent if agent is not None else latest_run("--agent")
+    name = agent if agent is not None else latest_run("--agent", game)
     carry_on, encoder = analyzing.engines_named(engine)
     leads = [("--agent", name), *(("--opponents", one) for one in split(opponents))]
     cast = Cast(game, leads=leads, delay=delay, sampled=not greedy)

@@ -21,7 +21,9 @@ def evaluate(
     game: Annotated[str, typer.Argument(help="Which game of two; see `understudy games`.")],
     agent: Annotated[
         str | None,
-        typer.Option(help="RUN, RUN@VERSION, RUN@step-N or a bot (default: the latest run)."),
+        typer.Option(
+            help="RUN, RUN@VERSION, RUN@step-N or a bot (default: the game's latest run)."
+        ),
     ] = None,
     opponents: Annotated[
         str,
@@ -65,7 +67,7 @@ def evaluate(
     if csv is not None:
         check_file("--csv", csv)
     carry_on = engine_named(engine)
-    name = agent if agent is not None else latest_run("--agent")
+    name = agent if agent is not None else latest_run("--agent", game)
     leads = [("--agent", name), *(("--opponents", one) for one in split(opponents))]
     cast = Cast(game, leads=leads, delay=delay, sampled=not greedy)
     judged = cast.contestant("--agent", name)

@@ -106,12 +106,7 @@ def show(version: _Version, run: _Run = None, json: _Json = False) -> None:
     say(f"Parent     {manifest.parent or 'none'}")
     say(f"Role       {', '.join(_roles(folder).get(version, ['none']))}")
     say(f"Network    {manifest.spec.network}")
-    unit, counters = _unit(folder), manifest.counters
-    totals = (f"{counters.get(key, 0):,} {key}" for key in ("steps", "updates"))
-    say(
-        f"Learned    {len(manifest.ingested)} {unit} since its parent; "
-        f"in all {_learned(manifest):,} {unit}, {', '.join(totals)}"
-    )
+    say(f"Learned    {_learned_text(manifest, _unit(folder))}")
     if played := _played_text(score_of(scores_of(folder), version)):
         say(f"Played     {played}")
     for label, words in reward_lines(rewards_in(manifest)):  # as it was known when it was made
@@ -291,6 +286,17 @@ def _kept_text(why: tuple[str, ...] | None) -> str:
     if why is None:
         return "(not kept: the learner removes it soon)"
     return ", ".join(reason for reason in why if reason not in NAMES)
+
+
+def _learned_text(manifest: Manifest, unit: str) -> str:
+    """What the counters of a version say; `train` counts iterations, a learner updates."""
+    counters = manifest.counters
+    totals = [f"{counters[key]:,} {key}" for key in ("steps", "iterations", "updates") if key in counters]
+    if learned := _learned(manifest):
+        totals.insert(0, f"{learned:,} {unit}")
+    if not manifest.ingested:
+        return ", ".join(totals) or "nothing yet"
+    return f"{len(manifest.ingested)} {unit} since its parent; in all {', '.join(totals)}"
 
 
 def _roles(folder: RunFolder) -> dict[int, list[str]]:

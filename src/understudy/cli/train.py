@@ -12,7 +12,7 @@ from understudy.cli.settings import config_from, parsed, value_of
 from understudy.core.errors import ConfigError
 from understudy.run.budget import Budget
 from understudy.run.interrupts import INTERRUPTED
-from understudy.telemetry.text import say_json
+from understudy.telemetry.text import complain, say_json
 
 if TYPE_CHECKING:
     from understudy.policy.spec import AnyNetwork
@@ -30,13 +30,14 @@ def train(
     game: Annotated[
         str, typer.Argument(help="A game of two players, gymnasium:ID or pettingzoo:MODULE.")
     ],
-    preset: Annotated[
+    network: Annotated[
         str | None,
         typer.Option(help="The network: small, medium, seed ... (default: the config's)."),
     ] = None,
+    preset: Annotated[str | None, typer.Option(hidden=True)] = None,
     config: Annotated[
         str | None,
-        typer.Option(help="Named settings, or a .toml file (default: those of the preset)."),
+        typer.Option(help="Named settings, or a .toml file (default: those of the network)."),
     ] = None,
     steps: Annotated[
         str | None,
@@ -103,7 +104,13 @@ def train(
     from understudy.cli.train_screen import TrainScreen
     from understudy.run.folders import newest
 
-    wish = _Wish(game, preset, config, _whole(steps), minutes, seed, run, resume, set_ or [])
+    if preset is not None:
+        if network is not None:
+            raise ConfigError("--preset: the old name of --network; give one of them")
+        complain("--preset is called --network now, as in `play` and `serve`; it still works")
+    wish = _Wish(
+        game, network or preset, config, _whole(steps), minutes, seed, run, resume, set_ or []
+    )
     screen = TrainScreen(quiet=json, before=newest(wish.before))
     try:
         if wish.hosted:
@@ -214,7 +221,7 @@ class _Wish:
             base = config(self.config or (_PLAIN_CONFIG if kept else self._named_after_preset()))
         resolved = config_from(self.set, base=base, defaults=settings)
         if resolved.train.preset != settings.get("train.preset", resolved.train.preset):
-            whose = "--preset" if self.preset else "the run"
+            whose = "--network" if self.preset else "the run"
             raise ConfigError(f"--set: train.preset: the network is that of {whose}, and stays")
         if opponents is not None and resolved.curriculum.stages:
             raise ConfigError("--opponents: the stages of the curriculum say whom they meet")
@@ -240,14 +247,14 @@ class _Wish:
         from understudy.policy.presets import network
         from understudy.run.train import preset_for_this_machine
 
-        flag = "--preset" if self.preset else "train.preset"
+        flag = "--network" if self.preset else "train.preset"
         return network(preset or preset_for_this_machine(), flag=flag)
 
     def _victim(self, agent: str, options: Mapping[str, str]) -> Victim:
         from understudy.run.exploiting import victim
 
         if self.preset:
-            raise ConfigError("--preset: an exploiter has the network of the agent it exploits")
+            raise ConfigError("--network: an exploiter has the network of the agent it exploits")
         return victim(self.game, agent, options)
 
     def host_session(self, pairs: list[str], evaluate: int | None) -> HostSession:
@@ -271,7 +278,7 @@ class _Wish:
             budget=self._budget(resolved.train.steps or _DEFAULT_HOST_STEPS),
             evaluate=_HOST_EVALUATION if evaluate is None else evaluate,
             resume=self.resume,
-            network=kept or network(self.preset or "mlp", flag="--preset"),
+            network=kept or network(self.preset or "mlp", flag="--network"),
             config=resolved,
         )
 

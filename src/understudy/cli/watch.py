@@ -25,7 +25,7 @@ _CURTAIN_S = 1.0
 def watch(
     game: Annotated[str, typer.Argument(help="Which game: brawl.")],
     left: Annotated[
-        str | None, typer.Option(help="RUN, RUN@VERSION or a bot (default: the latest run).")
+        str | None, typer.Option(help="RUN, RUN@VERSION or a bot (default: the game's latest run).")
     ] = None,
     right: Annotated[str, typer.Option(help="RUN, RUN@VERSION or a bot.")] = "based",
     seed: Annotated[int, typer.Option(help="Another seed is another match.")] = 0,
@@ -55,7 +55,7 @@ def watch(
 
     if not speed > 0:
         raise ConfigError(f"--speed: expected more than 0, got {speed}")
-    name = left if left is not None else latest_run("--left")
+    name = left if left is not None else latest_run("--left", game)
     leads = [("--left", name), ("--right", right)]
     cast = Cast(game, leads=leads, delay=delay, sampled=not greedy)
     sides = (cast.contestant("--left", name), cast.contestant("--right", right))

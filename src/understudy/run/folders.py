@@ -8,7 +8,7 @@ from pathlib import Path
 
 from understudy.core import files
 from understudy.core.clock import SystemClock
-from understudy.core.errors import RunFolderError
+from understudy.core.errors import RunFolderError, UnderstudyError
 from understudy.registry.run_folder import LATEST, RUNS, RunFolder, remember
 from understudy.registry.versions import Versions
 
@@ -51,6 +51,28 @@ def latest() -> Path:
     if not run.is_dir():
         raise RunFolderError(f"the latest run, {run}, is gone: name another with --run")
     return run
+
+
+def latest_of(game: str) -> Path:
+    """The run of this game that was written to last: that of `LATEST`, else one in `runs/`."""
+    with contextlib.suppress(RunFolderError):  # no run yet, or it is gone
+        if _is_of(latest(), game):
+            return latest()
+    found = [path.parent for path in RUNS.glob("*/run.json") if _is_of(path.parent, game)]
+    if not found:
+        raise RunFolderError(f"there is no run of {game} yet (`understudy train {game}`)")
+    return max(found, key=_written_at)
+
+
+def _is_of(run: Path, game: str) -> bool:
+    try:
+        return RunFolder.load(run, SystemClock()).identity.game.partition(" ")[0] == game
+    except UnderstudyError:  # a damaged run is not the one that is meant
+        return False
+
+
+def _written_at(run: Path) -> float:
+    return max(path.stat().st_mtime for path in (run / "run.json", *run.glob("journal/*.jsonl")))
 
 
 def check_resume(run: Path, *, resume: bool) -> None:

@@ -22,7 +22,7 @@ from understudy.match.series import Engine, plain
 from understudy.policy.policy import Policy
 from understudy.registry.run_folder import RunFolder
 from understudy.run import snapshots
-from understudy.run.folders import RUNS, latest
+from understudy.run.folders import RUNS, latest_of
 
 ALL, HELD_OUT, LEAGUE = "all", "heldout", "league"
 """Opponents by the group: every scripted bot, those that no training meets, the agent's league."""
@@ -234,10 +234,10 @@ def _odds(mine: Mapping[str, str], others: Mapping[str, str]) -> str:
     )
 
 
-def latest_run(flag: str) -> str:
-    """The run that a person means who names none."""
+def latest_run(flag: str, game: str) -> str:
+    """The run of this game that was written to last, where none is named."""
     try:
-        return latest().as_posix()
+        return latest_of(game).as_posix()
     except RunFolderError as error:
         raise ConfigError(f"{flag}: name a run folder or a bot; {error}") from error
 

@@ -23,7 +23,7 @@ class TrainConfig(Section, frozen=True, kw_only=True):
     """How `understudy train` plays and keeps what it learned (`[train]`)."""
 
     preset: str = ""
-    """The network in the arena where --preset names none; empty: seed on a GPU, else small."""
+    """The network in the arena where --network names none; empty: seed on a GPU, else small."""
     games: int = 256
     """Matches side by side."""
     segment: int = 128
