@@ -10,6 +10,7 @@ import json
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -130,6 +131,31 @@ def test_no_path_of_somebodys_machine() -> None:
 def test_every_module_opens_with_what_lives_in_it() -> None:
     for path in modules():
         assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))), path
+
+
+def test_what_is_imported_is_declared() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"].values()
+    wanted = [one for some in (project["dependencies"], *extras) for one in some]
+    declared = {re.split(r"[\[<>=;]", one)[0].lower().replace("-", "_") for one in wanted}
+    imported = set()
+    for path in modules():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                imported |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                imported.add(str(node.module).partition(".")[0])
+    distributions = {"PIL": "pillow", "sklearn": "scikit_learn", "tensorboardX": "tensorboardx"}
+    imported -= {*sys.stdlib_module_names, "understudy", "jaxlib"}
+    assert {distributions.get(name, name) for name in imported} <= declared
+    (uvicorn,) = (one for one in wanted if one.startswith("uvicorn"))
+    assert "<" in uvicorn, "its protocols are subclassed"
+
+
+def test_no_page_installs_what_is_not_published() -> None:
+    for path in [*modules(), *(ROOT / "docs").glob("*.md"), ROOT / "README.md"]:
+        text = path.read_text(encoding="utf-8")
+        assert not re.search(r'pip install "?understudy', text), path
 
 
 # --- what documents name ---------------------------------------------------------------------

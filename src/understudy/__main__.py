@@ -21,7 +21,7 @@ def main() -> None:
     except ModuleNotFoundError as error:
         if error.name != "typer":
             raise
-        sys.exit('understudy: the command line needs typer: pip install "understudy[learn]"')
+        sys.exit('understudy: the command line needs typer: pip install ".[learn]" in your clone')
     if ours:
         signal.signal(signal.SIGINT, handler)
     try:

@@ -209,7 +209,7 @@ def test_without_the_libraries_one_is_told_what_to_install(
 ) -> None:
     monkeypatch.setitem(sys.modules, "sklearn", None)
     called = understudy("analyze", "brawl", "--agent", strategist_run(tmp_path / "mine"))
-    assert called.code == 2 and 'scikit-learn: pip install "understudy[plots]"' in called.err
+    assert called.code == 2 and 'scikit-learn: pip install ".[plots]"' in called.err
 
 
 def test_names_of_files_and_of_what_is_shown() -> None:

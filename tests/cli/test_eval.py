@@ -329,4 +329,4 @@ def test_numpy_msgspec_and_typer_are_enough(elsewhere: Path) -> None:
     assert called.code == 0, called.err
     assert called.json["opponents"]["random"]["matches"] == 3
     called = alone(*asked, "--engine", "jax", folder=elsewhere)
-    assert called.code == 2 and 'pip install "understudy[learn]"' in called.err
+    assert called.code == 2 and 'pip install ".[learn]"' in called.err

@@ -119,7 +119,7 @@ def test_without_typer_one_is_told_what_to_install(monkeypatch: pytest.MonkeyPat
         monkeypatch.delitem(sys.modules, name)
     with mock.patch.dict(sys.modules, {"typer": None}), pytest.raises(SystemExit) as end:
         __main__.main()
-    assert 'pip install "understudy[learn]"' in str(end.value.code)
+    assert 'pip install ".[learn]"' in str(end.value.code)
 
 
 def test_trouble_with_a_file_is_one_line_too(played: Path, monkeypatch: pytest.MonkeyPatch) -> None:

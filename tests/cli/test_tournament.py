@@ -97,7 +97,7 @@ def test_what_is_missing_is_said_before_the_first_match(monkeypatch: pytest.Monk
     monkeypatch.setattr(Meter, "show", lambda meter, share: pytest.fail("a match was played"))
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     called = understudy(*BRAWL, "based", "random", "--matches", 1, "--out", "out", *NUMPY)
-    assert called.code == 2 and 'pip install "understudy[plots]"' in called.err
+    assert called.code == 2 and 'pip install ".[plots]"' in called.err
 
 
 @pytest.mark.parametrize("out", ["taken", "taken/within"])

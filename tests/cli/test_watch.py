@@ -165,4 +165,4 @@ def test_a_mistake_is_one_line_that_names_it(line: str, named: str, hint: str) -
 def test_without_pillow_the_extra_is_named() -> None:
     with mock.patch.dict(sys.modules, {"PIL": None}):
         called = understudy(*SHORT, "--gif", "out.gif")
-    assert called.code == 2 and 'pip install "understudy[draw]"' in called.err
+    assert called.code == 2 and 'pip install ".[draw]"' in called.err

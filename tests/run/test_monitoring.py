@@ -200,7 +200,7 @@ def test_without_matplotlib_tables_are_written_and_that_is_said_once(
     monitor = Monitoring(folder_at(tmp_path, clock), MonitorConfig(), at_steps=0, clock=clock)
     feed(monitor, session(1, 500), clock)
     monitor.close()
-    assert capsys.readouterr().err.count('pip install "understudy[plots]"') == 1
+    assert capsys.readouterr().err.count('pip install ".[plots]"') == 1
     assert len(table(tmp_path, MONITOR)) == 500
 
 

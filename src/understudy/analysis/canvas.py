@@ -28,7 +28,7 @@ def check_installed() -> None:
     """A clear word before the first match, not after the last."""
     for module, name in (("matplotlib", "matplotlib"), ("sklearn", "scikit-learn")):
         if importlib.util.find_spec(module) is None:
-            raise MissingDependency(f'analyze needs {name}: pip install "understudy[plots]"')
+            raise MissingDependency(f'analyze needs {name}: pip install ".[plots]" in your clone')
 
 
 def begin(

@@ -78,7 +78,7 @@ def _reach_by_donor(gaps: NDArray, shared: Shared, *, least: float) -> float:
     pairs of the very same two have is taken off once (Cameron, Gelbach and Miller 2011). It is
     never less than `least`, that of pairs by themselves.
     """
-    from scipy.special import stdtrit  # type: ignore[import-untyped]  # comes with scikit-learn
+    from scipy.special import stdtrit  # type: ignore[import-untyped]
 
     donors, labels = shared
     opponents = len(np.unique(labels))

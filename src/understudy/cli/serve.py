@@ -23,7 +23,7 @@ LEARNERS = ("process", "off")
 NEEDS = (
     "starlette", "uvicorn", "websockets", "prometheus_client", "filelock", "threadpoolctl",
 )  # fmt: skip
-INSTALL_LINE = 'pip install "understudy[serve]"'
+INSTALL_LINE = 'pip install ".[serve]" in your clone'
 _TERRITORY = "territory"
 _CONFIG = "live"
 _REMEMBER_S = 30.0

@@ -32,7 +32,7 @@ try:
     from gymnasium import spaces
 except ImportError as error:  # pragma: no cover
     raise MissingDependency(
-        f'{error.name} is not installed: pip install "understudy[envs]"'
+        f'{error.name} is not installed: pip install ".[envs]" in your clone'
     ) from error
 
 BOUNDS = {"brawl": 1.0, "swarm": 10.0}

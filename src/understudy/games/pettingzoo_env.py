@@ -33,7 +33,7 @@ try:
     from pettingzoo import ParallelEnv
 except ImportError as error:  # pragma: no cover
     raise MissingDependency(
-        f'{error.name} is not installed: pip install "understudy[envs]"'
+        f'{error.name} is not installed: pip install ".[envs]" in your clone'
     ) from error
 
 

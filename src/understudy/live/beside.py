@@ -15,7 +15,7 @@ from understudy.telemetry.journal import Journal
 from understudy.telemetry.text import complain, plain
 
 LEARNER_NEEDS = ("jax", "optax", "filelock", "typer")
-INSTALL_LINE = 'pip install "understudy[learn]"'
+INSTALL_LINE = 'pip install ".[learn]" in your clone'
 _LAST_BYTES = 4096
 
 

@@ -215,7 +215,7 @@ def _only_server(root: Path) -> Iterator[None]:
         import filelock
     except ImportError as error:
         raise MissingDependency(
-            f'a server needs {error.name}: pip install "understudy[serve]"'
+            f'a server needs {error.name}: pip install ".[serve]" in your clone'
         ) from error
     try:
         files.make_folders(root)

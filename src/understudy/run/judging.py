@@ -250,7 +250,7 @@ def engine_named(name: str) -> Engine:
         )
     installed = importlib.util.find_spec("jax") is not None
     if name == "jax" and not installed:
-        raise MissingDependency('--engine jax needs JAX: pip install "understudy[learn]"')
+        raise MissingDependency('--engine jax needs JAX: pip install ".[learn]" in your clone')
     if name == "numpy" or not installed:
         return plain
     from understudy.run.compile_cache import keep_compiled

@@ -59,4 +59,6 @@ def learner_runs(root: Path) -> bool | None:
 
 def missing(error: ImportError) -> MissingDependency:
     """What to install for a learner."""
-    return MissingDependency(f'the learner needs {error.name}: pip install "understudy[learn]"')
+    return MissingDependency(
+        f'the learner needs {error.name}: pip install ".[learn]" in your clone'
+    )

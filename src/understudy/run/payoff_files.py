@@ -23,7 +23,7 @@ def check_installed() -> None:
         import matplotlib.figure  # noqa: F401
     except ImportError as error:
         raise MissingDependency(
-            '--out needs Matplotlib: pip install "understudy[plots]"'
+            '--out needs Matplotlib: pip install ".[plots]" in your clone'
         ) from error
 
 

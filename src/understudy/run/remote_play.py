@@ -170,7 +170,7 @@ def play_remote(
         from understudy.run.remote_line import Line
     except ModuleNotFoundError as error:
         raise MissingDependency(
-            'playing on a server needs websockets: pip install "understudy[serve]"'
+            'playing on a server needs websockets: pip install ".[serve]" in your clone'
         ) from error
     with Interrupts() as interrupts:
         return asyncio.run(_play(session, Line(session.url, token=session.token), show, interrupts))

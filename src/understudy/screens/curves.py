@@ -41,7 +41,7 @@ def draw(history: History, *, title: str) -> bytes:
         from matplotlib.figure import Figure
     except ImportError as error:
         raise MissingDependency(
-            'training_curves.png needs matplotlib: pip install "understudy[plots]"'
+            'training_curves.png needs matplotlib: pip install ".[plots]" in your clone'
         ) from error
     figure = Figure(figsize=_SIZE, dpi=_DPI, facecolor="white", layout="constrained")
     canvas = FigureCanvasAgg(figure)

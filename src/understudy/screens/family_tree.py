@@ -37,7 +37,7 @@ def draw(
         from matplotlib.figure import Figure
     except ImportError as error:
         raise MissingDependency(
-            'lineage.png needs matplotlib: pip install "understudy[plots]"'
+            'lineage.png needs matplotlib: pip install ".[plots]" in your clone'
         ) from error
     tree_height = max(2.4, 0.42 * lineage.agents + 1.0)
     figure = Figure(

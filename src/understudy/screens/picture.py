@@ -39,7 +39,9 @@ def require_pillow() -> Any:
     try:
         from PIL import Image, ImageDraw, ImageFont
     except ModuleNotFoundError as error:
-        raise MissingDependency('pictures need Pillow: pip install "understudy[draw]"') from error
+        raise MissingDependency(
+            'pictures need Pillow: pip install ".[draw]" in your clone'
+        ) from error
     return Image, ImageDraw, ImageFont
 
 

@@ -32,7 +32,7 @@ def check_installed() -> None:
         import tensorboardX  # noqa: F401
     except ImportError as error:
         raise MissingDependency(
-            'monitor.tensorboard needs tensorboardX: pip install "understudy[tensorboard]"'
+            'monitor.tensorboard needs tensorboardX: pip install ".[tensorboard]" in your clone'
         ) from error
 
 

@@ -89,7 +89,7 @@ def _pettingzoo(name: str, options: Mapping[str, Any]) -> Callable[[], Any]:
     except ImportError as error:
         if error.name == "pettingzoo":
             raise MissingDependency(
-                'pettingzoo is not installed: pip install "understudy[envs]"'
+                'pettingzoo is not installed: pip install ".[envs]" in your clone'
             ) from error
         raise ConfigError(f"pettingzoo:{name}: {error}") from error
     make = getattr(module, "parallel_env", None)

@@ -23,7 +23,7 @@ try:
     from gymnasium import spaces
 except ImportError as error:  # pragma: no cover
     raise MissingDependency(
-        f'{error.name} is not installed: pip install "understudy[envs]"'
+        f'{error.name} is not installed: pip install ".[envs]" in your clone'
     ) from error
 
 MASK = "action_mask"
