@@ -328,7 +328,7 @@ def test_ctrl_c_twice_still_says_goodbye(tmp_path: Path, monkeypatch: pytest.Mon
         with connect(url) as socket, pytest.raises(ConnectionClosed) as end:
             ask(socket, {"type": "hello", "protocol": 1})
             hear(socket)
-        heard.append(end.value.rcvd and end.value.rcvd.code)
+        heard.append(None if end.value.rcvd is None else end.value.rcvd.code)
 
     threads: list[threading.Thread] = []
 
