@@ -59,7 +59,7 @@ def test_what_is_missing_is_named_with_the_install_line(
     import sys
 
     monkeypatch.setitem(sys.modules, "filelock", None)
-    with pytest.raises(MissingDependency, match=r'filelock: pip install "understudy\[learn\]"'):
+    with pytest.raises(MissingDependency, match=r'filelock: pip install "\.\[learn\]"'):
         learner.work_until_stopped(run, wake=threading.Event(), stop=stopped())
 
 

@@ -84,5 +84,5 @@ def test_without_matplotlib_the_error_has_the_line_that_installs_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(MissingDependency, match=r'pip install "understudy\[plots\]"'):
+    with pytest.raises(MissingDependency, match=r'pip install "\.\[plots\]"'):
         draw(History(), title="brawl-1")

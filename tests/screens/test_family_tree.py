@@ -62,5 +62,5 @@ def test_a_copy_and_the_line_of_the_best_are_seen() -> None:
 
 def test_without_matplotlib_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(MissingDependency, match=r'pip install "understudy\[plots\]"'):
+    with pytest.raises(MissingDependency, match=r'pip install "\.\[plots\]"'):
         draw(Lineage(first=FIRST), (None,) * 3, best=1, steps=0, title="x")

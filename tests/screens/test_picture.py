@@ -104,7 +104,7 @@ def test_mistakes_are_told_before_anything_is_drawn(tmp_path: Path) -> None:
 def test_without_pillow_one_is_told_what_to_install() -> None:
     with (
         mock.patch.dict(sys.modules, {"PIL": None}),
-        pytest.raises(MissingDependency, match=r'pip install "understudy\[draw\]"'),
+        pytest.raises(MissingDependency, match=r'pip install "\.\[draw\]"'),
     ):
         picture.require_pillow()
 

@@ -49,5 +49,5 @@ def test_without_the_library_the_error_has_the_line_that_installs_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "tensorboardX", None)
-    with pytest.raises(MissingDependency, match=r'pip install "understudy\[tensorboard\]"'):
+    with pytest.raises(MissingDependency, match=r'pip install "\.\[tensorboard\]"'):
         TensorBoard(tmp_path, at_steps=0, start=0.0)
