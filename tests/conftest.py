@@ -18,11 +18,30 @@ settings.load_profile("patient")
 os.environ["NPROC"] = "1"
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-_ROOT = Path(__file__).parent.parent
+_TESTS = Path(__file__).parent
+_ROOT = _TESTS.parent
 _CACHE = _ROOT / ".pytest_cache" / "xla"
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(_CACHE))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
+
+_LONG = ("walk", "compat", "arena", "supervise", "run", "cli", "learner")
+"""Folders whose tests take the longest, in the order in which they are started."""
+
+
+@pytest.hookimpl(tryfirst=True)  # `--failed-first` and the like still have the last word
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Starts long tests first, so that no worker ends alone with one of them.
+
+    Workers steal from the end of each other's list: what is split there are short tests, not the
+    tests that share a training of half a minute.
+    """
+
+    def place(item: pytest.Item) -> int:
+        folder = item.path.relative_to(_TESTS).parts[0]
+        return _LONG.index(folder) if folder in _LONG else len(_LONG)
+
+    items.sort(key=place)
 
 
 @pytest.fixture(scope="module")
