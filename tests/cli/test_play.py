@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -123,6 +124,20 @@ def command(*args: object) -> list[str]:
     return [sys.executable, "-m", "understudy", *map(str, line)]
 
 
+@contextlib.contextmanager
+def playing(*args: object) -> Iterator[subprocess.Popen[str]]:
+    """A game in another process. A test that fails ends it at once, and does not wait for it."""
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command(*args), stdout=pipe, stderr=pipe, text=True) as play:
+        try:
+            yield play
+        except BaseException:
+            if play.poll() is None:
+                for process in (*psutil.Process(play.pid).children(recursive=True), play):
+                    process.kill()
+            raise
+
+
 def status() -> Status:
     return StatusReader(Path("run"), SystemClock()).read()
 
@@ -150,7 +165,7 @@ def test_with_the_learner_in_the_background() -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 def test_ctrl_c_drains_sums_up_and_exits_130() -> None:
-    with subprocess.Popen(command("--minutes", 5), stderr=subprocess.PIPE, text=True) as play:
+    with playing("--minutes", 5) as play:
         wait_for(play, lambda: status().matches >= 3 and status().versions)
         play.send_signal(signal.SIGINT)
         _, said = play.communicate(timeout=60)
@@ -187,12 +202,7 @@ def test_ctrl_c_twice_does_not_wait_and_loses_nothing() -> None:
     passes = 20_000  # the learner is in its first batch for minutes, and drains no faster
     slow = ("drain_s=600", f"samples_per_insert={passes}", f"epochs={passes}")
     flags = [flag for one in slow for flag in ("--set", f"learner.{one}")]
-    with subprocess.Popen(
-        command("--minutes", 5, "--json", *flags),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as play:
+    with playing("--minutes", 5, "--json", *flags) as play:
         wait_for(play, lambda: status().matches >= 3 and status().learner_pid)
         learner = psutil.Process(status().learner_pid)
         play.send_signal(signal.SIGINT)
