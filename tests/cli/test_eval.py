@@ -18,8 +18,7 @@ from understudy.match.series import plain
 from understudy.match.tally import wilson
 from understudy.policy.mlp import Mlp
 from understudy.policy.spec import PolicySpec
-from understudy.registry.run_folder import RunFolder
-from understudy.run.folders import remember
+from understudy.registry.run_folder import RunFolder, remember
 from understudy.run.judging import engine_named
 
 from .calling import alone, understudy

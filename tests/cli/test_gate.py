@@ -18,8 +18,7 @@ from understudy.experience.spool import Spool
 from understudy.gates.decision import OpenGate
 from understudy.policy.mlp import Mlp
 from understudy.policy.spec import PolicySpec
-from understudy.registry.run_folder import RunFolder
-from understudy.run.folders import remember
+from understudy.registry.run_folder import RunFolder, remember
 
 from .calling import understudy
 

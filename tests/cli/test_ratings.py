@@ -14,8 +14,8 @@ from understudy.games import catalog
 from understudy.games.brawl import tables
 from understudy.league.payoffs import Payoffs
 from understudy.league.ratings import Counts
+from understudy.registry.run_folder import remember
 from understudy.run import ratings as run_ratings
-from understudy.run.folders import remember
 from understudy.run.snapshots import evenly
 
 from .calling import alone, understudy

@@ -14,8 +14,7 @@ from understudy.experience.ledger import Closing, Ledger, Opened
 from understudy.experience.spool import Spool
 from understudy.policy.mlp import Mlp
 from understudy.policy.spec import PolicySpec
-from understudy.registry.run_folder import RunFolder
-from understudy.run import folders
+from understudy.registry.run_folder import RunFolder, remember
 from understudy.telemetry.events import BotStarted
 from understudy.telemetry.journal import Journal
 
@@ -45,7 +44,7 @@ def test_a_reader_takes_the_latest_run(
     monkeypatch.chdir(tmp_path)
     assert understudy("status").code == 2
     shutil.copytree(played, "runs/copy")
-    folders.remember(Path("runs/copy"))
+    remember(Path("runs/copy"))
     assert understudy("status", "--json").json["run"] == str(Path("runs/copy"))
     assert understudy("models", "list", "--json").json[-1]["version"] == 3
 

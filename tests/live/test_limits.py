@@ -56,11 +56,11 @@ def test_whoever_went_quiet_is_forgotten() -> None:
 
 
 def test_asking_what_is_left_takes_nothing() -> None:
-    rates = Rates(each=2.0, total=3.0)
+    rates = Rates(each=2.0, address=9.0, total=3.0)
     assert rates.allowance(0.0) == 3
     assert rates.wait_s("a", 2, 0.0) == 0.0
     assert rates.wait_s("a", 3, 0.0) == 0.5
-    assert [rates.take("a", 0.0) for _ in range(2)] == [None, None]
+    assert [rates.take("a", None, 0.0) for _ in range(2)] == [None, None]
     assert rates.allowance(0.0) == 1
     assert rates.wait_s("a", 1, 0.25) == 0.25
     assert rates.wait_s("b", 1, 0.25) == 0.0

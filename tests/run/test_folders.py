@@ -10,7 +10,7 @@ from understudy.core.errors import RunFolderError
 from understudy.core.spaces import Discrete
 from understudy.policy.mlp import Mlp
 from understudy.policy.spec import PolicySpec
-from understudy.registry.run_folder import RunFolder
+from understudy.registry.run_folder import RunFolder, remember
 from understudy.run import folders
 
 
@@ -30,7 +30,7 @@ def test_new_runs_are_numbered_by_game() -> None:
 def test_readers_find_the_run_that_was_written_last(tmp_path: Path) -> None:
     for run in (Path("runs/swarm-1"), tmp_path / "far away" / "rün"):
         run.mkdir(parents=True)
-        folders.remember(run)
+        remember(run)
         assert folders.latest() == run
     assert Path("runs/LATEST").read_text(encoding="utf-8").endswith("rün\n")
 
@@ -41,7 +41,7 @@ def test_without_a_run_one_is_told_how_to_make_one() -> None:
 
 
 def test_a_run_that_is_gone_is_named() -> None:
-    folders.remember(Path("runs/swarm-1"))
+    remember(Path("runs/swarm-1"))
     with pytest.raises(RunFolderError, match="swarm-1, is gone"):
         folders.latest()
 
@@ -53,7 +53,7 @@ def test_the_latest_run_of_a_game_is_of_that_game(tmp_path: Path) -> None:
 
     def written(run: Path, game: str, at: float) -> Path:
         RunFolder.open(run, spec=spec, config=None, clock=SystemClock(), game=game)
-        folders.remember(run)
+        remember(run)
         os.utime(run / "run.json", (at, at))
         return run
 
@@ -63,7 +63,7 @@ def test_the_latest_run_of_a_game_is_of_that_game(tmp_path: Path) -> None:
     Path("runs/broken").mkdir()
     Path("runs/broken/run.json").write_text("{", encoding="utf-8")
     assert (folders.latest_of("brawl"), folders.latest_of("swarm")) == (new, swarm)
-    folders.remember(old)
+    remember(old)
     assert folders.latest_of("brawl") == old
     away = written(tmp_path / "far away", "brawl 3", 1.0)
     assert folders.latest_of("brawl") == away
@@ -71,4 +71,4 @@ def test_the_latest_run_of_a_game_is_of_that_game(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_written_to_is_no_obstacle() -> None:
     Path("runs").write_text("a file where the folder should be", encoding="utf-8")
-    folders.remember(Path("elsewhere"))
+    remember(Path("elsewhere"))

@@ -291,7 +291,9 @@ def _kept_text(why: tuple[str, ...] | None) -> str:
 def _learned_text(manifest: Manifest, unit: str) -> str:
     """What the counters of a version say; `train` counts iterations, a learner updates."""
     counters = manifest.counters
-    totals = [f"{counters[key]:,} {key}" for key in ("steps", "iterations", "updates") if key in counters]
+    totals = [
+        f"{counters[key]:,} {key}" for key in ("steps", "iterations", "updates") if key in counters
+    ]
     if learned := _learned(manifest):
         totals.insert(0, f"{learned:,} {unit}")
     if not manifest.ingested:

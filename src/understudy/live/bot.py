@@ -54,7 +54,6 @@ from understudy.live.recorder import Recorder
 from understudy.live.signals import unwind_on_sigterm
 from understudy.live.still import StillFeatures
 from understudy.live.watcher import Watcher
-from understudy.policy.mlp import Mlp
 from understudy.policy.policy import Policy, untrained
 from understudy.policy.spec import AnyNetwork
 from understudy.registry.run_folder import RUNS, RunFolder, remember

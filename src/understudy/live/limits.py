@@ -91,4 +91,3 @@ class Rates:
     def wait_s(self, sender: str, count: int, now: float) -> float:
         """Seconds until so many messages are within the rate of this sender."""
         return self._each.wait_s(sender, count, now)
-

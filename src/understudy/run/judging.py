@@ -20,9 +20,9 @@ from understudy.games.base import Game
 from understudy.match.players import BotPlayer, Player, PolicyPlayer, PoolPlayer
 from understudy.match.series import Engine, plain
 from understudy.policy.policy import Policy
-from understudy.registry.run_folder import RunFolder
+from understudy.registry.run_folder import RUNS, RunFolder
 from understudy.run import snapshots
-from understudy.run.folders import RUNS, latest_of
+from understudy.run.folders import latest_of
 
 ALL, HELD_OUT, LEAGUE = "all", "heldout", "league"
 """Opponents by the group: every scripted bot, those that no training meets, the agent's league."""

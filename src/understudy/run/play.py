@@ -30,9 +30,8 @@ from understudy.match.stage import EVALUATION, TRAINING, Stage, match_seeds
 from understudy.match.tally import Tally
 from understudy.policy.policy import Policy
 from understudy.policy.spec import AnyNetwork, PolicySpec
-from understudy.registry.run_folder import RunFolder
+from understudy.registry.run_folder import RunFolder, remember
 from understudy.run.budget import Length
-from understudy.run.folders import remember
 from understudy.run.interrupts import Interrupts
 from understudy.telemetry import events
 from understudy.telemetry.fold import StatusReader

@@ -15,8 +15,8 @@ from typing import NamedTuple
 import msgspec
 
 from understudy.live.status import LiveStatus
+from understudy.registry.run_folder import remember
 from understudy.run.desk import Desk, Service
-from understudy.run.folders import remember
 from understudy.run.interrupts import INTERRUPTED, Interrupts
 from understudy.server import open_files
 from understudy.server.app import Server

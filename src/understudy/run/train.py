@@ -14,9 +14,9 @@ from understudy.core.clock import Clock, SystemClock
 from understudy.core.errors import ConfigError
 from understudy.games import catalog
 from understudy.policy.spec import PolicySpec
-from understudy.registry.run_folder import RunFolder
+from understudy.registry.run_folder import RunFolder, remember
 from understudy.run.compile_cache import keep_compiled
-from understudy.run.folders import check_resume, kept, remember
+from understudy.run.folders import check_resume, kept
 from understudy.run.interrupts import Interrupts
 from understudy.run.learner import LOG
 from understudy.run.lock import learner_lock, missing

@@ -21,7 +21,7 @@ from understudy.learner.trainer import Trainer
 from understudy.policy.mlp import Mlp
 from understudy.policy.policy import Policy
 from understudy.policy.spec import PolicySpec
-from understudy.registry.run_folder import RunFolder
+from understudy.registry.run_folder import RunFolder, remember
 from understudy.run import folders
 from understudy.run.budget import Budget
 from understudy.run.host.beginning import begin, returns_of
@@ -263,7 +263,7 @@ def test_the_frozen_matches_are_shown_and_not_in_the_steps_a_second() -> None:
 
 
 def test_a_start_that_fails_leaves_nothing_that_a_retry_would_refuse() -> None:
-    folders.remember(Path("runs/before"))
+    remember(Path("runs/before"))
     Path("runs/mine").mkdir(parents=True)
     Path("runs/mine/notes.txt").write_text("a file of the user", encoding="utf-8")
     for run in (RUN, Path("runs/mine")):

@@ -21,8 +21,9 @@ import contextlib
 from collections.abc import Callable
 from contextlib import ExitStack
 
+from understudy.registry.run_folder import remember
 from understudy.run.compile_cache import keep_compiled
-from understudy.run.folders import check_resume, new_start, remember
+from understudy.run.folders import check_resume, new_start
 from understudy.run.host.evaluation import evaluate_host
 from understudy.run.host.learning import HostLearning, open_folder
 from understudy.run.host.named import maker

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from understudy.core.clock import Clock, SystemClock
 from understudy.core.errors import ConfigError
 from understudy.league.lineage import Settings
+from understudy.registry.run_folder import remember
 from understudy.run import train as training
-from understudy.run.folders import remember
 from understudy.run.interrupts import Interrupts
 from understudy.run.population.session import PopulationProgress, PopulationSummary
 from understudy.run.train_session import Session
