@@ -35,6 +35,7 @@ from understudy.telemetry.status import Status
 from .sessions import BY_GOLD, Table, Wait, game
 
 GUIDE = Path(__file__).parents[2] / "docs" / "put-your-game-behind-understudy.md"
+README = Path(__file__).parents[2] / "README.md"
 JAVASCRIPT = Path(__file__).parents[2] / "docs" / "examples" / "client.js"
 
 
@@ -109,9 +110,9 @@ def test_the_client_of_the_guide_goes_on_after_a_crash(
     assert (counts.opened, counts.open) == (14, 0)
 
 
-def test_a_client_without_its_key_copes_with_not_yours(tmp_path: Path) -> None:
+def test_the_client_of_the_readme_copes_with_not_yours(tmp_path: Path) -> None:
     table = Table(tmp_path / "ledger")
-    code = python_of(GUIDE).replace("KEY.exists()", "False")
+    code = python_of(README)  # it keeps no key
     with served(table, tmp_path) as url, contextlib.chdir(tmp_path):
         assert len(run_client(code, url, crash_after=4)) == 4
         run_client(code, url, crash_after=0)  # to its end, though the territory is another's now

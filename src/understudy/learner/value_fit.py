@@ -4,7 +4,7 @@ Where the result of a match is the only reward, values that have seen few matche
 those matches than about the next one: subtracting them from a return adds noise, and credit that
 passes through them is lost. So returns are regressed on the values that were said while playing,
 before anything was learned from the match. The slope is 1 for values that are right on average, how
-ever much chance there is in returns, and near 0 for values that know nothing (ADR 0030).
+ever much chance there is in returns, and near 0 for values that know nothing (ADR 0027).
 """
 
 from __future__ import annotations
