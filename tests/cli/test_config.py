@@ -53,7 +53,7 @@ def test_settings_on_top() -> None:
     [
         (("curiculum",), "config show", "'curriculum'"),
         (("gone.toml",), "gone.toml", "no file"),
-        (("small", "--set", "rewards.wights.x=1"), "--set", "'weights'"),
+        (("small", "--set", "rewards.wights.x=1"), "--set", "'rewards.weights'"),
         (("curriculum", "--set", "curriculum.stages.basd.hold=0"), "--set", "'based'"),
     ],
 )

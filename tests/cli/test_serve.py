@@ -261,7 +261,7 @@ def test_the_summary_counts_segments(waiting: int, words: str) -> None:
         ("serve territory --port 70000", "--port"),
         ("serve territory --gate cst", "'cost'"),
         ("serve territory --gate nowhere:Gate", "nowhere"),
-        ("serve territory --set live.queu=3", "'queue'"),
+        ("serve territory --set live.queu=3", "'live.queue'"),
         ("serve territory --threshold nan", "--threshold"),
         ("serve territory --host 0.0.0.0", "--token-file"),
         ("serve territory --host 0.0.0.0 --token-file token", "--tls-cert"),

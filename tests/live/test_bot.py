@@ -71,7 +71,7 @@ def test_matches_left_open_are_told_and_kept_as_aborted(tmp_path: Path, end: str
         capture_output=True, text=True, check=True, timeout=60,
     )  # fmt: skip
     assert "2 matches were never finished and kept as aborted" in done.stderr
-    assert done.stderr.count("\n") == (2 if end == "closed" else 1)
+    assert done.stderr.count("\n") == (3 if end == "closed" else 1)  # with the console's line
     kept = sorted((str(one.meta.outcome), len(one)) for one in episodes(tmp_path))
     assert kept == [("aborted", 1), ("aborted", 3), ("victory", 1)]
     status = StatusReader(tmp_path, SystemClock()).read()
@@ -554,7 +554,9 @@ def test_the_console_is_one_line_now_and_then(
     with mind(tmp_path, config=reporting(statistics_every_matches=4)) as bot:
         for _ in range(8):
             play(bot)
-    assert [line[:24] for line in capsys.readouterr().err.splitlines()] == [
+    changed, *lines = capsys.readouterr().err.splitlines()
+    assert "settings changed: report." in changed
+    assert [line[:24] for line in lines] == [
         f"understudy: {matches} matches, " for matches in (16, 20, 20)
     ]
 

@@ -85,7 +85,7 @@ def test_a_damaged_identity_is_a_clear_error(tmp_path: Path, damage: bytes) -> N
 def test_damaged_settings_are_a_clear_error(tmp_path: Path) -> None:
     open_run(tmp_path, Config())
     (tmp_path / "config.toml").write_text("[learner]\ngama = 0.5\n")
-    with pytest.raises(ConfigError, match=r"learner\.gama.*Did you mean 'gamma'"):
+    with pytest.raises(ConfigError, match=r"learner\.gama.*Did you mean 'learner.gamma'"):
         RunFolder.load(tmp_path, SetClock())
 
 
