@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import traceback
 from collections.abc import Iterator
 from threading import Event
 
@@ -101,6 +103,27 @@ def test_a_gate_that_raises_names_the_rows_and_is_asked_again(patient: Bench) ->
     assert failed.value.rows == {1, 3}
     assert patient.ask(WELL) == [Verdict(True, 1.0)]
     assert (patient.circuit, patient.worker.misses) == ("closed", 0)
+
+
+def test_what_a_gate_raised_is_told_with_where(patient: Bench) -> None:
+    with pytest.raises(GateFailed) as failed:
+        patient.ask(BROKEN)
+    cause = failed.value.__cause__
+    assert isinstance(cause, ZeroDivisionError)
+    assert any(
+        "test_worker" in frame.filename for frame in traceback.extract_tb(cause.__traceback__)
+    )
+
+
+def test_a_gate_that_exits_ends_no_worker(patient: Bench) -> None:
+    def leave(observations: NDArray, actions: NDArray) -> list[Verdict]:
+        sys.exit("no more")
+
+    patient.gate.evaluate_all = leave  # type: ignore[attr-defined]
+    for _ in range(2):
+        with pytest.raises(GateFailed, match="SystemExit: no more") as failed:
+            patient.ask(WELL, WELL)
+        assert failed.value.rows == {0, 1}
 
 
 def test_a_gate_without_a_verdict_for_each_failed_on_all(patient: Bench) -> None:

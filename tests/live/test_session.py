@@ -824,6 +824,47 @@ def test_what_an_evicted_territory_settled_leaves_for_the_learner(tmp_path: Path
     assert episode.rewards.tolist() == [0.5]
 
 
+def test_evicted_territories_are_their_clients_after_a_restart_too(tmp_path: Path) -> None:
+    table = Table(tmp_path, max_territories=1)
+    old = table.ask("old", client="alice")["decision_id"]
+    table.later(11.0)
+    new = table.ask("new", client="bob")["decision_id"]
+    table.ledger.stop()
+    again = Table(tmp_path, clock=table.clock, max_territories=1)
+    assert again.session.status().territories == 1
+    assert again.session.holds("alice") and again.session.holds("bob")
+    for territory in ("old", "new"):
+        (ended,) = again.say({"type": "end", "territory": territory}, client="mallory")
+        assert ended["code"] == "not_yours"
+    assert again.states(old, new) == ["open", "open"]
+    assert not again.ask("new", client="bob")["degraded"], "the newest is the active one"
+
+
+def test_a_client_is_held_as_long_as_it_has_a_territory_evicted_or_not(tmp_path: Path) -> None:
+    table = Table(tmp_path, max_territories=1)
+    table.ask("a", client="alice")
+    table.later(11.0)
+    table.ask("b", client="bob")  # evicts
+    assert table.session.holds("alice")
+    table.later(11.0)
+    table.ask("a", client="alice")  # comes back, and evicts
+    assert table.session.holds("alice") and table.session.holds("bob")
+    table.say({"type": "end", "territory": "a"}, client="alice")
+    table.say({"type": "end", "territory": "b"}, client="bob")
+    assert not table.session.holds("alice") and not table.session.holds("bob")
+
+
+def test_evicted_territories_are_bounded(tmp_path: Path) -> None:
+    table = Table(tmp_path, max_territories=1, evict_after_s=30.0)  # half a reward window
+    names = ("a", "b", "c", "d")
+    for name in names:
+        answer = table.ask(name)
+        assert answer["degraded"] == (name == "d"), "two are evicted, and no more"
+        for other in names[: names.index(name)]:
+            table.ask(other)  # keeps it from being forgotten
+        table.later(31.0)
+
+
 def test_messages_are_limited_in_length_and_rate(tmp_path: Path) -> None:
     table = Table(tmp_path, max_message_bytes=100, messages_per_s=2.0)
     long = {"type": "ping", "id": "x" * 100}
@@ -849,6 +890,27 @@ def test_an_observation_beyond_the_rate_gets_the_safe_action_and_nothing_bridges
     # The reward would be that of an action which nobody wrote down.
     assert table.states(first["decision_id"]) == ["open"]
     assert table.session.status().safe_actions == {"rate": 2}
+
+
+def test_what_is_told_at_the_end_is_not_of_a_decision_before_the_last(tmp_path: Path) -> None:
+    table = Table(tmp_path, translator=game(), messages_per_s=1.0)
+    first = table.ask()["decision_id"]
+    assert table.ask()["decision_id"] is None, "beyond the rate: not recorded"
+    table.clock.now += 1.0
+    end = {"type": "end", "territory": "north", "reward": 1.0, "outcome": "victory"}
+    (ended,) = table.say(end)
+    assert ended["last"] == "orphaned" and table.states(first) == ["orphaned"]
+
+
+def test_a_territory_that_is_observed_beyond_the_rate_is_not_forgotten(tmp_path: Path) -> None:
+    table = Table(tmp_path, messages_per_s=1.0)
+    table.ask()
+    for _ in range(14):
+        table.later(5.0)
+        _, beyond = table.say({"type": "ping"}, observation())
+        assert beyond["decision_id"] is None
+    table.later(1.0)
+    assert table.ask()["tick"] == 15
 
 
 def test_messages_are_limited_per_address_however_many_clients_send_them(tmp_path: Path) -> None:

@@ -177,6 +177,15 @@ def test_a_name_that_was_cut_short_by_a_full_disk_leaves_the_next_one_whole(
 
 
 @pytest.mark.skipif(os.name == "nt", reason="modes of POSIX")
+def test_a_name_that_was_cut_short_takes_no_other_client_its_key(tmp_path: Path) -> None:
+    clients = kept(tmp_path)
+    clients.enter("alice", None)
+    key = clients.resume_key("alice")
+    with (tmp_path / "clients").open("ab") as file:
+        file.write(b"\nalice")  # of "alice2:..."
+    assert kept(tmp_path).enter("alice", key) == "alice"
+
+
 def test_the_secret_is_the_owners(tmp_path: Path) -> None:
     kept(tmp_path / "server")
     assert (tmp_path / "server").stat().st_mode & 0o077 == 0

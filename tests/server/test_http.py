@@ -80,8 +80,12 @@ def test_what_is_no_text_reaches_the_session_which_refuses_it(server: Standing) 
 
 
 def test_hellos_count_towards_the_rate(server: Standing) -> None:
-    status, said, _ = server.post({"type": "hello", "protocol": 1, "client": "hasty", "id": 3})
+    hello = {"type": "hello", "protocol": 1, "client": "hasty", "id": 3}
+    status, said, headers = server.post(hello)
     assert (status, said["code"], said["id"]) == (429, "rate", 3)
+    resume = headers["understudy-resume"]  # the name is its own, though it was refused
+    status, said, _ = server.post({**hello, "resume": resume})
+    assert (status, said["code"]) == (429, "rate")
 
 
 def test_hello_is_welcome(server: Standing) -> None:

@@ -38,9 +38,10 @@ class GateLate(UnderstudyError):
 class GateFailed(UnderstudyError):
     """A gate raised, or did not give a verdict, for these rows of a batch."""
 
-    def __init__(self, rows: Sequence[int], error: Exception) -> None:
+    def __init__(self, rows: Sequence[int], error: BaseException) -> None:
         super().__init__(f"{type(error).__name__}: {error}")
         self.rows = frozenset(rows)
+        self.__cause__ = error  # so that the log shows where in the gate it was raised
 
 
 class _Task:
@@ -126,7 +127,8 @@ class GateWorker:
         while (task := self._tasks.get()) is not None:
             try:
                 task.verdicts = _verdicts(self._gate, task.observations, task.actions)
-            except Exception as error:  # noqa: BLE001  a gate is anybody's code; the caller is told
+            except BaseException as error:  # noqa: BLE001  a gate is anybody's code; even where it
+                # calls sys.exit() the thread goes on, and the caller is told
                 task.error = _failure(self._gate, task, error)
             task.done.set()
 
@@ -139,14 +141,14 @@ def _verdicts(gate: DecisionGate, observations: NDArray, actions: NDArray) -> li
     return verdicts
 
 
-def _failure(gate: DecisionGate, task: _Task, error: Exception) -> GateFailed:
+def _failure(gate: DecisionGate, task: _Task, error: BaseException) -> GateFailed:
     """Which rows the gate fails on, found by asking for each alone, still within the deadline;
     where it fails on none of them alone, it failed on all of them together."""
     rows = []
     for row in range(len(task.observations)):
         try:
             _verdicts(gate, task.observations[row : row + 1], task.actions[row : row + 1])
-        except Exception as alone:  # noqa: BLE001  as above
+        except BaseException as alone:  # noqa: BLE001  as above
             rows.append(row)
             error = alone
     return GateFailed(rows or range(len(task.observations)), error)

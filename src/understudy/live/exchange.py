@@ -174,6 +174,7 @@ class Exchange:
             return
         asked = Asked(place, request, territory, tick, reading.sight, territory.waiting)
         if refused is not None:
+            territories.touch(territory, self._monotonic)
             decider, version = self._parts.decider, self._policy.version
             self._answer([asked], decider.unrecorded([asked], version, _beyond(refused)))
             return
@@ -329,7 +330,10 @@ class Exchange:
         self._flush()
         opened = parts.ledger.open_of(territory.name)
         added = parts.ledger.added(opened[-1].id) if opened else None
-        closings = endings(opened, request, added=added, now=self._now, config=parts.config)
+        said = request
+        if territory.bootstrap is not None:  # its last decision is not in the ledger
+            said = msgspec.structs.replace(request, reward=None, outcome="aborted")
+        closings = endings(opened, said, added=added, now=self._now, config=parts.config)
         try:
             parts.decider.close(closings)
             if territory.bootstrap is not None:  # what came last is not in the ledger

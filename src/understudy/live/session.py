@@ -95,6 +95,7 @@ class Session:
                 per_address=config.territories_per_address,
                 in_all=config.max_territories,
                 evict_after_s=config.evict_after_s,
+                reward_window_s=config.reward_window_s,
             ),
             rates=Rates(
                 each=config.messages_per_s,
@@ -189,13 +190,10 @@ class Session:
     def _go_on(self) -> None:
         """After a restart: whoever left something open, or settled and alone, may come back."""
         parts, now = self._parts, self._clock.monotonic()
-        for name, client in parts.ledger.territories().items():
-            territory = parts.territories.add(name, client, None, now)
-            if isinstance(territory, str):  # smaller limits than before: it cannot go on
-                parts.ledger.cut(name)
-                continue
-            newest = parts.ledger.last_of(name)
-            assert newest is not None  # that is what `territories` lists
+        last = {name: parts.ledger.last_of(name) for name in parts.ledger.territories()}
+        known = [newest for newest in last.values() if newest is not None]
+        for newest in sorted(known, key=lambda one: one.id, reverse=True):  # who plays, first
+            territory = parts.territories.restore(newest.territory, newest.client, now)
             is_open = parts.ledger.opened(newest.id) is not None
             resume(territory, newest, parts.translator, is_open=is_open)
 

@@ -67,15 +67,22 @@ class Territories:
     """All of them, by name. Limits count the active ones, which are not evicted."""
 
     def __init__(
-        self, *, per_client: int, per_address: int, in_all: int, evict_after_s: float
+        self,
+        *,
+        per_client: int,
+        per_address: int,
+        in_all: int,
+        evict_after_s: float,
+        reward_window_s: float,
     ) -> None:
         self._per_client, self._per_address, self._in_all = per_client, per_address, in_all
         self._evict_after_s = evict_after_s
+        # As many more as could be evicted within a reward window, one after the other.
+        self._most_evicted = int(in_all * max(1.0, reward_window_s / evict_after_s))
         self._active: _ByName = OrderedDict()
         self._of_client: dict[str, _ByName] = {}
         self._of_address: dict[str, _ByName] = {}
         self._evicted: dict[str, Territory] = {}
-        """At most `in_all` more for every `evict_after_s` of the reward window."""
         self._evicted_of: Counter[str] = Counter()
         """How many of them each client has."""
         self.evictions = 0
@@ -99,6 +106,16 @@ class Territories:
             return full
         territory = Territory(name, client, now, address)
         self._activate(territory)
+        return territory
+
+    def restore(self, name: str, client: str, now: float) -> Territory:
+        """One of before a restart, whose address is not known: active where there is room, else
+        evicted."""
+        territory = Territory(name, client, now)
+        if self._make_room(client, None, now) is None:
+            self._activate(territory)
+        else:
+            self._evict(territory)
         return territory
 
     def touch(self, territory: Territory, now: float) -> str | None:
@@ -144,14 +161,18 @@ class Territories:
             if len(held) < most:
                 continue
             idle = next(iter(held.values()))
-            if now - idle.quiet_since < self._evict_after_s:
+            too_many = len(self._evicted) >= self._most_evicted
+            if too_many or now - idle.quiet_since < self._evict_after_s:
                 return f"{whose} as many territories as it may; end some first"
             self._deactivate(idle)
-            idle.forget()
-            self._evicted[idle.name] = idle
-            self._evicted_of[idle.client] += 1
+            self._evict(idle)
             self.evictions += 1
         return None
+
+    def _evict(self, territory: Territory) -> None:
+        territory.forget()
+        self._evicted[territory.name] = territory
+        self._evicted_of[territory.client] += 1
 
     def _drop_evicted(self, territory: Territory) -> None:
         del self._evicted[territory.name]

@@ -153,10 +153,10 @@ def _read(path: Path) -> dict[str, str]:
         return {}
     except UnicodeDecodeError as error:
         raise RunFolderError(f"{path}: expected names of clients, one a line") from error
-    names = (line.partition(":") for line in lines)
-    # A nonce of another length was cut short by a full disk, and its client was not let in.
-    return {
-        name: nonce
-        for name, colon, nonce in names
-        if len(nonce) == (2 * _NONCE_BYTES if colon else 0)
-    }
+    kept: dict[str, str] = {}
+    for name, colon, nonce in (line.partition(":") for line in lines):
+        if not colon:  # of an earlier program, or cut short by a full disk: it replaces nothing
+            kept.setdefault(name, "")
+        elif len(nonce) == 2 * _NONCE_BYTES:  # else cut short, and its client was not let in
+            kept[name] = nonce
+    return kept

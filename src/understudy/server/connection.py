@@ -151,6 +151,7 @@ class Connections:
         wire.slow = lambda: self._too_slow(wire)
         read = self._batching.waiting(connection)  # a first message that was no hello
         while True:
+            await self._within_rate(connection)  # also of what it sent before it came back
             message: Message = await receive()
             if message["type"] == "websocket.disconnect":
                 return
@@ -161,7 +162,6 @@ class Connections:
             if wire.clogged:
                 await wire.writable.wait()  # ends when it is read, or ended for being slow
             await self._batching.room(connection)
-            await self._within_rate(connection)
 
     async def _within_rate(self, connection: Connection) -> None:
         """Returns once another message is within the rate of this client, or it is gone."""

@@ -143,7 +143,9 @@ class Http:
             return client
         key = self._clients.resume_key(client)  # now: the name may be freed meanwhile
         answer = await self._asked(client, body, address)
-        return answer if isinstance(answer, Refusal) else _signed(client, key, answer)
+        if isinstance(answer, Refusal):
+            return self._turned_away(answer, client, key)
+        return _signed(client, key, answer)
 
     def _welcome(
         self, body: bytes, name: str | None, resume: str | None, address: str | None
@@ -159,10 +161,15 @@ class Http:
         client = self._clients.enter(name, resume)
         if isinstance(client, Refusal):
             return client
-        if (beyond := self._refused(client, address)) is not None:
-            return Refusal(beyond.code, beyond.message, id=hello.id)
         key = self._clients.resume_key(client)
+        if (beyond := self._refused(client, address)) is not None:
+            return self._turned_away(Refusal(beyond.code, beyond.message, id=hello.id), client, key)
         return _signed(client, key, self._greeting(client, hello.id))
+
+    def _turned_away(self, refusal: Refusal, client: str, key: str) -> Response:
+        """With its key all the same: the name is this client's by now."""
+        self._refusals[refusal.code] += 1
+        return _signed(client, key, refusal.encoded())
 
     async def _asked(self, client: str, body: bytes, address: str | None) -> bytes | Refusal:
         asked = _Asked()
