@@ -70,7 +70,7 @@ SPEC = PolicySpec(("first", "later"), Discrete(("wrong", "right")), Mlp((16,)))
 
 def played(policy: Policy, rng: np.random.Generator) -> Episode:
     """A match whose result is decided by the first of its decisions, and told at its end."""
-    seen = np.tile(np.float32([0.0, 1.0]), (DECISIONS, 1))
+    seen = np.tile(np.array([0.0, 1.0], np.float32), (DECISIONS, 1))
     seen[0] = 1.0, 0.0
     draws = rng.random((DECISIONS, 1), dtype=np.float32)
     choice = policy.act(seen, policy.begin(DECISIONS), uniforms=draws)
