@@ -39,6 +39,19 @@ with Interrupts() as interrupts:
         print("still there", flush=True)
 """
 
+TERMINATED_TWICE = """
+import signal
+from understudy.run.interrupts import Interrupts
+
+with Interrupts() as interrupts:
+    interrupts.gentle = False
+    try:
+        signal.raise_signal(signal.SIGTERM)
+    except KeyboardInterrupt:
+        signal.raise_signal(signal.SIGTERM)
+        print("ends in good order,", interrupts.code)
+"""
+
 
 def python(script: str, *args: str, folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
@@ -66,3 +79,8 @@ def test_the_third_ends_the_process_at_once(tmp_path: Path) -> None:
     done = python(THREE_TIMES, folder=tmp_path)
     assert done.returncode == -signal.SIGINT
     assert (done.stdout, done.stderr) == ("does not wait\n", "")
+
+
+def test_a_second_sigterm_while_it_ends_changes_nothing(tmp_path: Path) -> None:
+    done = python(TERMINATED_TWICE, folder=tmp_path)
+    assert (done.stdout, done.stderr) == ("ends in good order, 143\n", "")

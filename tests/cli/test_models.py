@@ -122,7 +122,10 @@ def test_rewards_by_version_and_what_they_are_measured_against(tmp_path: Path) -
 
     play(0, 0.5)
     first, words = told()
-    assert first["now"] == first["start"] and "by version 0 in 40 segments, a decision" in words
+    assert (
+        first["now"] == first["start"]
+        and "by version 0 in 40 segments (reward per decision)" in words
+    )
     play(1, 0.8)
     reward, words = told()
     assert (reward["per"], reward["decisions"], reward["actions"]) == ("decision", 640, 2)
@@ -141,7 +144,10 @@ def test_rewards_by_version_and_what_they_are_measured_against(tmp_path: Path) -
     rows = understudy("models", "list", "--run", folder.root, "--json").json
     assert [row["reward"] and row["reward"]["count"] for row in rows] == [40, None]
     shown = understudy("models", "show", 1, "--run", folder.root).out
-    assert "Played     reward 0." in shown and "by version 0 in 40 segments, a decision" in shown
+    assert (
+        "Played     reward 0." in shown
+        and "by version 0 in 40 segments (reward per decision)" in shown
+    )
 
 
 def test_rewards_of_matches_are_told_and_what_they_do_not_tell_is_said(tmp_path: Path) -> None:
@@ -152,8 +158,7 @@ def test_rewards_of_matches_are_told_and_what_they_do_not_tell_is_said(tmp_path:
             spool.put(one)
         work_to_the_end(mind)
     words = understudy("status", "--run", folder.root).out
-    assert "Reward      3 (3 to 3) by version 0 in 40 matches, a match" in words
-    assert "random and fixed actions: cannot be told from matches" in words
+    assert "Reward      3 (3 to 3) by version 0 in 40 matches (reward per match)" in words
     table = understudy("models", "list", "--run", folder.root).out
     assert "(12 of 40 results)" in table
 

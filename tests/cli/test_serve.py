@@ -185,7 +185,7 @@ def test_sigterm_ends_it_as_well_and_json_is_one_object(tmp_path: Path) -> None:
         out, err = child.communicate(timeout=30)
     assert child.returncode == 143 and err == ""
     told = json.loads(out)
-    assert told["game"] == "territory" and told["gate"] == "cost"
+    assert told["game"] == "territory" and told["gate"] == "cost" and told["interrupted"]
     assert told["ledger"] == dict.fromkeys(
         ("opened", "settled", "expired", "superseded", "orphaned", "open"), 0
     )

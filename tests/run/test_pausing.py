@@ -108,5 +108,5 @@ def test_only_a_run_is_paused_and_training_is_stopped_instead(tmp_path: Path) ->
     journal = Journal(folder.journal, "train", folder.clock)
     journal.write(ev.MatchesTrained(steps=100, matches=1, results={}))
     called = understudy("learner", "pause", folder.root)
-    assert called.code == 2 and "`understudy train` learns there" in called.err
+    assert called.code == 2 and "a run of `understudy train`, which has no pause" in called.err
     assert not (folder.root / PAUSE).exists()

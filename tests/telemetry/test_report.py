@@ -41,6 +41,9 @@ def test_progress_is_one_line_with_what_matters() -> None:
         "15 matches learned from, 3 waiting; 1 problem: understudy status --run runs/swarm-1"
     )
     assert "; the rules play (newest version: 1); " in progress(replace(status, mode="shadow"))
+    mixed = replace(status, rules_matches=300, paused_since=NOON)
+    assert "40% won (the policy's first fifth 33%, last fifth 100%); " in progress(mixed)
+    assert "; learning is paused: understudy learner resume runs/swarm-1; " in progress(mixed)
     assert progress(Status()) == (
         "understudy: 0 matches; the policy plays, untrained; 0 matches learned from, 0 waiting"
     )
@@ -203,7 +206,7 @@ def test_describe_tells_the_reward_of_an_environment() -> None:
     )))  # fmt: skip
     lines = describe(fold.status(Folders(), NOON)).splitlines()
     assert "Matches     1,203" in lines
-    assert "Reward      21.9, mean of the last 3 matches" in lines
+    assert "Reward      21.94, mean of the last 3 matches" in lines
     assert not any(line.startswith("Win rate") for line in lines)
     fold.add(at(NOON, ev.CheckpointJudged(
         steps=64, version=2, seconds=1.0, matches=100, sides={"left": 0.25, "right": -0.25},

@@ -71,9 +71,12 @@ def pause(
 
     Example: understudy learner pause runs/zerg
     """
-    root = _switch(run or option or context.obj, paused=True, json=json)
+    root, changed = _switch(run or option or context.obj, paused=True, json=json)
     if not json:
-        say(f"Learning is paused in {root}: play goes on, and experience is recorded.")
+        say(
+            f"Learning is paused in {root}{'' if changed else ' already'}: "
+            "what plays or serves there goes on and is recorded."
+        )
         say(f"To learn on: understudy learner resume {root}")
 
 
@@ -85,12 +88,13 @@ def resume(
 
     Example: understudy learner resume runs/zerg
     """
-    root = _switch(run or option or context.obj, paused=False, json=json)
+    root, changed = _switch(run or option or context.obj, paused=False, json=json)
     if not json:
-        say(f"Learning goes on in {root}, wherever a learner runs there.")
+        said = f"Learning goes on in {root}, wherever a learner runs there."
+        say(said if changed else f"Learning was not paused in {root}.")
 
 
-def _switch(run: Path | None, *, paused: bool, json: bool) -> Path:
+def _switch(run: Path | None, *, paused: bool, json: bool) -> tuple[Path, bool]:
     from understudy.core.clock import SystemClock
     from understudy.core.errors import ConfigError
     from understudy.core.pause import switch_pause
@@ -103,10 +107,10 @@ def _switch(run: Path | None, *, paused: bool, json: bool) -> Path:
     status = StatusReader(root, clock).read()
     if paused and status.steps and not status.mode:
         raise ConfigError(
-            f"{root}: `understudy train` learns there, and no bot plays: Ctrl-C stops it, "
-            "and the same command goes on"
+            f"{root}: a run of `understudy train`, which has no pause: Ctrl-C stops it, and "
+            f"`understudy train ... --run {root} --resume` goes on"
         )
     changed = switch_pause(root, paused=paused, clock=clock)
     if json:
         say_json({"run": str(root), "paused": paused, "changed": changed})
-    return root
+    return root, changed

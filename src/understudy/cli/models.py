@@ -109,8 +109,9 @@ def show(version: _Version, run: _Run = None, json: _Json = False) -> None:
     say(f"Learned    {_learned_text(manifest, _unit(folder))}")
     if played := _played_text(score_of(scores_of(folder), version)):
         say(f"Played     {played}")
-    for label, words in reward_lines(rewards_in(manifest)):  # as it was known when it was made
-        say(f"{label:<10} {words}")
+    known = [] if manifest.mode == "train" else reward_lines(rewards_in(manifest))
+    for label, words in known:  # of the versions before it, as it was known when it was made
+        say(f"{'Known then' if label else '':<10} {words}")
     say(f"Last batch {', '.join(f'{k} {v:.4g}' for k, v in manifest.metrics.items())}")
     say(f"Files      {', '.join(f'{k} ({v.bytes} bytes)' for k, v in manifest.files.items())}")
 

@@ -73,8 +73,10 @@ class TrainScreen:
 
     def host(self, session: HostSession) -> tuple[int, dict[str, object]]:
         """The same for an environment of others."""
+        from understudy.run.folders import check_resume
         from understudy.run.host.training import train_host
 
+        check_resume(session.run, resume=session.resume)
         self._screen.note(f"understudy: train {session.environment}, run folder {session.run}")
         if session.evaluate:
             self._screen.note(
@@ -174,8 +176,15 @@ def _host_line(progress: HostProgress) -> str:
         f"{bar(progress.share)} {duration(progress.elapsed_s):>6}"
         f"  left {duration(left) if left is not None else '?':>6}"
         f"  {_short(progress.steps)} steps  {_short(progress.steps_s)}/s"
-        f"  reward of last {len(progress.recent)}: {rewards(progress.reward, progress.sides)}"
+        f"  {_recent(progress)}"
     )
+
+
+def _recent(progress: HostProgress) -> str:
+    count = len(progress.recent)
+    if not count:
+        return "no match has ended yet"
+    return f"reward of last {count}: {rewards(progress.reward, progress.sides)}"
 
 
 def _evaluating(progress: EvaluationProgress) -> str:
@@ -188,9 +197,9 @@ def _evaluating(progress: EvaluationProgress) -> str:
 
 def _host_summary(summary: HostSummary) -> str:
     lines = ["", "Interrupted: everything up to here is kept." if summary.interrupted else "Done."]
-    lines += _evaluation(summary.evaluation) if summary.evaluation else [""]
     if summary.problem:
-        lines.append(f"Problem: {summary.problem}")
+        lines += [f"Problem: {summary.problem}", ""]
+    lines += _evaluation(summary.evaluation) if summary.evaluation else [""]
     lines += [
         f"Steps           {summary.steps:,} ({summary.steps_s:,.0f} a second)",
         f"Matches         {summary.matches:,}",

@@ -349,7 +349,10 @@ class Understudy:
             self._problem("the learner did not stop in time; nothing is lost")
         left = self._outbox.pending()
         if left:
-            complain(f"{left} matches wait in the buffer; the next learner takes them")
+            root = self.folder.root
+            paused = f"learning is paused: understudy learner resume {root}"
+            who = paused if read_pause(root).paused else "the next learner takes them"
+            complain(f"{left} matches wait in the buffer; {who}")
 
     def _problem(self, message: str) -> None:
         complain(message)

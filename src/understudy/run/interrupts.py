@@ -64,6 +64,8 @@ class Interrupts:
             raise KeyboardInterrupt
 
     def _note(self, number: int, frame: FrameType | None) -> None:
+        if self._again and number == signal.SIGTERM:  # it ends already; SIGTERM never hurries
+            return
         patient = self.gentle and (not self.asked or number == signal.SIGTERM)
         self.code = 128 + number
         if patient:

@@ -17,7 +17,7 @@ import msgspec
 from understudy.live.status import LiveStatus
 from understudy.registry.run_folder import remember
 from understudy.run.desk import Desk, Service
-from understudy.run.interrupts import INTERRUPTED, Interrupts
+from understudy.run.interrupts import Interrupts
 from understudy.server import open_files
 from understudy.server.app import Server
 from understudy.server.latency import quantile
@@ -68,7 +68,7 @@ class Served:
             "answer_ms": {"p50": p50, "p99": p99},
             "versions": self.status.versions,
             "episodes": msgspec.to_builtins(self.status.episodes),
-            "interrupted": self.code == INTERRUPTED,
+            "interrupted": self.code != 0,
         }
 
 

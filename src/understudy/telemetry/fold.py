@@ -290,8 +290,9 @@ class StatusFold:
         self._set(playing=e.version, mode=e.mode)
         self._on_since = None if e.learner in _NO_LEARNER else t
         resting = self._now.learner in {"not started", "stopped", "dead"}
-        if resting and e.learner not in _NO_LEARNER:
-            self._set(learner="starting")
+        # A bot's own process cannot be the one heard of before: that one is gone.
+        if e.learner == "process" or (resting and e.learner not in _NO_LEARNER):
+            self._set(learner="starting", learner_pid=None)
 
     def _learner_started(self, e: ev.LearnerStarted) -> None:
         self._uncommitted = 0  # what a dead learner did not commit, this one trains again

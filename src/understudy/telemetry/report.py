@@ -29,6 +29,8 @@ def progress(status: Status) -> str:
     )
     if stall := learning.stalled(status):
         parts.append(stall)
+    elif status.paused_since is not None:
+        parts.append(f"learning is paused: understudy learner resume {_run(status)}")
     elif status.learner == "dead":
         parts.append("the learner is dead")
     if status.errors:
@@ -43,7 +45,8 @@ def _won(status: Status) -> str:
     text = f", {_percent(status.win_rate)} won"
     if status.win_rate_first is not None and status.win_rate_last is not None:
         first, last = _percent(status.win_rate_first), _percent(status.win_rate_last)
-        text += f" (first fifth {first}, last fifth {last})"
+        whose = "the policy's " if status.rules_matches else ""
+        text += f" ({whose}first fifth {first}, last fifth {last})"
     return f"{text}, {status.aborted:,} aborted" if status.aborted else text
 
 
@@ -126,7 +129,8 @@ def describe(status: Status) -> str:
         *(_lines(served_report.decisions(status)) if served else []),
         *([] if served and not status.matches else _matches(status)),
         *_lines(met),
-        *_lines(reward_report.lines(status.version_rewards)),
+        # An environment has its own line; its versions are told by the benchmark.
+        *(_lines(reward_report.lines(status.version_rewards)) if status.reward is None else []),
         _line("Versions", _versions(status)),
         _line("Learner", _learner(status)),
         _line("Training", _training(status)),
@@ -237,9 +241,11 @@ def _learner(status: Status) -> str:
     if status.learner == "training" and silent_s > _SILENT_S:
         parts.append(f"but not a word for {duration(silent_s)}: is its process alive?")
     if status.paused_since is not None:
-        if status.learner != "paused":
-            parts.append("paused")
-        parts.append(f"since {stamp(status.paused_since)}")
+        since = f"since {stamp(status.paused_since)}"
+        if status.learner == "paused":
+            parts[0] += f" {since}"
+        else:
+            parts.append(f"learning paused {since}")
     if status.learner_pid is not None:
         parts.append(f"process {status.learner_pid}")
     if status.learner_deaths:

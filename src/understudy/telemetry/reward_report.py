@@ -30,7 +30,7 @@ def estimate(one: Estimate) -> str:
 def _now(reward: RewardStatus) -> str:
     if reward.now is None:
         return f"not known yet: {reward.counted} of {reward.needed} {_unit(reward)}"
-    return f"{_of_versions(reward.now, reward)}, a {reward.per}"
+    return f"{_of_versions(reward.now, reward)} (reward per {reward.per})"
 
 
 def _of_versions(one: VersionReward, reward: RewardStatus) -> str:
@@ -44,7 +44,7 @@ def _unit(reward: RewardStatus) -> str:
 
 def _alternatives(reward: RewardStatus) -> list[str]:
     if reward.per == "match":
-        return ["random and fixed actions: cannot be told from matches, which many decisions make"]
+        return []  # the reward of a match comes of many decisions
     if reward.policy is None:
         return []
     rows = [f"the last {reward.decisions:,} decisions {estimate(reward.policy)}; in place of each:"]

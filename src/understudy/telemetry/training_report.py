@@ -54,7 +54,7 @@ def rewards(mean: float, sides: Mapping[str, float]) -> str:
     """The mean reward of a match, or that of each agent where there are several: of two sides of a
     zero-sum match the mean over agents is always 0."""
     if not sides:
-        return f"{mean:.1f}"
+        return f"{mean:.4g}"
     return ", ".join(f"{plain(agent)} {reward:.2f}" for agent, reward in sides.items())
 
 

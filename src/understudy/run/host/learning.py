@@ -145,7 +145,8 @@ class HostLearning:
                 "updates": progress.updates,
             }
             metrics = dict(progress.metrics)
-            if not zero_sum(self._since):  # the mean of both sides is 0, whatever was learned
+            # Of a zero-sum match the mean of both sides is 0, whatever was learned.
+            if progress.recent and not zero_sum(progress.recent):
                 self._keeper.returned([match.reward for match in self._since])
                 metrics["reward"] = progress.reward
             self._since.clear()
