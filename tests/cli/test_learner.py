@@ -68,6 +68,6 @@ def test_play_goes_on_and_records_while_learning_is_paused(played: Path, tmp_pat
     assert (status["matches"], status["versions"], status["buffer_file_count"]) == (8, 3, 2)
     assert status["paused_since"] == read_pause(run).at
     words = understudy("status", "--run", run).out
-    assert f"understudy learner resume {run}" in words and "learning paused since 2" in words
+    assert f"understudy learner resume {run}" in words and "paused since 2" in words
     assert understudy("learner", "resume", run).code == 0
     assert understudy("status", "--run", run, "--json").json["paused_since"] is None
