@@ -175,6 +175,12 @@ def test_thousands_of_events_stay_exact_and_small() -> None:
     ("events", "pending", "now", "state"),
     [
         ([ev.BotStarted(pid=1, mode="learn", learner="process", version=0)], 0, 0, "starting"),
+        (
+            [started(), ev.BotStarted(pid=1, mode="learn", learner="process", version=0)],
+            0,
+            0,
+            "starting",
+        ),  # the one before was killed together with its bot
         ([ev.BotStarted(pid=1, mode="learn", learner="off", version=0)], 3, 0, "not started"),
         ([started()], 0, 0, "idle"),
         ([started()], 2, 0, "training"),
