@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib
 import json
 import random
@@ -344,6 +345,22 @@ def test_ctrl_c_twice_still_says_goodbye(tmp_path: Path, monkeypatch: pytest.Mon
     served = serving.serve(service(tmp_path, port=0), started=started, show=show)
     threads[0].join(timeout=30)
     assert served.code == INTERRUPTED and heard == [1001]
+
+
+def test_what_was_there_at_the_start_is_not_collected_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(serving, "_SHOW_EVERY_S", 0.0)
+    tracked: list[int] = []
+
+    def show(pulse: serving.Pulse) -> None:
+        tracked.append(len(gc.get_objects()))
+        signal.raise_signal(signal.SIGINT)
+
+    before = len(gc.get_objects())
+    serving.serve(service(tmp_path, port=0), started=lambda address: None, show=show)
+    assert tracked[0] < before // 2
+    assert gc.get_freeze_count() == 0  # a process that goes on collects everything again
 
 
 def test_too_few_files_for_so_many_clients_are_said(

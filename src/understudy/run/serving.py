@@ -7,8 +7,9 @@ Ending answers what is in flight, says goodbye, writes everything down and lets 
 from __future__ import annotations
 
 import contextlib
+import gc
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -108,7 +109,7 @@ def serve(
         with _unread():
             started(where)
         with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C once more: nothing is waited for
-            with ending.held():
+            with ending.held(), _frozen():
                 listening.listen(at)
             desk.close()
         live, counts = desk.session.status(), desk.server.batching.latency.counts
@@ -157,6 +158,21 @@ class _Screen:
         with _unread():
             self._show(pulse)
         self._shown, self._decisions, self._counts = now, live.decisions, counts
+
+
+@contextlib.contextmanager
+def _frozen() -> Iterator[None]:
+    """The garbage collector skips the objects that exist now, which are mostly modules.
+
+    A full collection visits every tracked object, and no message is answered meanwhile: 40 ms for
+    these alone (ADR 0023).
+    """
+    gc.collect()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 def _unread() -> contextlib.suppress:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import shutil
 import tempfile
 from collections import Counter
@@ -172,6 +173,18 @@ def test_states_are_remembered_for_a_while_and_memory_stays_flat() -> None:
     assert not book.live
     assert [key for key in range(1, 1001) if book.state_of(key)] == list(range(981, 1001))
     assert book.counts == (1000, 1000, 0, 0, 0, 0)
+
+
+def test_decisions_give_the_garbage_collector_nothing_to_look_at() -> None:
+    """A server holds up to 200,000 of them, and a full collection looks at all it tracks."""
+    count, book = 1000, Book(segment=2000)
+    gc.collect()
+    before = len(gc.get_objects())
+    book.open([decision(key) for key in range(1, count + 1)])
+    book.close(settled(*range(1, count + 1)))
+    gc.collect()
+    assert len(book.live) == count and book.state_of(count) == "settled"
+    assert len(gc.get_objects()) - before < count // 10
 
 
 def test_wall_time_that_jumps_back_does_not_keep_decisions_open() -> None:

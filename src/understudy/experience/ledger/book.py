@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 from zlib import crc32
 
+import msgspec
+
 from understudy.core.errors import InputError
 from understudy.experience.ledger.records import (
     ENDINGS,
@@ -37,7 +39,7 @@ class Counts(NamedTuple):
     open: int = 0
 
 
-class Ended(NamedTuple):
+class Ended(msgspec.Struct, frozen=True, gc=False):
     """What is remembered of a decision that is over."""
 
     state: Ending

@@ -10,26 +10,25 @@ from __future__ import annotations
 from collections import deque
 from typing import NamedTuple
 
+import msgspec
+
 from understudy.experience.episode import Outcome
 from understudy.experience.ledger.records import Closing, Opened, Result
 
 
-class Entry:
+class Entry(msgspec.Struct, eq=False, gc=False):
     """One decision that has not left yet."""
 
-    __slots__ = ("added", "closing", "cut", "opened", "outcome", "sealed")
-
-    def __init__(self, opened: Opened) -> None:
-        self.opened = opened
-        self.added: float | None = None
-        """Parts of its reward that came before it was closed, summed; None: there were none"""
-        self.closing: Closing | None = None
-        self.cut: bytes | None = None
-        """What was seen after it, where a segment has to end with it; empty: unknown"""
-        self.outcome: Result = ""
-        """How the territory ended with it, where that was said after it was settled"""
-        self.sealed = False
-        """It left in a segment, which the spool may not have yet"""
+    opened: Opened
+    added: float | None = None
+    """Parts of its reward that came before it was closed, summed; None: there were none"""
+    closing: Closing | None = None
+    cut: bytes | None = None
+    """What was seen after it, where a segment has to end with it; empty: unknown"""
+    outcome: Result = ""
+    """How the territory ended with it, where that was said after it was settled"""
+    sealed: bool = False
+    """It left in a segment, which the spool may not have yet"""
 
 
 class Segment(NamedTuple):
