@@ -31,12 +31,13 @@ class Custom:
     name = "custom"
 
     def __init__(self) -> None:
-        self.free = Event()
+        self.free, self.entered = Event(), Event()
         self.asked = 0
 
     def evaluate(self, observation: NDArray, action: NDArray) -> Verdict:
         self.asked += 1
         if observation[0] == STUCK:
+            self.entered.set()
             self.free.wait()
         if observation[0] == BROKEN:
             raise ZeroDivisionError("health")
@@ -61,6 +62,7 @@ class Bench:
     def miss(self) -> None:
         with pytest.raises(GateLate):
             self.ask(STUCK)
+        assert self.gate.entered.wait(30.0)
 
     def miss_again(self) -> None:
         """The same call is still not back when the next deadline is over."""
