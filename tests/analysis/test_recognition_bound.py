@@ -12,7 +12,7 @@ from understudy.analysis.recording import Record
 pytest.importorskip("optax")
 
 
-def seen(signal: float, *, frames: int, matches: int = 160) -> Record:
+def seen(signal: float, *, frames: int, matches: int = 96) -> Record:
     """Two opponents, the second of which differs in one number; half of the numbers are theirs."""
     rng = np.random.default_rng(3)
     labels = np.repeat(np.arange(2, dtype=np.int32), matches)
@@ -31,7 +31,7 @@ def seen(signal: float, *, frames: int, matches: int = 160) -> Record:
 
 def test_a_reader_names_who_shows_it_and_guesses_otherwise(benchmark: Any) -> None:
     bound = benchmark("recognition_bound")
-    told = bound.reader_accuracy(seen(2.0, frames=bound.FRAMES), passes=12)
+    told = bound.reader_accuracy(seen(2.0, frames=bound.FRAMES), passes=8)
     guessed = bound.reader_accuracy(seen(0.0, frames=bound.FRAMES), passes=2)
     assert told.keys() == {1, 2, 4} and told[4] > 0.9
     assert guessed[4] < 0.75
