@@ -63,7 +63,8 @@ def _outcomes() -> dict[tuple[str, str], Outcome]:
     seats = np.where(swaps, seats[::-1], seats)
     seeds = np.tile(seeds_held_out(1000)[500 : 500 + MATCHES], len(PAIRS))
     # A minute of frames for a thousand matches: here LLVM pays.
-    compiled = jax.jit(_play, compiler_options={**options(), "xla_backend_optimization_level": 3})
+    fast = {**(options() or {}), "xla_backend_optimization_level": "3"}
+    compiled = jax.jit(_play, compiler_options=fast)
     score, frames, stocks = map(np.asarray, compiled(seats, seeds))
     score, stocks = (np.where(swaps, rows[::-1], rows) for rows in (score, stocks))
     cuts = [slice(k * MATCHES, (k + 1) * MATCHES) for k in range(len(PAIRS))]
