@@ -42,7 +42,6 @@ from understudy.live.console import Console
 from understudy.live.declared import (
     checked_rewards,
     checked_tags,
-    kept_run,
     network_of,
     settings_of,
     spec_of,
@@ -110,7 +109,7 @@ class Understudy:
             raise InputError("features: expected a list of names, got one string")
         root = Path(run)
         clock = clock or SystemClock()
-        kept = kept_run(root, clock)
+        kept = RunFolder.kept(root, clock)
         folder = RunFolder.open(
             root,
             spec=spec_of(features, actions, network_of(network, kept)),

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from understudy.core.clock import Clock
 from understudy.core.config import Config, with_values
 from understudy.core.errors import ConfigError, InputError, nearest
 from understudy.core.spaces import ActionSpace
@@ -26,11 +24,6 @@ from understudy.policy.transformer import Transformer
 from understudy.registry.run_folder import RunFolder
 
 _MAX_TAG = 200
-
-
-def kept_run(root: Path, clock: Clock) -> RunFolder | None:
-    """The run folder as it was left; None: it is new."""
-    return RunFolder.load(root, clock) if (root / "run.json").exists() else None
 
 
 def settings_of(

@@ -65,6 +65,11 @@ class RunFolder:
         return self.identity.spec
 
     @classmethod
+    def kept(cls, root: Path, clock: Clock) -> RunFolder | None:
+        """The run folder as it was left; None: there is no run yet."""
+        return cls.load(root, clock) if (root / _IDENTITY).exists() else None
+
+    @classmethod
     def load(cls, root: Path, clock: Clock) -> RunFolder:
         """Open a run folder that exists."""
         path = root / _IDENTITY

@@ -93,9 +93,7 @@ def newest(folder: RunFolder | None) -> int:
 
 def kept(run: Path | None) -> RunFolder | None:
     """The run folder that a person wants to go on with; None where there is no such run yet."""
-    if run is None or not (run / "run.json").exists():
-        return None
-    return RunFolder.load(run, SystemClock())
+    return None if run is None else RunFolder.kept(run, SystemClock())
 
 
 def _named_latest() -> Path | None:
