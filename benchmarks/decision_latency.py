@@ -23,7 +23,7 @@ import peers
 from understudy import Config, Discrete, Understudy
 from understudy.core.config import with_values
 from understudy.games import catalog
-from understudy.match.stage import Stage
+from understudy.match.live_match import LiveMatch
 from understudy.policy.policy import untrained
 from understudy.policy.presets import network
 from understudy.policy.spec import PolicySpec
@@ -42,7 +42,7 @@ def play(mind: Understudy, seconds: float) -> np.ndarray:
     seed = 0
     while time.monotonic() < deadline:
         seed += 1
-        stage = Stage(catalog.make("swarm", difficulty="hard"), seed)
+        stage = LiveMatch(catalog.make("swarm", difficulty="hard"), seed)
         with mind.match(**stage.tags) as match:
             while not stage.over:
                 seen, legal = stage.observe(), stage.legal()

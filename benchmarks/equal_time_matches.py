@@ -18,7 +18,7 @@ from understudy.core.arrays import NDArray
 from understudy.core.ops import NUMPY
 from understudy.games import catalog
 from understudy.games.base import Bot, Game
-from understudy.match.stage import TRAINING, match_seeds
+from understudy.match.live_match import TRAINING, match_seeds
 
 SALT = 0x5EA7
 """What `GameEnv` sets the chance of bots on different seats apart with."""

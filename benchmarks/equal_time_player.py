@@ -16,7 +16,7 @@ from understudy.core.arrays import NDArray, read_npz
 from understudy.core.errors import FileFormatError
 from understudy.core.ops import Array, Ops, Tree
 from understudy.core.spaces import ActionSpace
-from understudy.match.players import View
+from understudy.match.players import PlayerView
 from understudy.policy import distributions
 
 ACTIVATIONS = ("tanh", "relu")
@@ -46,7 +46,7 @@ class PeerPlayer:
         empty = ops.xp.zeros((matches, self.params["lstm.hidden"].shape[0]), ops.xp.float32)
         return empty, empty
 
-    def act(self, ops: Ops, weights: Tree, view: View, memory: Tree) -> tuple[Array, Tree]:
+    def act(self, ops: Ops, weights: Tree, view: PlayerView, memory: Tree) -> tuple[Array, Tree]:
         """Actions int32 [1, B]; all are legal in brawl, so the peer knows of no mask."""
         xp = ops.xp
         logits, memory = self.logits(ops, weights, view.obs.T, memory)

@@ -12,7 +12,7 @@ import numpy as np
 from equal_time_matches import Matches
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv  # type: ignore[import-not-found]
 
-from understudy.games.gymnasium_env import GameEnv, action_space, bound_of, observation_space
+from understudy.adapters.gymnasium.env import GameEnv, action_space, bound_of, observation_space
 
 WINDOW = 100
 """Matches against each opponent that a line of the log looks back over."""

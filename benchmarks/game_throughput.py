@@ -95,7 +95,7 @@ def jax(size: int, seconds: float) -> float:
     import jax.numpy as jnp
 
     from understudy.arena.compiling import options
-    from understudy.learner.jax_ops import JAX
+    from understudy.learner.maths.jax_ops import JAX
 
     seeds = jnp.arange(size, dtype=jnp.uint32)
 

@@ -26,8 +26,8 @@ from understudy.league.league import League
 from understudy.learner.trainer import Trainer
 from understudy.policy.presets import network
 from understudy.policy.spec import PolicySpec
-from understudy.run.course import Course
-from understudy.run.named_configs import config as named
+from understudy.training.named_configs import config as named
+from understudy.training.stage_plan import StagePlan
 
 SNAPSHOTS, ITERATIONS, WARM = 200, 8, 2
 MATCHES = 16
@@ -71,9 +71,9 @@ def words(
     )
 
 
-def _arena(config: Config) -> tuple[Arena, Course]:
+def _arena(config: Config) -> tuple[Arena, StagePlan]:
     game, bots = catalog.make("brawl"), catalog.bots("brawl")
-    course = Course("brawl", config, tuple(bots))
+    course = StagePlan("brawl", config, tuple(bots))
     spec = PolicySpec(game.features, game.actions, network("small"))
     arena = Arena(
         Trainer(spec, config.learner),

@@ -27,14 +27,14 @@ from understudy.policy import presets
 from understudy.policy.mlp import Mlp
 from understudy.policy.spec import PolicySpec
 from understudy.registry.run_folder import RunFolder
-from understudy.run import named_configs
-from understudy.run.budget import Budget
-from understudy.run.monitoring import Monitoring
-from understudy.run.train import train
-from understudy.run.train_session import Progress, Session
+from understudy.supervise.budget import Budget
 from understudy.telemetry import events as ev
 from understudy.telemetry.journal import Entry, Journal
 from understudy.telemetry.training_log import TrainingLog
+from understudy.training import named_configs
+from understudy.training.monitoring import Monitoring
+from understudy.training.session import TrainProgress, TrainSession
+from understudy.training.train import train
 
 PAIRS, ITERATIONS = 3, 12
 SETTINGS = {"train.games": 64, "train.segment": 64, "monitor.benchmark_steps": 0}
@@ -50,11 +50,11 @@ def session(root: Path, *, csv: bool) -> tuple[float, float]:
     steps = config.train.games * config.train.segment * (ITERATIONS + 1)
     moments: list[tuple[float, float]] = []
 
-    def show(_: Progress) -> None:
+    def show(_: TrainProgress) -> None:
         moments.append((time.process_time(), time.perf_counter()))
 
     train(
-        Session(
+        TrainSession(
             game="brawl", game_options={}, run=root, network=presets.network("small"),
             config=config, budget=Budget(steps=steps),
         ),

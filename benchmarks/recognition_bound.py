@@ -27,7 +27,7 @@ import numpy as np
 import optax
 from equal_time import ours_of
 
-from understudy.analysis.recording import Record, record
+from understudy.analysis.recording import MatchRecording, record
 from understudy.analysis.study import ceilings
 from understudy.arena.judging import compiled
 from understudy.core.arrays import NDArray
@@ -66,7 +66,7 @@ RUSHING = {
 }
 
 
-def seen_by(player: Player, matches: int) -> Record:
+def seen_by(player: Player, matches: int) -> MatchRecording:
     """The first seconds of matches against every bot."""
     bots = {name: BotPlayer(bot) for name, bot in catalog.bots("brawl").items()}
     game = catalog.make("brawl")
@@ -75,7 +75,7 @@ def seen_by(player: Player, matches: int) -> Record:
     )  # fmt: skip
 
 
-def bounds(seen: Record) -> dict[int, float]:
+def bounds(seen: MatchRecording) -> dict[int, float]:
     """What nobody can do better than."""
     found = ceilings(seen, frames_per_s=FRAMES_PER_S)
     return {at: round(found[at], 4) for at in SECONDS}
@@ -120,7 +120,7 @@ def loss(params: Params, frames: jax.Array, labels: jax.Array) -> jax.Array:
     return each.mean()
 
 
-def reader_accuracy(seen: Record, *, passes: int) -> dict[int, float]:
+def reader_accuracy(seen: MatchRecording, *, passes: int) -> dict[int, float]:
     """Of a reader on the fifth of all seeds that it did not learn from."""
     theirs = jnp.asarray(seen.seen[..., -seen.seen.shape[-1] // 2 :])
     labels = jnp.asarray(seen.labels)

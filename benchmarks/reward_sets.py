@@ -22,7 +22,7 @@ from understudy.core import chance
 from understudy.core.ops import Array, Tree
 from understudy.games import catalog
 from understudy.games.rewards import Moment, RewardSet, rewards_of
-from understudy.learner.jax_ops import JAX
+from understudy.learner.maths.jax_ops import JAX
 
 GAME, BOT = catalog.make("brawl"), catalog.bots("brawl")["based"]
 OWN = "game.reward"

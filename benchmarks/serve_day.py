@@ -24,17 +24,17 @@ import numpy as np
 import psutil
 import served
 
+from understudy.adapters.territory.cost_gate import CostGate
+from understudy.adapters.territory.matches import SECONDS_PER_TICK, TerritoryMatches, action_of
+from understudy.adapters.territory.translator import TerritoryTranslator
 from understudy.core.config.serving import LiveConfig
-from understudy.experience.ledger import Counts, Ledger
+from understudy.experience.ledger import DecisionCounts, Ledger
 from understudy.experience.spool import Spool
-from understudy.gates.cost import CostGate
-from understudy.live.protocol import End, ObservationData, Ping, Reward
-from understudy.live.queen import QueenGame
-from understudy.live.session import Incoming, Session
 from understudy.policy.policy import Policy, untrained
 from understudy.policy.presets import network
 from understudy.policy.spec import PolicySpec
-from understudy.run.territory_matches import SECONDS_PER_TICK, TerritoryMatches, action_of
+from understudy.session.protocol import End, ObservationData, Ping, Reward
+from understudy.session.session import Incoming, Session
 
 TICKS_PER_HOUR = 3600 // SECONDS_PER_TICK
 MID_MATCH = 120
@@ -132,14 +132,14 @@ class Clients:
         return f"client-{index}"
 
 
-def unbalanced(counts: Counts) -> int:
+def unbalanced(counts: DecisionCounts) -> int:
     """opened less all the ways to end and what is open: 0, or the ledger lies."""
     ended = counts.settled + counts.expired + counts.superseded + counts.orphaned
     return counts.opened - ended - counts.open
 
 
 def measure(hours: int, territories: int) -> dict[str, object]:
-    game, clock, rng = QueenGame(), FakeClock(), np.random.default_rng(0)
+    game, clock, rng = TerritoryTranslator(), FakeClock(), np.random.default_rng(0)
     spec = PolicySpec(game.features, game.actions, network("mlp"))
     policies: list[Policy] = [untrained(spec, seed) for seed in range(2)]
     process, began = psutil.Process(), time.perf_counter()

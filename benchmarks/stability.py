@@ -31,16 +31,16 @@ import numpy as np
 import served
 import territory_learning
 
+from understudy.adapters.territory.remote_play import RemoteSession, play_remote
 from understudy.arena.judging import compiled
 from understudy.core.clock import SystemClock
 from understudy.games import catalog
 from understudy.match.duel import Duel
+from understudy.match.live_match import EVALUATION, match_seeds
 from understudy.match.players import PolicyPlayer
 from understudy.match.series import play
-from understudy.match.stage import EVALUATION, match_seeds
 from understudy.policy.policy import Policy, untrained
 from understudy.registry.run_folder import RunFolder
-from understudy.run.remote_play import RemoteSession, play_remote
 
 MOST_UNDER_BEST, MOST_LAST_UNDER_BEST = 8.0, 4.0
 KEEP_ALL = ("--set", "registry.keep_versions=1000000")

@@ -26,9 +26,9 @@ from understudy.core.clock import SystemClock
 from understudy.games import catalog
 from understudy.match.evaluate import judge
 from understudy.match.players import BotPlayer, PolicyPlayer
-from understudy.match.tally import Report
+from understudy.match.tally import EvaluationReport
 from understudy.registry.run_folder import RunFolder
-from understudy.run.compile_cache import keep_compiled
+from understudy.supervise.compile_cache import keep_compiled
 
 SEEDS = (9101, 9102, 9103, 9104, 9105)
 POINTS, FEW = 5, 100
@@ -71,7 +71,7 @@ def one_seed(
 
 def judged(
     folder: RunFolder, version: int, seed: int, matches: int, names: tuple[str, ...]
-) -> dict[str, Report]:
+) -> dict[str, EvaluationReport]:
     """Frozen matches with the likeliest actions."""
     from understudy.arena.judging import compiled  # not above: JAX, before its cache is chosen
 

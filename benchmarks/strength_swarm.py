@@ -23,8 +23,8 @@ import numpy as np
 from understudy.core.clock import SystemClock
 from understudy.games import catalog
 from understudy.match.evaluate import evaluate
+from understudy.match.live_match import EVALUATION, match_seeds
 from understudy.match.players import PolicyPlayer
-from understudy.match.stage import EVALUATION, match_seeds
 from understudy.match.tally import Tally
 from understudy.policy.policy import Policy, untrained
 from understudy.registry.run_folder import RunFolder

@@ -26,18 +26,18 @@ import machine
 import numpy as np
 import served
 
+from understudy.adapters.territory.cost_gate import CostGate
+from understudy.adapters.territory.remote_play import RemoteProgress, RemoteSession, play_remote
 from understudy.core.clock import SystemClock
 from understudy.core.config import Config
 from understudy.core.ops import NUMPY
 from understudy.games.territory import BOTS, Territory, tables
-from understudy.gates.cost import CostGate
 from understudy.gates.decision import DecisionGate, OpenGate, judge
-from understudy.match.stage import EVALUATION, match_seeds
+from understudy.match.live_match import EVALUATION, match_seeds
 from understudy.policy.policy import Policy, untrained
 from understudy.policy.presets import network
 from understudy.policy.spec import PolicySpec
 from understudy.registry.run_folder import RunFolder
-from understudy.run.remote_play import RemoteProgress, RemoteSession, play_remote
 
 TERRITORIES, MATCHES, WINDOW = 20, 100, 5_000
 MOST_IN_ONE_CHUNK = 0.3

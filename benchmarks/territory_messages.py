@@ -12,11 +12,11 @@ from collections.abc import Iterator
 import msgspec
 import numpy as np
 
+from understudy.adapters.territory.matches import TerritoryMatches
 from understudy.core.ops import NUMPY
 from understudy.games.territory import BOTS
 from understudy.games.territory.observation import FEATURES, features, seen
-from understudy.live.protocol import Observation, ObservationData
-from understudy.run.territory_matches import TerritoryMatches
+from understudy.session.protocol import Observation, ObservationData
 
 SCHEMA = f"""
 [game]

@@ -37,10 +37,10 @@ from understudy.core.config import with_values
 from understudy.policy import presets
 from understudy.policy.strategist import Strategist
 from understudy.registry.run_folder import RunFolder
-from understudy.run import named_configs
-from understudy.run.budget import Budget
-from understudy.run.train import train
-from understudy.run.train_session import Progress, Session
+from understudy.supervise.budget import Budget
+from understudy.training import named_configs
+from understudy.training.session import TrainProgress, TrainSession
+from understudy.training.train import train
 
 PLAYER, ACTIONS = 32, 10
 SWEEPS = {
@@ -102,7 +102,7 @@ def ours(
     config = with_values(named_configs.config(preset), settings)
     ends: list[tuple[float, float, float]] = []
 
-    def show(progress: Progress) -> None:
+    def show(progress: TrainProgress) -> None:
         now = time.perf_counter(), time.process_time()
         ends.append((*now, progress.metrics.get("gradient_steps", 0.0)))
         if len(ends) > 2 and (len(ends) - 2) % max(1, iterations // 5) == 0:
@@ -115,7 +115,7 @@ def ours(
     # The run lies in a folder of its own, with the note of which run was the latest.
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         where = run or Path(folder) / "run"
-        session = Session(
+        session = TrainSession(
             game="brawl", game_options={}, run=where, config=config,
             network=presets.network(preset), budget=Budget(steps=steps * (iterations + 1)),
         )  # fmt: skip

@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import json
 import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ import understudy
 from understudy.core.config import Config
 from understudy.core.config.section import Section
 from understudy.core.config.words import settings
+from understudy.deprecated_paths import MOVED, RENAMED
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "understudy"
@@ -160,8 +162,7 @@ def test_no_page_installs_what_is_not_published() -> None:
 
 # --- what documents name ---------------------------------------------------------------------
 
-_FILE = re.compile(r"(?<![\w./])((?:[\w.-]+/)+[\w-]+\.py)(?:::(\w+))?")
-_TEST = re.compile(r"`(test_\w+)`")
+_FILE = re.compile(r"(?<![\w./])((?:[\w.-]+/)+[\w-]+\.py)")
 
 
 def found(path: str) -> Path | None:
@@ -170,38 +171,8 @@ def found(path: str) -> Path | None:
     return next((place for place in places if place.is_file()), None)
 
 
-def defines(path: Path, test: str) -> bool:
-    return f"def {test}(" in path.read_text(encoding="utf-8")
-
-
 def missing_files(text: str) -> list[str]:
-    return [name for name, _ in _FILE.findall(text) if found(name) is None]
-
-
-def missing_tests(row: str) -> list[str]:
-    """Of `file.py::test_a`, `test_b`: both are looked for in the file that was named last."""
-    lost, last = [], None
-    for match in re.finditer(f"{_FILE.pattern}|{_TEST.pattern}", row):
-        name, test, alone = match.groups()
-        last = found(name) if name else last
-        wanted = test or alone
-        if wanted and (last is None or not defines(last, wanted)):
-            lost.append(wanted)
-    return lost
-
-
-def here_columns(page: str) -> list[str]:
-    """The rows of all tables without their first column, which names what was there."""
-    rows = (line.split("|", 2) for line in page.splitlines() if line.startswith("|"))
-    return [row[2] for row in rows]
-
-
-def test_every_file_and_test_that_the_map_names_exists() -> None:
-    rows = here_columns((ROOT / "docs" / "seed-map.md").read_text(encoding="utf-8"))
-    assert sum(len(_FILE.findall(row)) for row in rows) > 100  # the pattern finds them
-    assert sum("::test_" in row for row in rows) > 60
-    lost = [name for row in rows for name in (*missing_files(row), *missing_tests(row))]
-    assert not lost
+    return [name for name in _FILE.findall(text) if found(name) is None]
 
 
 def test_every_file_that_the_explanation_names_exists() -> None:
@@ -211,10 +182,35 @@ def test_every_file_that_the_explanation_names_exists() -> None:
 
 
 def test_what_is_not_there_is_missed() -> None:
-    row = "`run/train.py`, `run/gone.py`; `tests/test_architecture.py::test_x`, `test_public_names`"
-    assert missing_files(row) == ["run/gone.py"]
-    assert missing_tests(row) == ["test_x"]
-    assert missing_tests("`test_public_names`") == ["test_public_names"]  # of which file?
+    assert missing_files("`training/train.py`, `run/gone.py`") == ["run/gone.py"]
+
+
+def test_import_paths_of_earlier_documentation_still_work() -> None:
+    for old, new in MOVED.items():
+        with pytest.warns(DeprecationWarning, match=f"{old} is now {new}"):
+            again = importlib.reload(importlib.import_module(old))
+        known = vars(importlib.import_module(new))
+        renamed = {name: known[now] for name, now in RENAMED.get(old, {}).items()}
+        assert public_names(vars(again)) == public_names(known) | renamed
+    with pytest.raises(ModuleNotFoundError, match=r"understudy\.live\.nothing"):
+        importlib.import_module("understudy.live.nothing")
+
+
+def test_a_deprecated_path_runs_as_a_program() -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "always", "-m", "understudy.live.client", "--help"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "--territories" in done.stdout
+    assert "understudy.live.client is now understudy.adapters.example_client" in done.stderr
+
+
+def public_names(names: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: one for name, one in names.items() if not name.startswith("__")}
 
 
 # --- what is documented --------------------------------------------------------------------------

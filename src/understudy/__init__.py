@@ -6,16 +6,19 @@ Importing this costs milliseconds: every name is loaded when it is first used.
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
 
+from understudy.deprecated_paths import MovedModules
+
 if TYPE_CHECKING:
+    from understudy.bot.understudy import Understudy as Understudy
     from understudy.core.config import Config as Config
     from understudy.core.config import with_values as with_values
     from understudy.core.errors import UnderstudyError as UnderstudyError
     from understudy.core.spaces import Discrete as Discrete
     from understudy.core.spaces import MultiBinary as MultiBinary
     from understudy.core.spaces import MultiDiscrete as MultiDiscrete
-    from understudy.live.bot import Understudy as Understudy
     from understudy.policy.mlp import Mlp as Mlp
     from understudy.policy.transformer import Transformer as Transformer
 
@@ -28,12 +31,14 @@ _HOMES = {
     "MultiBinary": "understudy.core.spaces",
     "MultiDiscrete": "understudy.core.spaces",
     "Transformer": "understudy.policy.transformer",
-    "Understudy": "understudy.live.bot",
+    "Understudy": "understudy.bot.understudy",
     "UnderstudyError": "understudy.core.errors",
     "with_values": "understudy.core.config",
 }
 
 __all__ = [*_HOMES, "__version__"]  # noqa: PLE0604
+
+sys.meta_path.append(MovedModules())
 
 
 def __getattr__(name: str) -> Any:

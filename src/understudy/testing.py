@@ -178,7 +178,7 @@ def _jax_functions(game: Game) -> Any:
     if importlib.util.find_spec("jax") is None:
         return None
     jax = importlib.import_module("jax")
-    ops: Ops = importlib.import_module("understudy.learner.jax_ops").JAX
+    ops: Ops = importlib.import_module("understudy.learner.maths.jax_ops").JAX
 
     def everything(state: State, actions: Array) -> Any:
         after = game.step(ops, state, actions)

@@ -9,12 +9,12 @@ import pytest
 from understudy.analysis import ablation
 from understudy.analysis.ablation import CONTRASTS, PLAYED_FROM, WAYS, Ablation, play_all, worth
 from understudy.analysis.findings import _ablation_lines, ablation_of
-from understudy.analysis.recording import Record
+from understudy.analysis.recording import MatchRecording
 from understudy.analysis.tables import ablation_rows
 from understudy.match.duel import Duel
+from understudy.match.live_match import EVALUATION, match_seeds
 from understudy.match.players import PolicyPlayer
 from understudy.match.series import play
-from understudy.match.stage import EVALUATION, match_seeds
 
 from .makers import GAME, OPPONENTS, lively, player
 
@@ -43,7 +43,7 @@ def test_as_many_donors_as_the_frames_of_their_matches_leave_room_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     long = GAME.max_frames
-    seen = Record(
+    seen = MatchRecording(
         opponents=("a", "b"),
         labels=np.repeat(np.arange(2, dtype=np.int32), 4),
         numbers=np.tile(np.arange(4, dtype=np.int32), 2),

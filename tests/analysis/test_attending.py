@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from understudy.analysis.attending import by_action, evenness, received
+from understudy.analysis.study import by_action, evenness, received
 
 FRAMES, MATCHES, WINDOW = 11, 2, 4
 

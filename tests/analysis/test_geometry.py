@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from understudy.analysis.geometry import distances, neighbours, principal, silhouette, standardised
+from understudy.analysis.study import distances, neighbours, principal, silhouette, standardised
 
 LABELS = np.repeat([0, 1, 2], 20)
 RNG = np.random.default_rng(0)

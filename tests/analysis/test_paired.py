@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from understudy.analysis.paired import Shared, effect
+from understudy.analysis.paired import SharedMatches, effect
 from understudy.core.arrays import NDArray
 
 results = st.lists(
@@ -58,7 +58,9 @@ OPPONENTS, DONORS, EACH = 7, 5, 286
 """As many as the largest preset has room for, and 2,000 matches in all."""
 
 
-def studied(rng: np.random.Generator, ways: tuple[str, ...]) -> tuple[NDArray, NDArray, Shared]:
+def studied(
+    rng: np.random.Generator, ways: tuple[str, ...]
+) -> tuple[NDArray, NDArray, SharedMatches]:
     """Matches that are told donors, some of which mislead more than others; by 0.04 on average."""
     labels = np.repeat(np.arange(OPPONENTS), EACH)
     other = rng.integers(0, (OPPONENTS - 1) * DONORS, len(labels))
@@ -71,7 +73,7 @@ def studied(rng: np.random.Generator, ways: tuple[str, ...]) -> tuple[NDArray, N
     by_opponent = np.linspace(0.01, 0.11, OPPONENTS)[labels]
     chance = by_opponent + sum(one[told] for one, told in zip(misleading, heard, strict=True))
     draw = rng.random(len(labels))
-    return draw < chance, draw >= 0.98, Shared(heard, labels)
+    return draw < chance, draw >= 0.98, SharedMatches(heard, labels)
 
 
 @pytest.mark.parametrize("ways", [("same",), ("other",), ("same", "other")], ids="-".join)
@@ -89,11 +91,11 @@ def test_pairs_that_share_donors_do_not_count_as_so_many(ways: tuple[str, ...]) 
 
 def test_donors_are_counted_and_equal_pairs_have_a_width() -> None:
     donors = np.array([[0, 0, 1, 1, 2, 2], [3, 4, 3, 4, 3, 0]])
-    shared, same = Shared(donors, np.zeros(6, np.int64)), np.ones(6)
+    shared, same = SharedMatches(donors, np.zeros(6, np.int64)), np.ones(6)
     found, alone = effect(same, same, shared), effect(same, same)
     assert (found.donors, alone.donors) == (5, 0)
     assert -1 < found.low < alone.low < 0 < alone.high < found.high < 1
-    one = effect(same, same, Shared(donors[:1] * 0, shared.labels))
+    one = effect(same, same, SharedMatches(donors[:1] * 0, shared.labels))
     assert (one.low, one.high, one.donors) == (-1, 1, 1), "one donor says nothing of others"
 
 

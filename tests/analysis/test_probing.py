@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from understudy.analysis.probing import FOLDS, Accuracy, Reading, ceiling, compare, folds, named
+from understudy.analysis.probing import FOLDS, Accuracy, ProbeInputs, ceiling, compare, folds, named
 
 OPPONENTS, MATCHES, WIDTH = 4, 40, 12
 LABELS = np.repeat(np.arange(OPPONENTS), MATCHES)
@@ -25,7 +25,7 @@ def planted(distance: float) -> np.ndarray:
 
 def test_planted_clusters_are_found_and_noise_is_chance() -> None:
     nothing = np.stack([noise(1), noise(2), noise(3)])
-    found = compare(Reading(planted(2.0), nothing, LABELS, NUMBERS), opponents=OPPONENTS)
+    found = compare(ProbeInputs(planted(2.0), nothing, LABELS, NUMBERS), opponents=OPPONENTS)
     assert found.trained.share > 0.97
     assert found.trained.low <= found.trained.share <= found.trained.high
     assert found.untrained is not None and found.gain is not None
@@ -33,13 +33,13 @@ def test_planted_clusters_are_found_and_noise_is_chance() -> None:
     assert found.gain.low > 0.6
     assert np.array(found.confusion).sum(1).tolist() == OPPONENTS * [MATCHES]
     assert np.trace(np.array(found.confusion)) == round(found.trained.share * len(LABELS))
-    none = compare(Reading(noise(4), nothing, LABELS, NUMBERS), opponents=OPPONENTS)
+    none = compare(ProbeInputs(noise(4), nothing, LABELS, NUMBERS), opponents=OPPONENTS)
     assert none.gain is not None and none.gain.low < 0 < none.gain.high
 
 
 def test_where_no_encoder_is_asked_there_is_no_zero_line() -> None:
     found = compare(
-        Reading(planted(2.0), np.empty((0, len(LABELS), WIDTH)), LABELS, NUMBERS),
+        ProbeInputs(planted(2.0), np.empty((0, len(LABELS), WIDTH)), LABELS, NUMBERS),
         opponents=OPPONENTS,
     )
     assert found.untrained is None and found.gain is None

@@ -7,19 +7,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from understudy.analysis.recording import Record
+from understudy.analysis.recording import MatchRecording
 
 pytest.importorskip("optax")
 
 
-def seen(signal: float, *, frames: int, matches: int = 96) -> Record:
+def seen(signal: float, *, frames: int, matches: int = 96) -> MatchRecording:
     """Two opponents, the second of which differs in one number; half of the numbers are theirs."""
     rng = np.random.default_rng(3)
     labels = np.repeat(np.arange(2, dtype=np.int32), matches)
     noise = rng.normal(size=(frames, 2 * matches, 8)).astype(np.float32)
     noise[..., -1] += signal * labels
     noise[..., 0] += 9 * labels  # what the agent sees of itself is not read
-    return Record(
+    return MatchRecording(
         opponents=("one", "two"),
         labels=labels,
         numbers=np.tile(np.arange(matches, dtype=np.int32), 2),

@@ -10,8 +10,8 @@ from understudy.arena.judging import compiled
 from understudy.core.ops import NUMPY
 from understudy.match.duel import Duel, witnessed
 from understudy.match.evaluate import judge
+from understudy.match.live_match import EVALUATION, match_seeds
 from understudy.match.series import Engine, plain
-from understudy.match.stage import EVALUATION, match_seeds
 
 from .makers import GAME, OPPONENTS, player
 

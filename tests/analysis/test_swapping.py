@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from understudy.analysis.ablation import Bank, Swapped, bank_of, drawn, swapped, told
 from understudy.analysis.recording import record
-from understudy.analysis.swapping import Bank, Swapped, bank_of, drawn, swapped, told
 from understudy.arena.judging import compiled
 from understudy.core.ops import NUMPY
 from understudy.match.duel import Duel
+from understudy.match.live_match import EVALUATION, match_seeds
 from understudy.match.players import PolicyPlayer
 from understudy.match.series import Engine, plain, play
-from understudy.match.stage import EVALUATION, match_seeds
 
 from .makers import GAME, NETWORK, OPPONENTS, lively, player
 

@@ -19,14 +19,14 @@ from understudy.arena import slots as slotting
 from understudy.arena.arena import Arena
 from understudy.arena.iteration import for_slots
 from understudy.arena.mix import Mix, parse
-from understudy.arena.rollout import Cast, Rollout, rollout
-from understudy.arena.slots import Counts, Plan, Slots
+from understudy.arena.rollout import Rollout, RolloutParameters, rollout
+from understudy.arena.slots import MatchCounts, Plan, Slots
 from understudy.core.arrays import NDArray
 from understudy.core.config import Config, with_values
 from understudy.core.ops import Array, Ops
 from understudy.games.base import Bot
 from understudy.games.moments import Moment, RewardSet
-from understudy.learner.descent import Frozen
+from understudy.learner.maths.descent import FixedInputs
 from understudy.learner.segments import Segments
 from understudy.learner.trainer import Trainer
 from understudy.policy.spec import AnyNetwork, PolicySpec
@@ -91,10 +91,10 @@ KINDS = (2, 0, 1, 7)
 """Names of the bots and of snapshots; the network has none for the last."""
 
 
-def frozen_of(spec: PolicySpec) -> Frozen:
+def frozen_of(spec: PolicySpec) -> FixedInputs:
     """A normaliser that does something, and a return scale."""
     inputs = len(spec.features)
-    return Frozen(
+    return FixedInputs(
         np.linspace(0.1, 0.05, inputs, dtype=np.float32),
         np.linspace(1.5, 0.8, inputs, dtype=np.float32),
         np.float32(2.0),
@@ -167,7 +167,7 @@ class Chapter(NamedTuple):
         return self.rolled.segments
 
     @property
-    def counts(self) -> Counts:
+    def counts(self) -> MatchCounts:
         return self.rolled.counts
 
 
@@ -198,7 +198,7 @@ def _begin(plan: Plan) -> Any:
 @cache
 def _rollout(plan: Plan) -> Any:
     def one(ours: Any, rivals: Any, bounds: Any, slots: Slots) -> Any:
-        cast = Cast(
+        cast = RolloutParameters(
             ours, rivals, for_slots(plan, bounds), jnp.asarray(WEIGHTS[: len(plan.rewards.names)])
         )
         return rollout(plan, cast, frozen_of(plan.spec), slots)

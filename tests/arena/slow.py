@@ -17,7 +17,7 @@ from understudy.core.arrays import NDArray
 from understudy.core.chance import fold, uniform
 from understudy.core.ops import NUMPY
 from understudy.games.moments import Moment
-from understudy.match.stage import TRAINING
+from understudy.match.live_match import TRAINING
 from understudy.policy import distributions
 
 from .makers import WEIGHTS, Story, frozen_of

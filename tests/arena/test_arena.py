@@ -11,8 +11,7 @@ import jax
 import numpy as np
 import pytest
 
-from understudy.arena.arena import Arena, check
-from understudy.arena.placing import placed
+from understudy.arena.arena import Arena, check, placed
 from understudy.core.config import with_values
 from understudy.core.errors import ConfigError
 from understudy.games import catalog

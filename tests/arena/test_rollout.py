@@ -11,22 +11,22 @@ import pytest
 from policy.makers import lively_params
 
 from understudy.arena import slots as slotting
-from understudy.arena.iteration import Played
+from understudy.arena.iteration import IterationOutputs
 from understudy.arena.mix import parse
+from understudy.arena.rollout import Strategy
 from understudy.arena.slots import Plan
-from understudy.arena.strategy import Strategy
 from understudy.core.arrays import NDArray
 from understudy.core.ops import NUMPY
 from understudy.games import catalog
 from understudy.games.moments import LIMIT, QUANTUM, RewardSet
-from understudy.learner.jax_ops import JAX
+from understudy.learner.maths.jax_ops import JAX
 from understudy.policy import distributions
 from understudy.policy.mlp import Mlp
 from understudy.policy.spec import AnyNetwork, PolicySpec
 from understudy.policy.strategist import Strategist
 from understudy.policy.transformer import Transformer
-from understudy.run.telling import matches_trained
-from understudy.telemetry.interval import Interval
+from understudy.telemetry.interval import TrainingInterval
+from understudy.training.iteration_events import matches_trained
 
 from .makers import FROZEN, GAMES, GROUPS, NETWORK, Story, arena, mix_of, plan, rows, story
 from .slow import Told, tell
@@ -131,13 +131,13 @@ def test_the_terms_of_many_matches_add_up_to_their_returns_to_the_last_bit() -> 
     counts = jax.device_get(jax.jit(partial(slotting.counted, made.plan))(ends))
     empty = np.zeros((made.plan.seats, 0), np.float32)
     strategy = Strategy(empty, np.zeros(made.plan.seats), 0.0, 0.0, 0.0)
-    played = Played(nothing, counts, ends, strategy, nothing, nothing)
+    played = IterationOutputs(nothing, counts, ends, strategy, nothing, nothing)
     told = made._iteration({}, played, list(made.rivals.met))
     assert told.results["rest"].terms == dict(
         zip(made.plan.rewards.names, worth[0].sum(1).tolist(), strict=True)
     )
     assert told.results["rest"].measures == {"strength": matches}
-    interval = Interval()
+    interval = TrainingInterval()
     interval.add_matches(matches_trained(told, steps=1, stage=""))
     assert [row["residual"] for row in interval.rewards()] == [0.0, 0.0]
     assert abs(interval.against["rest"].returned) > 100 * LIMIT

@@ -16,6 +16,7 @@ from understudy.analysis import ablation, study
 from understudy.analysis.findings import Findings, page
 from understudy.core.clock import SystemClock
 from understudy.games import catalog
+from understudy.judging.analyzing import ATTENDED, file_name, shown_states
 from understudy.match.tally import wilson
 from understudy.policy import weights
 from understudy.policy.policy import untrained
@@ -23,7 +24,6 @@ from understudy.policy.spec import PolicySpec
 from understudy.policy.strategist import Strategist
 from understudy.registry.run_folder import RunFolder
 from understudy.registry.versions import WEIGHTS, Manifest
-from understudy.run.analyzing import ATTENDED, file_name, shown_states
 
 from .calling import understudy
 from .runs_of_brawl import brawl_run

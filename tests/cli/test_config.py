@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from understudy.core.config import Config, load
-from understudy.run.named_configs import config, names
+from understudy.training.named_configs import config, names
 
 from .calling import understudy
 

@@ -14,12 +14,12 @@ from understudy.cli.meter import Meter
 from understudy.core import files
 from understudy.core.clock import SystemClock
 from understudy.games import catalog
+from understudy.judging.players import engine_named
 from understudy.match.series import plain
 from understudy.match.tally import wilson
 from understudy.policy.mlp import Mlp
 from understudy.policy.spec import PolicySpec
 from understudy.registry.run_folder import RunFolder, remember
-from understudy.run.judging import engine_named
 
 from .calling import alone, understudy
 from .leagues_of_brawl import brawl_league

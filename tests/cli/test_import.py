@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from run import old_bot
+from legacy import old_bot
 from typer.testing import CliRunner
 
 from understudy.cli.app import app

@@ -26,7 +26,7 @@ main()
 """
 THREE_TIMES = """
 import signal
-from understudy.run.interrupts import Interrupts
+from understudy.supervise.interrupts import Interrupts
 
 with Interrupts() as interrupts:
     signal.raise_signal(signal.SIGINT)
@@ -41,7 +41,7 @@ with Interrupts() as interrupts:
 
 TERMINATED_TWICE = """
 import signal
-from understudy.run.interrupts import Interrupts
+from understudy.supervise.interrupts import Interrupts
 
 with Interrupts() as interrupts:
     interrupts.gentle = False
@@ -66,7 +66,7 @@ def python(script: str, *args: str, folder: Path) -> subprocess.CompletedProcess
         ("understudy.cli.app", "play swarm", -signal.SIGINT),
         ("understudy.run.play", "play swarm", 130),
         ("understudy.cli.train_screen", "train brawl", 130),
-        ("understudy.run.serving", "serve territory", 130),
+        ("understudy.run.serve", "serve territory", 130),
     ],
 )
 def test_before_a_session_begins(tmp_path: Path, module: str, line: str, code: int) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from understudy.core.pause import read_pause
 from understudy.run import learner
-from understudy.run.learner import Behind
+from understudy.run.learner import ContinuousOptions
 
 from .calling import lockstep, understudy
 
@@ -30,13 +30,16 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     ("flags", "behind"),
     [
         ("", None),
-        ("--continuous", Behind()),
-        ("--continuous --gate cost", Behind(gate="cost")),
-        ("--continuous --gate my:Gate --threshold -0.5", Behind(gate="my:Gate", threshold=-0.5)),
+        ("--continuous", ContinuousOptions()),
+        ("--continuous --gate cost", ContinuousOptions(gate="cost")),
+        (
+            "--continuous --gate my:Gate --threshold -0.5",
+            ContinuousOptions(gate="my:Gate", threshold=-0.5),
+        ),
     ],
 )
 def test_flags_choose_the_learner(
-    served: list[dict[str, Any]], flags: str, behind: Behind | None
+    served: list[dict[str, Any]], flags: str, behind: ContinuousOptions | None
 ) -> None:
     assert understudy("learner", "--run", "runs/x", *flags.split()).code == 0
     assert served == [{"root": Path("runs/x"), "supervised": False, "behind": behind}]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from run.stub_server import spawn, stub
+from adapters.territory.stub_server import spawn, stub
 
 from .calling import understudy
 

@@ -12,11 +12,11 @@ import pytest
 from understudy.cli.meter import Meter
 from understudy.games import catalog
 from understudy.games.brawl import tables
+from understudy.judging import ratings as run_ratings
 from understudy.league.payoffs import Payoffs
 from understudy.league.ratings import Counts
+from understudy.league.snapshots import evenly
 from understudy.registry.run_folder import remember
-from understudy.run import ratings as run_ratings
-from understudy.run.snapshots import evenly
 
 from .calling import alone, understudy
 from .leagues_of_brawl import brawl_league

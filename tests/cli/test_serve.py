@@ -20,13 +20,13 @@ from websockets.sync.client import ClientConnection, connect
 from understudy.cli.serve import _summary
 from understudy.core.clock import SystemClock
 from understudy.core.config import Config
-from understudy.live import schema
 from understudy.policy.spec import PolicySpec
 from understudy.policy.transformer import Transformer
 from understudy.registry.run_folder import RunFolder
-from understudy.run import serving
-from understudy.run.desk import Service
-from understudy.run.serving import Served
+from understudy.run import serve
+from understudy.run.serve import Served
+from understudy.run.server_wiring import ServeOptions
+from understudy.session import schema
 from understudy.telemetry.status import Status
 
 from .calling import understudy
@@ -193,15 +193,15 @@ def test_sigterm_ends_it_as_well_and_json_is_one_object(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def services(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Service]:
+def services(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[ServeOptions]:
     """What would be served, by a server that never starts."""
-    asked: list[Service] = []
+    asked: list[ServeOptions] = []
 
-    def serve(service: Service, **_: object) -> None:
+    def note(service: ServeOptions, **_: object) -> None:
         asked.append(service)
         raise typer.Exit(0)
 
-    monkeypatch.setattr(serving, "serve", serve)
+    monkeypatch.setattr(serve, "serve", note)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "game.toml").write_text(GAME, encoding="utf-8")
     (tmp_path / "mine.toml").write_text("[learner]\npublish_interval_s = 5.0\n", encoding="utf-8")
@@ -220,7 +220,7 @@ def services(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Service]:
     ],
 )
 def test_where_there_is_memory_a_new_run_publishes_less_often(
-    services: list[Service], flags: str, interval_s: float
+    services: list[ServeOptions], flags: str, interval_s: float
 ) -> None:
     assert understudy("serve", "--schema", "game.toml", *flags.split()).code == 0
     (one,) = services
@@ -228,7 +228,7 @@ def test_where_there_is_memory_a_new_run_publishes_less_often(
     assert one.config.learner.max_version_lag == (100 if "mine" in flags else 1_000)
 
 
-def test_a_run_that_exists_keeps_its_settings(services: list[Service], tmp_path: Path) -> None:
+def test_a_run_that_exists_keeps_its_settings(services: list[ServeOptions], tmp_path: Path) -> None:
     declared = schema.load(tmp_path / "game.toml")
     spec = PolicySpec(declared.features, declared.actions, Transformer())
     RunFolder.open(

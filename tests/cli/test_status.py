@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from live.sessions import FakeClock
+from session.sessions import FakeClock
 
 from understudy.core.clock import SystemClock
 from understudy.core.config import Config, with_values

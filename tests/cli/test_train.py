@@ -18,21 +18,21 @@ from understudy.cli.train import _whole
 from understudy.cli.train_screen import TrainScreen
 from understudy.core.clock import SystemClock
 from understudy.core.errors import ConfigError
-from understudy.games import terms
+from understudy.games import rewards
 from understudy.learner import hardware
 from understudy.policy.mlp import Mlp
 from understudy.policy.presets import network
 from understudy.registry.run_folder import RunFolder
-from understudy.run.host.session import HostSession
-from understudy.run.train_session import Session
 from understudy.telemetry.fold import StatusReader
 from understudy.telemetry.status import Status
+from understudy.training.environments.session import HostSession
+from understudy.training.session import TrainSession
 
 from .calling import Called, understudy
 from .runs_of_brawl import brawl_run
 from .training import ROLLOUT, SMALL, TINY, command, staged
 
-CONTEST = "pettingzoo:run.host.contest"
+CONTEST = "pettingzoo:training.environments.contest"
 
 
 @pytest.fixture(autouse=True)
@@ -89,11 +89,11 @@ def test_a_run_goes_on_with_what_it_is(trained: Path) -> None:
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[Session]:
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[TrainSession]:
     """The sessions that were asked for; none of them trains."""
-    sessions: list[Session] = []
+    sessions: list[TrainSession] = []
 
-    def noted(self: TrainScreen, one: Session) -> tuple[bool, dict[str, object]]:
+    def noted(self: TrainScreen, one: TrainSession) -> tuple[bool, dict[str, object]]:
         sessions.append(one)
         return False, {}
 
@@ -101,7 +101,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Session]:
     return sessions
 
 
-def test_a_run_goes_on_with_the_options_of_its_game(asked: list[Session]) -> None:
+def test_a_run_goes_on_with_the_options_of_its_game(asked: list[TrainSession]) -> None:
     run = brawl_run(Path("run"), delay="2")
     assert understudy("train", "brawl", "--run", run, "--resume", "--actions", "keys").code == 0
     assert asked[0].game_options == {"delay": "2", "actions": "keys"}
@@ -143,7 +143,7 @@ def test_a_config_comes_with_its_network_unless_another_is_named(
     flags: tuple[str, ...],
     gpu: bool,
     preset: str,
-    asked: list[Session],
+    asked: list[TrainSession],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(hardware, "has_gpu", lambda: gpu)
@@ -153,7 +153,7 @@ def test_a_config_comes_with_its_network_unless_another_is_named(
     assert asked[-1].config.train.preset == ("" if "classic" in flags else preset)
 
 
-def test_the_old_name_of_a_network_still_works(asked: list[Session]) -> None:
+def test_the_old_name_of_a_network_still_works(asked: list[TrainSession]) -> None:
     called = understudy("train", "brawl", "--preset", "mlp")
     assert called.code == 0 and asked[-1].network == network("mlp")
     assert "understudy: --preset is called --network now" in called.err
@@ -287,7 +287,7 @@ def lived(ops, moment):
 def test_a_term_of_ones_own_is_trained_on_and_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each frame adds the weight, rounded to multiples of 2**-16; a match adds them up exactly."""
     for known in ("_ADDED", "_LOADED"):  # what is added here is added for this test alone
-        monkeypatch.setattr(terms, known, {})
+        monkeypatch.setattr(rewards, known, {})
     Path("mine.py").write_text(_TERMS, encoding="utf-8")
     weights = ("--set", "rewards.weights.airborne=-0.01", "--set", "rewards.weights.lived=0.001")
     few = ("--set", "train.games=16", "--set", "train.segment=64", "--opponents", "random")
@@ -310,7 +310,7 @@ def test_a_term_of_ones_own_is_trained_on_and_told_of(monkeypatch: pytest.Monkey
     assert sum(sums.values()) == pytest.approx(sum(float(row["r"]) for row in matches), rel=1e-4)
     assert all(float(row["residual"]) == 0.0 for row in rows)
     for known in ("_ADDED", "_LOADED"):  # as in a new process
-        monkeypatch.setattr(terms, known, {})
+        monkeypatch.setattr(rewards, known, {})
     resumed = understudy("train", "brawl", "--run", "run", "--resume", "--minutes", 1)
     assert resumed.code == 2
     assert "has no reward term 'airborne'" in resumed.err
@@ -454,7 +454,7 @@ def test_sigterm_before_the_first_version_keeps_what_there_is_and_exits_143() ->
 
 
 def test_an_environment_is_made_with_the_options_that_are_given() -> None:
-    environment = "gymnasium:understudy.games.gymnasium_env:understudy/Brawl-v0"
+    environment = "gymnasium:understudy.adapters.gymnasium.env:understudy/Brawl-v0"
     few = ("--set", "train.games=2", "--set", "train.segment=16", "--set", "learner.minibatches=1")
     call = ("train", environment, "--run", "run", "--json", "--eval", 0, *few)
     refused = understudy(*call, "--steps", 64)

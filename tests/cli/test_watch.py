@@ -12,9 +12,9 @@ import pytest
 
 from understudy.core.ops import NUMPY
 from understudy.games import catalog
-from understudy.run.watching import moments
-from understudy.screens.reel import Event, Reel
-from understudy.screens.theatre import Theatre
+from understudy.games.brawl.drawing.reel import Event, Reel
+from understudy.judging.watching import moments
+from understudy.screens.terminal import Theatre
 
 from .calling import alone, understudy
 from .runs_of_brawl import brawl_run

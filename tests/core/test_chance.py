@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from understudy.core import chance
 from understudy.core.ops import NUMPY
-from understudy.learner.jax_ops import JAX
+from understudy.learner.maths.jax_ops import JAX
 
 WORDS = st.integers(0, 2**32 - 1)
 

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from understudy.core.ops import NUMPY, Ops
-from understudy.learner.jax_ops import JAX
+from understudy.learner.maths.jax_ops import JAX
 
 
 class Pair(NamedTuple):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from understudy.core.errors import InputError
-from understudy.experience.columns import Columns
+from understudy.experience.slots import Columns
 
 
 def columns() -> Columns:

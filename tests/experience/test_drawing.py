@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from understudy.experience.drawing import draw, fitting
+from understudy.experience.sum_tree import draw, fitting
 
 
 @given(

@@ -17,7 +17,7 @@ from understudy.core.ops import NUMPY, Array
 from understudy.games import catalog
 from understudy.games.brawl import BOTS, Brawl, State, balance, bots, tables
 from understudy.games.brawl.balance import Outcome, meet, seeds_held_out
-from understudy.learner.jax_ops import JAX
+from understudy.learner.maths.jax_ops import JAX
 
 SEEDS = np.arange(64, dtype=np.uint32)
 PAIRS = (

@@ -14,7 +14,7 @@ from understudy.games import catalog
 from understudy.games.brawl import BOTS, Brawl, tables
 from understudy.games.brawl.balance import seeds_held_out
 from understudy.games.brawl.held_out import held_out
-from understudy.learner.jax_ops import JAX
+from understudy.learner.maths.jax_ops import JAX
 from understudy.match.evaluate import judge
 from understudy.match.players import BotPlayer
 

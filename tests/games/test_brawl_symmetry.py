@@ -17,7 +17,7 @@ from understudy.core.ops import NUMPY, Array
 from understudy.games.brawl import BOTS, Brawl, State, tables
 from understudy.games.brawl.rewards import reward
 from understudy.games.brawl.state import exchanged, mirrored
-from understudy.learner.jax_ops import JAX
+from understudy.learner.maths.jax_ops import JAX
 
 MATCHES = 64
 GAME = Brawl()

@@ -19,7 +19,7 @@ from understudy.games.brawl import BOTS, Brawl
 from understudy.games.delay import Delayed
 from understudy.games.moments import LIMIT, QUANTUM, Moment, RewardSet, Shaped, blended, quantised
 from understudy.games.rewards import rewards_of, terms_of
-from understudy.learner.jax_ops import JAX
+from understudy.learner.maths.jax_ops import JAX
 
 from .brawl_scenes import play, scene
 from .tag import State, Tag

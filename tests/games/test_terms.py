@@ -10,7 +10,7 @@ import pytest
 
 from understudy.core.errors import ConfigError
 from understudy.core.ops import NUMPY
-from understudy.games import terms
+from understudy.games import rewards
 from understudy.games.brawl import Brawl
 from understudy.games.rewards import Moment, load_terms, rewards_of, terms_of
 
@@ -28,8 +28,8 @@ def airborne(ops, moment):
 
 @pytest.fixture(autouse=True)
 def _nothing_added(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(terms, "_ADDED", {})
-    monkeypatch.setattr(terms, "_LOADED", {})
+    monkeypatch.setattr(rewards, "_ADDED", {})
+    monkeypatch.setattr(rewards, "_LOADED", {})
     yield
 
 

@@ -16,7 +16,7 @@ from understudy.games.territory import BOTS, State, Territory, tables
 from understudy.games.territory.imagine import imagine
 from understudy.games.territory.observation import Seen
 from understudy.games.territory.state import at_work, on_guard
-from understudy.learner.jax_ops import JAX
+from understudy.learner.maths.jax_ops import JAX
 
 GAME = Territory()
 SEEDS = np.arange(40, dtype=np.uint32)

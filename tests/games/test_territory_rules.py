@@ -10,7 +10,7 @@ import pytest
 from understudy.core.ops import NUMPY, Array, Ops
 from understudy.games.territory import BOTS, State, Territory, tables
 from understudy.games.territory.state import at_work, chunk_of, on_guard, place_of
-from understudy.learner.jax_ops import JAX
+from understudy.learner.maths.jax_ops import JAX
 from understudy.testing import check_game
 
 GAME = Territory()

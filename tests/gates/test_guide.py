@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from understudy.adapters.gate_factory import SHIPPED, gate
+from understudy.adapters.territory import cost_gate
 from understudy.games.territory import observation, tables
-from understudy.gates import cost, factors, foresight
-from understudy.gates.named import SHIPPED, gate
+from understudy.gates import foresight
 
 PAGE = (Path(__file__).parents[2] / "docs" / "gates.md").read_text(encoding="utf-8")
 
@@ -41,12 +42,12 @@ def test_every_shipped_gate_is_described() -> None:
 
 def test_the_numbers_of_the_page_are_those_of_the_code() -> None:
     for promise in (
-        f"| COST | {cost.COST:.1f}: what the game takes",
-        f"{factors.POOR} if for this one and no second",
+        f"| COST | {cost_gate.COST:.1f}: what the game takes",
+        f"{cost_gate.POOR} if for this one and no second",
         f"within {tables.KILL_RANGE} chunks, falling to 0 at {tables.SAFE_RANGE}",
         f"(slope below {1 / foresight.SLOPE_TOLERATED:g}, above {foresight.SLOPE_TOLERATED:g})",
         f"by over {foresight.BIAS_TOLERATED:g}",
     ):
         assert promise in PAGE
-    assert (factors.NEAR, factors.MANY, foresight.FEWEST) == (0.25, 2.0, 30)
+    assert (cost_gate.NEAR, cost_gate.MANY, foresight.FEWEST) == (0.25, 2.0, 30)
     assert (tables.HELD, tables.HEALTH) == (3, (1.0, 3.0))

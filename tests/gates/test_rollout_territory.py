@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from understudy.adapters.gate_factory import gate
 from understudy.gates.decision import judge
-from understudy.gates.named import gate
-from understudy.gates.rollout import RolloutGate
+from understudy.gates.lookahead import LookaheadGate
 
 from .worlds import Spawns, spawns
 
@@ -45,7 +45,7 @@ def test_a_server_whose_time_is_up_waits(tried: Spawns) -> None:
 
 
 def test_the_page_tells_how_far_it_looks() -> None:
-    options = inspect.signature(RolloutGate).parameters
+    options = inspect.signature(LookaheadGate).parameters
     assert (options["ticks"].default, options["worlds"].default) == (2, 4)
     assert "two ticks ahead" in PAGE and "four worlds" in PAGE
     assert f"γ = {options['gamma'].default}" in PAGE  # noqa: RUF001

@@ -9,7 +9,7 @@ from threading import Event
 
 import numpy as np
 import pytest
-from live.sessions import FakeClock
+from session.sessions import FakeClock
 
 from understudy.core.arrays import NDArray
 from understudy.gates.decision import Verdict

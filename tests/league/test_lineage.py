@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from understudy.core.errors import FileFormatError
 from understudy.league.lineage import (
     Lineage,
-    Row,
+    LineageRow,
     Settings,
     ancestry,
     decode,
@@ -27,8 +27,8 @@ A2 = Settings(1.1e-3, 0.01, 1.2)
 B2 = Settings(1e-3, 0.02)
 
 
-def row(number: int, agent: int, parent: int, before: Settings, after: Settings) -> Row:
-    return Row(
+def row(number: int, agent: int, parent: int, before: Settings, after: Settings) -> LineageRow:
+    return LineageRow(
         round=number,
         steps=number * 1_050_000,
         agent=agent,

@@ -11,7 +11,7 @@ from understudy.games import catalog
 from understudy.league import anchors
 from understudy.league.anchors import KNOWN, anchors_of, known_anchors, measured
 from understudy.league.ratings import ORIGIN, Rating
-from understudy.league.round_robin import Troupe, round_robin
+from understudy.league.round_robin import PlayerGroups, round_robin
 from understudy.match.evaluate import judge
 from understudy.match.players import BotPlayer, Player, PolicyPlayer
 from understudy.match.tally import Tally, wilson
@@ -45,7 +45,7 @@ def test_every_pair_as_it_would_be_judged_alone() -> None:
 
 def test_policies_of_one_network_act_together() -> None:
     who = np.array([1, 4, 0, 1, 3, 5, 4, 1])
-    troupe = Troupe.of(list(PLAYERS.values()), who)
+    troupe = PlayerGroups.of(list(PLAYERS.values()), who)
     kinds = [[list(PLAYERS.values()).index(one) for one in part.players] for part in troupe.parts]
     assert kinds == [[0], [1, 3, 5], [4]]
     columns = troupe.parts[1].columns  # padded with their own

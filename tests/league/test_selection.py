@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from understudy.league.lineage import Row, Settings
+from understudy.league.lineage import LineageRow, Settings
 from understudy.league.selection import (
     MIN_MATCHES,
+    AgentStanding,
     Evidence,
     Limits,
-    Standing,
     changed,
     first_settings,
     held_round,
@@ -31,7 +31,7 @@ def a_round(
     settings: list[Settings],
     broken: list[bool] | None = None,
     seed: int = 1,
-) -> list[Row]:
+) -> list[LineageRow]:
     return held_round(
         number=3,
         steps=900,
@@ -69,7 +69,7 @@ def test_the_error_is_that_of_simulated_matches() -> None:
 
 
 def test_the_worst_gives_way_to_the_best_and_the_second_worst_to_the_second() -> None:
-    found = [Standing(f, 0.01) for f in (0.2, 0.9, 0.5, 0.3, 0.8, 0.6, 0.55, 0.52)]
+    found = [AgentStanding(f, 0.01) for f in (0.2, 0.9, 0.5, 0.3, 0.8, 0.6, 0.55, 0.52)]
     assert pairs(found, replaced=0.25) == [(0, 1), (3, 4)]
     assert pairs(found, replaced=0.5) == [(0, 1), (3, 4), (2, 5)], "0.52 and 0.55 are too near"
     assert pairs(found, replaced=0.01) == [(0, 1)], "a round replaces one, or there is no round"
@@ -78,7 +78,7 @@ def test_the_worst_gives_way_to_the_best_and_the_second_worst_to_the_second() ->
 
 
 def test_whoever_has_no_evidence_is_neither_best_nor_worst() -> None:
-    low, high = Standing(0.1, 0.01), Standing(0.9, 0.01)
+    low, high = AgentStanding(0.1, 0.01), AgentStanding(0.9, 0.01)
     assert pairs([None, low, high, None], replaced=0.5) == [(1, 2)]
     assert pairs([None, high], replaced=0.5) == []
     assert pairs([None, None], replaced=0.5) == []

@@ -16,7 +16,7 @@ from understudy.league.ratings import Rating
 from understudy.league.state import (
     OLDER_BIAS,
     LeagueState,
-    Record,
+    OpponentResults,
     decode,
     encode,
     joint_of,
@@ -28,7 +28,7 @@ NUMBERS = st.floats(-1e6, 1e6)
 RATINGS = st.builds(Rating, NUMBERS, st.floats(1e-6, 1e3))
 COUNTS = st.integers(0, 2**40)
 FADED = st.floats(0.0, 1e9)
-RECORDS = st.builds(Record, COUNTS, COUNTS, COUNTS, FADED, FADED)
+RECORDS = st.builds(OpponentResults, COUNTS, COUNTS, COUNTS, FADED, FADED)
 BOTS = st.text(min_size=1, max_size=8)
 
 

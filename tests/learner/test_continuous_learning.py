@@ -23,11 +23,11 @@ from understudy.experience.episode import Episode, Meta, Outcome
 from understudy.experience.spool import Spool
 from understudy.gates.decision import Verdict
 from understudy.learner.batch import Batch
-from understudy.learner.continuous import Continuous
-from understudy.learner.descent import Material, _loss
-from understudy.learner.items import batch_of, cut
+from understudy.learner.continuous.items import batch_of, cut
+from understudy.learner.continuous.learner import ContinuousLearner
+from understudy.learner.maths.descent import TrainingBatch, _loss
+from understudy.learner.maths.update import _material, _targets, _Towards, _whole, update
 from understudy.learner.trainer import Trainer
-from understudy.learner.update import _material, _targets, _Towards, _whole, update
 from understudy.policy.layers import Params
 from understudy.policy.policy import Policy, untrained
 from understudy.policy.spec import AnyNetwork, PolicySpec
@@ -86,7 +86,7 @@ def live(root: Path, config: Config, *, rounds: int, gate: Any = None, **fields:
     folder = RunFolder.open(root, spec=SPEC, config=config, clock=clock)
     spool = Spool(root, SPEC, clock)
     journal = Journal(folder.journal, "learner", clock)
-    mind = Continuous(folder, Trainer(SPEC, config.learner), journal, gate)
+    mind = ContinuousLearner(folder, Trainer(SPEC, config.learner), journal, gate)
     for round_ in range(rounds):
         for one in segments(champion(folder), round_, clock, **fields):
             spool.put(one)
@@ -197,7 +197,7 @@ def test_importance_weights_reach_the_loss() -> None:
     towards = towards_of(SPEC, config, params, batch)
 
     @jax.jit
-    def slope(material: Material) -> Params:
+    def slope(material: TrainingBatch) -> Params:
         share, bonus = jnp.float32(64.0), jnp.float32(0.02)
         found, _ = jax.grad(_loss, argnums=2, has_aux=True)(
             SPEC, config, params, material, (), share, bonus
@@ -235,7 +235,7 @@ def test_one_absurd_number_of_one_client_stops_nobody(tmp_path: Path, number: fl
     folder = RunFolder.open(tmp_path, spec=SPEC, config=config, clock=clock)
     spool = Spool(tmp_path, SPEC, clock)
     journal = Journal(folder.journal, "learner", clock)
-    mind = Continuous(folder, Trainer(SPEC, config.learner), journal)
+    mind = ContinuousLearner(folder, Trainer(SPEC, config.learner), journal)
     published: list[int] = []
     for round_ in range(8):
         for client, one in enumerate(segments(champion(folder), round_, clock)):

@@ -14,8 +14,16 @@ from policy.makers import MLP, lively_policy, spec_of
 from understudy.core.arrays import NDArray
 from understudy.core.config import LearnerConfig
 from understudy.core.ops import NUMPY, Array
-from understudy.learner.descent import Details, Frozen, Material, Report, State, descend, optimiser
 from understudy.learner.hardware import narrow
+from understudy.learner.maths.descent import (
+    Details,
+    FixedInputs,
+    LearnerState,
+    TrainingBatch,
+    UpdateReport,
+    descend,
+    optimiser,
+)
 from understudy.learner.segments import Segments, _advantages, improve
 from understudy.learner.trainer import Trainer
 from understudy.policy import distributions
@@ -98,12 +106,12 @@ def segments_of(player: Policy, seed: int = 0, *, reward: Any = None) -> Segment
     )
 
 
-def ready(player: Policy, *, rate: float = 1e-3) -> tuple[State, Frozen]:
+def ready(player: Policy, *, rate: float = 1e-3) -> tuple[LearnerState, FixedInputs]:
     params = jax.tree.map(jnp.asarray, player.weights.params)
     w = player.weights
     return (
-        State(params, optimiser(CONFIG).init(params), jax.random.PRNGKey(0)),
-        Frozen(
+        LearnerState(params, optimiser(CONFIG).init(params), jax.random.PRNGKey(0)),
+        FixedInputs(
             w.obs_mean,
             w.obs_scale,
             w.value_scale,
@@ -266,8 +274,8 @@ def test_a_decision_after_which_a_match_was_cut_off_teaches_nothing(name: str) -
 def test_passes_end_when_the_policy_has_moved_far_enough() -> None:
     player = PLAYERS["mlp"]
     s = segments_of(player)
-    reports: dict[float, Report] = {}
-    states: dict[float, State] = {}
+    reports: dict[float, UpdateReport] = {}
+    states: dict[float, LearnerState] = {}
     for stop in (0.0, 0.001):
         one = structs.replace(CONFIG, kl_stop=stop)
         states[stop], reports[stop], _ = improve(player.spec, one, *ready(player, rate=3e-2), s)
@@ -278,10 +286,10 @@ def test_passes_end_when_the_policy_has_moved_far_enough() -> None:
     assert np.isfinite(jax.tree.leaves(reports[0.001])).all()
 
 
-def material_of(player: Policy, s: Segments) -> Material:
+def material_of(player: Policy, s: Segments) -> TrainingBatch:
     rng = np.random.default_rng(1)
     noise = rng.normal(size=s.valid.shape).astype(np.float32)
-    material = Material(
+    material = TrainingBatch(
         obs=normalise(NUMPY, player.weights, s.obs),
         legal=s.legal,
         actions=s.actions,
@@ -297,7 +305,7 @@ def material_of(player: Policy, s: Segments) -> Material:
         opponent_actions=s.opponent_actions,
         opponent_kinds=s.opponent_kinds,
     )
-    on_device: Material = jax.tree.map(jnp.asarray, material)
+    on_device: TrainingBatch = jax.tree.map(jnp.asarray, material)
     return on_device
 
 
@@ -311,7 +319,7 @@ def test_minibatches_are_whole_segments_for_whoever_remembers(name: str) -> None
     config = structs.replace(CONFIG, epochs=2, minibatches=COLUMNS)
 
     @jax.jit
-    def steps(state: State) -> tuple[State, Details]:
+    def steps(state: LearnerState) -> tuple[LearnerState, Details]:
         return descend(player.spec, config, state, ready(player, rate=0.0)[1], material, memory)
 
     _, details = steps(ready(player)[0])
@@ -416,8 +424,11 @@ def trained(trainer: Trainer, spec: PolicySpec, *seeds: int) -> list[dict[str, f
         squares: list[float] = []
 
         def step(
-            state: State, frozen: Frozen, s: Segments = s, squares: list[float] = squares
-        ) -> tuple[State, Report]:
+            state: LearnerState,
+            frozen: FixedInputs,
+            s: Segments = s,
+            squares: list[float] = squares,
+        ) -> tuple[LearnerState, UpdateReport]:
             state, report, square = improve(spec, CONFIG, state, frozen, s)
             squares.append(float(square))
             return state, report

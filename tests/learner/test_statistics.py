@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from understudy.core.arrays import NDArray
 from understudy.experience.episode import returns_of
 from understudy.learner import statistics
-from understudy.learner.returns import Moments
+from understudy.learner.maths.returns import Moments
 from understudy.learner.statistics import Statistics
 
 

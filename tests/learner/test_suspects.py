@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from understudy.learner.suspects import Group, Suspects
+from understudy.learner.intake import SuspectGroup, Suspects
 
 
 @pytest.fixture
@@ -34,18 +34,20 @@ def test_a_batch_that_went_well_leaves_no_trace(path: Path) -> None:
 def test_what_was_tried_when_a_learner_died_is_suspect(path: Path) -> None:
     Suspects(path).attempt(("a", "b"))
     suspects = Suspects(path)
-    assert suspects.next_group() == Group(("a", "b"), failures=1)
+    assert suspects.next_group() == SuspectGroup(("a", "b"), failures=1)
     assert suspects.poison() is None
-    assert Suspects(path).next_group() == Group(("a", "b"), failures=1), "counted once a death"
+    assert Suspects(path).next_group() == SuspectGroup(("a", "b"), failures=1), (
+        "counted once a death"
+    )
 
 
 def test_after_three_failures_a_batch_is_halved_until_one_is_left(path: Path) -> None:
     Suspects(path).attempt(("a", "b", "c", "d"))
     suspects = fail(path, 2)
-    assert suspects.next_group() == Group(("a", "b"))
+    assert suspects.next_group() == SuspectGroup(("a", "b"))
     suspects.succeeded(("a", "b"))
     suspects = fail(path, 3)
-    assert suspects.next_group() == Group(("c",))
+    assert suspects.next_group() == SuspectGroup(("c",))
     suspects.succeeded(("c",))
     assert suspects.poison() is None
     suspects = fail(path, 3)
@@ -65,7 +67,7 @@ def test_a_group_that_lost_a_member_starts_over(path: Path) -> None:
     Suspects(path).attempt(("a", "b"))
     suspects = fail(path, 1)
     suspects.forget("a")
-    assert suspects.next_group() == Group(("b",), failures=0)
+    assert suspects.next_group() == SuspectGroup(("b",), failures=0)
 
 
 @pytest.mark.parametrize(

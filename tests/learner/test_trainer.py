@@ -22,8 +22,8 @@ from understudy.experience.episode_replay import EpisodeReplay, Priority
 from understudy.learner import hardware, settling
 from understudy.learner import trainer as trainers
 from understudy.learner.batch import Batch, assemble
+from understudy.learner.maths.update import update
 from understudy.learner.trainer import Trainer
-from understudy.learner.update import update
 from understudy.policy import distributions
 from understudy.policy.mlp import Mlp
 from understudy.policy.policy import Policy
@@ -504,7 +504,7 @@ def test_one_odd_decision_a_match_is_no_reason_for_a_fit_each_time() -> None:
 def test_how_far_the_learner_has_settled_survives_a_snapshot(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(settling, "MATCHES", settling.Pace(100.0, 0.05))
+    monkeypatch.setattr(settling, "MATCHES", settling.SettlingWindows(100.0, 0.05))
     trainer = trained(11)
     assert len(trainer._settling.moved) and trainer._settling.agreement != 0.0
     trainer._settling = replace(trainer._settling, share=0.1)

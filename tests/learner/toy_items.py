@@ -18,7 +18,7 @@ from understudy.core.config import Config
 from understudy.experience.episode import Episode
 from understudy.gates.decision import DecisionGate
 from understudy.learner.batch import Batch
-from understudy.learner.continuous import Continuous
+from understudy.learner.continuous.learner import ContinuousLearner
 from understudy.policy import weights as weight_files
 from understudy.registry.run_folder import RunFolder
 from understudy.registry.versions import LEARNER, WEIGHTS
@@ -106,9 +106,9 @@ class ToyItems:
 
 def continuous(
     folder: RunFolder, toy: ToyItems | None = None, gate: DecisionGate | None = None
-) -> Continuous:
+) -> ContinuousLearner:
     journal = Journal(folder.journal, "learner", folder.clock)
-    return Continuous(folder, toy or ToyItems(), journal, gate)
+    return ContinuousLearner(folder, toy or ToyItems(), journal, gate)
 
 
 def told(folder: RunFolder, kind: type[Any]) -> list[Any]:

@@ -17,9 +17,9 @@ from understudy.games.base import Bot
 from understudy.games.moments import Moment, RewardSet
 from understudy.match.duel import Duel, begin
 from understudy.match.evaluate import judge
+from understudy.match.live_match import EVALUATION, match_seeds
 from understudy.match.players import BotPlayer, Player, PolicyPlayer
 from understudy.match.series import Engine, Stride, plain, play
-from understudy.match.stage import EVALUATION, match_seeds
 from understudy.policy.mlp import Mlp
 from understudy.policy.policy import Policy, untrained
 from understudy.policy.spec import AnyNetwork, PolicySpec

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from understudy.adapters.gymnasium.env import GameEnv
 from understudy.core.arrays import NDArray, to_npz
 from understudy.core.errors import FileFormatError
 from understudy.core.ops import NUMPY
 from understudy.core.spaces import Discrete
 from understudy.games import catalog
 from understudy.games.base import State
-from understudy.games.gymnasium_env import GameEnv
 from understudy.match.evaluate import judge
-from understudy.match.players import BotPlayer, View
+from understudy.match.players import BotPlayer, PlayerView
 
 COLUMNS, FRAMES = 6, 200
 TEN = Discrete(tuple("abcdefghij"))
@@ -132,7 +132,7 @@ def test_draws_follow_the_policy(benchmark: Any) -> None:
     params["action.b"] = np.log(np.array([0.3, 0.7] + [1e-9] * 8, np.float32))
     player = benchmark("equal_time_player").PeerPlayer(params, "tanh", TEN, sampled=True)
     count = 4000
-    view = View(
+    view = PlayerView(
         obs=np.zeros((64, count), np.float32),
         legal=np.ones((10, count), np.bool_),
         seeds=np.arange(count, dtype=np.uint32),

@@ -12,9 +12,9 @@ from understudy.arena.judging import compiled
 from understudy.core.ops import Array, Ops
 from understudy.match.duel import Duel, begin
 from understudy.match.evaluate import judge
+from understudy.match.live_match import EVALUATION, match_seeds
 from understudy.match.players import BotPlayer, Player, PolicyPlayer, PoolPlayer
 from understudy.match.series import Engine, evened, plain, play
-from understudy.match.stage import EVALUATION, match_seeds
 from understudy.policy.mlp import Mlp
 from understudy.policy.policy import Policy, untrained
 from understudy.policy.spec import AnyNetwork, PolicySpec

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from understudy.match.series import Results
-from understudy.match.tally import Report, Tally, wilson
+from understudy.match.tally import EvaluationReport, Tally, wilson
 
 
 def test_draws_are_not_wins() -> None:
@@ -51,7 +51,7 @@ def test_a_report_has_means_over_matches() -> None:
         returned=np.array([1.5, -0.5, 0.0, 1.0], np.float32),
         measured=np.array([[60, 20, 30, 10], [0, 30, 10, 0], [3, 0, 1, 3]], np.float32),
     )
-    report = Report.of(end, ("damage_dealt", "damage_taken", "knockouts"))
+    report = EvaluationReport.of(end, ("damage_dealt", "damage_taken", "knockouts"))
     assert (report.mean_frames, report.mean_return, report.distinct) == (25.0, 0.5, 3)
     assert report.measures == {"damage_dealt": 30.0, "damage_taken": 10.0, "knockouts": 1.75}
     assert (report.damage_ratio, report.knockouts, report.falls) == (3.0, 1.75, None)
@@ -69,5 +69,5 @@ def test_no_damage_taken_is_no_ratio() -> None:
     tally = Tally(wins=1, draws=0, losses=0)
     unhurt = {"damage_dealt": 9.0, "damage_taken": 0.0}
     for measures in (unhurt, {}):
-        report = Report(tally=tally, distinct=1, mean_frames=1.0, measures=measures)
+        report = EvaluationReport(tally=tally, distinct=1, mean_frames=1.0, measures=measures)
         assert report.damage_ratio is None and report.as_dict()["damage_ratio"] is None

@@ -13,7 +13,7 @@ from policy.makers import random_legal, spec_of
 from understudy.core.arrays import NDArray
 from understudy.core.ops import NUMPY
 from understudy.core.spaces import ActionSpace, Discrete, MultiBinary, MultiDiscrete
-from understudy.learner.jax_ops import JAX
+from understudy.learner.maths.jax_ops import JAX
 from understudy.policy import distributions
 
 SPACES: dict[str, ActionSpace] = {

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from policy.makers import lively_policy, spec_of
+from understudy.bot.actions import space_of
 from understudy.core.arrays import NDArray
 from understudy.core.errors import InputError
 from understudy.core.ops import NUMPY, Ops
 from understudy.core.spaces import Continuous, Discrete
-from understudy.learner.jax_ops import JAX
-from understudy.live.actions import space_of
+from understudy.learner.maths.jax_ops import JAX
 from understudy.policy import distributions, gaussian
 
 SPACE = Continuous(("turn", "push", "lift"), (-2.0, None, 0.0), (2.0, None, 1.0))

@@ -13,7 +13,7 @@ from policy.slow import slow_transformer
 from understudy.core.arrays import NDArray
 from understudy.core.errors import ConfigError
 from understudy.core.ops import NUMPY, Array, Ops, Tree
-from understudy.learner.jax_ops import JAX
+from understudy.learner.maths.jax_ops import JAX
 from understudy.policy.mlp import Mlp
 from understudy.policy.spec import AnyNetwork, PolicySpec
 from understudy.policy.strategist import Strategist

@@ -15,7 +15,7 @@ from understudy.core.errors import ConfigError
 from understudy.core.ops import NUMPY, Array
 from understudy.core.spaces import Discrete
 from understudy.experience.episode import Episode
-from understudy.learner.jax_ops import JAX
+from understudy.learner.maths.jax_ops import JAX
 from understudy.learner.trainer import Trainer
 from understudy.policy import distributions
 from understudy.policy.mlp import Mlp

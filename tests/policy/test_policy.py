@@ -8,7 +8,7 @@ import pytest
 from policy.makers import NETWORKS, lively_policy, play, random_legal, spec_of
 from understudy.core.ops import NUMPY
 from understudy.core.spaces import ActionSpace, Discrete, MultiBinary
-from understudy.learner.jax_ops import JAX
+from understudy.learner.maths.jax_ops import JAX
 from understudy.policy import distributions, weights
 from understudy.policy.policy import Policy, untrained
 from understudy.policy.spec import AnyNetwork, PolicySpec

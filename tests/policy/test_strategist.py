@@ -15,7 +15,7 @@ from policy.slow import slow_strategist
 from understudy.core.arrays import NDArray
 from understudy.core.errors import ConfigError
 from understudy.core.ops import NUMPY, Array, Tree
-from understudy.learner.jax_ops import JAX
+from understudy.learner.maths.jax_ops import JAX
 from understudy.policy.strategist import Insight, Strategist
 
 COLUMNS = 3

@@ -14,7 +14,7 @@ import optax
 
 from understudy.core.arrays import NDArray
 from understudy.core.ops import NUMPY, Array
-from understudy.learner.jax_ops import JAX
+from understudy.learner.maths.jax_ops import JAX
 from understudy.policy.layers import Params
 from understudy.policy.strategist import Strategist
 

@@ -17,7 +17,7 @@ from understudy.policy.policy import untrained
 from understudy.policy.spec import PolicySpec
 from understudy.registry.run_folder import RunFolder
 from understudy.run import learner
-from understudy.run.lock import learner_lock
+from understudy.supervise.lock import learner_lock
 from understudy.telemetry import events as ev
 from understudy.telemetry.journal import Entry, Reader
 
@@ -134,7 +134,7 @@ def test_behind_a_server_it_learns_by_the_gate_that_it_is_told(
         if isinstance(entry.e, ev.VersionPublished):
             stop.set()
 
-    behind = learner.Behind(gate="careful_gate:Careful", threshold=0.5)
+    behind = learner.ContinuousOptions(gate="careful_gate:Careful", threshold=0.5)
     learner.work_until_stopped(run, wake=wake, stop=stop, tell=enough, behind=behind)
     told = [entry.e for entry in Reader(run / "journal").new()]
     (trained,) = (one for one in told if isinstance(one, ev.ContinuousTrained))
@@ -147,14 +147,17 @@ def test_behind_a_server_it_learns_by_the_gate_that_it_is_told(
 def test_a_gate_that_does_not_exist_is_named_before_anything_is_loaded(run: Path) -> None:
     with pytest.raises(ConfigError, match="--gate: expected open, cost, rollout"):
         learner.work_until_stopped(
-            served(run), wake=threading.Event(), stop=stopped(), behind=learner.Behind(gate="csot")
+            served(run),
+            wake=threading.Event(),
+            stop=stopped(),
+            behind=learner.ContinuousOptions(gate="csot"),
         )
 
 
 def test_each_kind_of_run_has_its_own_learner(run: Path) -> None:
     wake, stop = threading.Event(), stopped()
     with pytest.raises(ConfigError, match=r"--continuous: .* is not the run of a server"):
-        learner.work_until_stopped(run, wake=wake, stop=stop, behind=learner.Behind())
+        learner.work_until_stopped(run, wake=wake, stop=stop, behind=learner.ContinuousOptions())
     with pytest.raises(ConfigError, match=r"is the run of a server: learn there with --continuous"):
         learner.work_until_stopped(served(run), wake=wake, stop=stop)
     assert Reader(run / "journal").new() == [], "nothing was begun"

@@ -13,11 +13,11 @@ from understudy.core.config import Config
 from understudy.core.errors import ConfigError, RunFolderError
 from understudy.experience.episode import Episode
 from understudy.experience.spool import Spool
-from understudy.match.stage import Stage
+from understudy.match.live_match import LiveMatch
 from understudy.policy.mlp import Mlp
+from understudy.registry import run_folder
 from understudy.registry.run_folder import RunFolder
-from understudy.run import folders
-from understudy.run.play import Progress, Session, adapted, play
+from understudy.run.play import PlayProgress, PlaySession, adapted, play
 from understudy.telemetry import events as ev
 from understudy.telemetry.journal import Reader
 
@@ -27,7 +27,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def session(**changes: Any) -> Session:
+def session(**changes: Any) -> PlaySession:
     kept: dict[str, Any] = {
         "game": "swarm",
         "run": Path("runs/one"),
@@ -38,10 +38,10 @@ def session(**changes: Any) -> Session:
         "network": Mlp((8,)),
         "config": Config(),
     }
-    return Session(**{**kept, **changes})
+    return PlaySession(**{**kept, **changes})
 
 
-def silent(progress: Progress) -> None:
+def silent(progress: PlayProgress) -> None:
     pass
 
 
@@ -60,7 +60,7 @@ def test_a_session_plays_what_was_asked_for_and_keeps_it() -> None:
     assert told["matches"] == 3 and told["versions"] == 0
     assert told["episodes"] == {"written": 3, "ingested": 0, "archived": 0, "quarantined": 0}
     assert "eval" not in told
-    assert folders.latest() == Path("runs/one")
+    assert run_folder.latest() == Path("runs/one")
     for episode in episodes(Path("runs/one")):
         assert episode.meta.outcome in {"victory", "defeat", "tie"}
         assert episode.meta.tags["difficulty"] == "easy"
@@ -127,16 +127,16 @@ def test_a_run_folder_of_something_else_is_refused() -> None:
 def press_after(monkeypatch: pytest.MonkeyPatch, acts: int) -> None:
     """Ctrl-C in mid-match, after so many frames."""
     count = 0
-    act = Stage.act
+    act = LiveMatch.act
 
-    def pressed(self: Stage, action: Any) -> float:
+    def pressed(self: LiveMatch, action: Any) -> float:
         nonlocal count
         count += 1
         if count == acts:
             signal.raise_signal(signal.SIGINT)
         return act(self, action)
 
-    monkeypatch.setattr(Stage, "act", pressed)
+    monkeypatch.setattr(LiveMatch, "act", pressed)
 
 
 def test_ctrl_c_ends_early_and_keeps_everything(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -177,7 +177,7 @@ def test_ctrl_c_pressed_again_loses_nothing_either(monkeypatch: pytest.MonkeyPat
 def test_ctrl_c_while_it_measures_skips_the_measuring(monkeypatch: pytest.MonkeyPatch) -> None:
     from understudy.run import play as module
 
-    def interrupted(session: Session, policy: object) -> None:
+    def interrupted(session: PlaySession, policy: object) -> None:
         signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setattr(module, "frozen", interrupted)

@@ -10,7 +10,7 @@ import pytest
 
 from understudy.core.arrays import NDArray
 from understudy.core.errors import MissingDependency
-from understudy.league.lineage import Lineage, Row, Settings
+from understudy.league.lineage import Lineage, LineageRow, Settings
 from understudy.screens.family_tree import draw
 
 FIRST = (Settings(1e-3, 0.0), Settings(2e-3, 0.0, 2.0), Settings(5e-4, 0.0))
@@ -20,7 +20,7 @@ def lineage(parents: tuple[tuple[int, ...], ...]) -> Lineage:
     made = Lineage(first=FIRST)
     for number, round_ in enumerate(parents, start=1):
         rows = [
-            Row(
+            LineageRow(
                 round=number,
                 steps=number * 1000,
                 agent=agent,

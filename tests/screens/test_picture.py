@@ -14,11 +14,11 @@ from understudy.core.arrays import NDArray
 from understudy.core.errors import ConfigError, MissingDependency
 from understudy.core.ops import NUMPY
 from understudy.games import catalog
+from understudy.games.brawl.drawing.reel import Reel
+from understudy.games.brawl.drawing.scene import Paint, Scene
 from understudy.match.duel import Duel, witnessed
 from understudy.match.players import BotPlayer
 from understudy.screens import picture
-from understudy.screens.reel import Reel
-from understudy.screens.scene import Paint, Scene
 
 Image = pytest.importorskip("PIL.Image")
 GAME = catalog.make("brawl")

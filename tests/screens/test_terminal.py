@@ -10,9 +10,8 @@ import pytest
 
 from understudy.core.ops import NUMPY
 from understudy.games import catalog
-from understudy.screens.reel import Reel
-from understudy.screens.terminal import Style, text
-from understudy.screens.theatre import Theatre
+from understudy.games.brawl.drawing.reel import Reel
+from understudy.screens.terminal import TextStyle, Theatre, text
 
 STATE = catalog.make("brawl").start(NUMPY, np.array([3], np.uint32))
 LEFT = (0, 1) if STATE.x[0, 0] < STATE.x[1, 0] else (1, 0)
@@ -50,13 +49,13 @@ def sized(monkeypatch: pytest.MonkeyPatch, columns: int, lines: int) -> None:
 @pytest.mark.parametrize("blocks", [True, False])
 def test_a_frame_fits_the_terminal(size: tuple[int, int], blocks: bool) -> None:
     columns, rows = size
-    lines = text(SCENE, Style(colour=blocks, blocks=blocks, columns=columns, rows=rows))
+    lines = text(SCENE, TextStyle(colour=blocks, blocks=blocks, columns=columns, rows=rows))
     assert len(lines) <= rows - 1
     assert max(len(_ESCAPES.sub("", line)) for line in lines) <= columns
 
 
 def test_letters_show_stage_fighters_and_panels() -> None:
-    lines = text(SCENE, Style(colour=False, blocks=False, columns=100, rows=40))
+    lines = text(SCENE, TextStyle(colour=False, blocks=False, columns=100, rows=40))
     page = "\n".join(lines)
     assert page.isascii() and "\x1b" not in page
     assert "(A) runs/x@12 OOO   0%" in lines[0] and "0% OOO (B) based" in lines[0]
@@ -77,10 +76,10 @@ def test_a_console_without_half_blocks_gets_letters_and_never_crashes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     sized(monkeypatch, 80, 24)
-    assert Style.of(Console("utf-8")).blocks
+    assert TextStyle.of(Console("utf-8")).blocks
     for encoding in ("cp949", "ascii", "cp1252", "latin-1"):
         console = Console(encoding)
-        style = Style.of(console)
+        style = TextStyle.of(console)
         assert style.colour and style.animated and not style.blocks
         named = Reel(("런/하나", "based"), LEFT).take(STATE)
         with Theatre(console) as theatre:
@@ -103,20 +102,20 @@ def test_the_terminal_is_left_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None
 def test_no_color_and_pipes_are_respected(monkeypatch: pytest.MonkeyPatch) -> None:
     sized(monkeypatch, 80, 24)
     monkeypatch.setenv("NO_COLOR", "1")
-    style = Style.of(Console("utf-8"))
+    style = TextStyle.of(Console("utf-8"))
     assert style.animated and not style.colour and not style.blocks
-    assert not Style.of(io.StringIO()).animated
+    assert not TextStyle.of(io.StringIO()).animated
     monkeypatch.setenv("TERM", "dumb")
-    assert not Style.of(Console("utf-8")).animated
+    assert not TextStyle.of(Console("utf-8")).animated
 
 
 def test_of_a_long_name_the_end_is_shown() -> None:
     long = Reel((f"runs/{'deep/' * 60}mine@12", "based"), LEFT).take(STATE)
-    first = text(long, Style(colour=False, blocks=False, columns=100, rows=40))[0]
+    first = text(long, TextStyle(colour=False, blocks=False, columns=100, rows=40))[0]
     assert "mine@12 OOO   0%" in first and "1:30" in first and len(first) <= 100
 
 
 def test_a_name_from_outside_cannot_steer_the_terminal() -> None:
     wild = Reel(("\x1b[2Jevil", "based"), LEFT).take(STATE)
-    lines = text(wild, Style(colour=False, blocks=False))
+    lines = text(wild, TextStyle(colour=False, blocks=False))
     assert "\x1b" not in "\n".join(lines) and "evil" in lines[0]

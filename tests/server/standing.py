@@ -18,14 +18,14 @@ import msgspec
 from websockets.sync.client import ClientConnection, connect
 
 from understudy.core.config import LiveConfig
-from understudy.experience.ledger import Counts
-from understudy.live.protocol import Error
-from understudy.live.session import Incoming, Outgoing
-from understudy.live.status import LiveStatus
+from understudy.experience.ledger import DecisionCounts
 from understudy.server.app import Server
+from understudy.server.auth import door
 from understudy.server.clients import Clients
-from understudy.server.door import door
 from understudy.server.listening import Listening, bound
+from understudy.session.protocol import Error
+from understudy.session.session import Incoming, Outgoing
+from understudy.session.status import LiveStatus
 from understudy.telemetry.status import Status
 
 
@@ -95,7 +95,8 @@ class Parrot:
     def status(self) -> LiveStatus:
         return LiveStatus(
             game="parrot", gate="open", version=3, clients=1, territories=2,
-            ledger=Counts(opened=5, settled=4, open=1), decisions=5, sent=3, waited=2, explored=1,
+            ledger=DecisionCounts(opened=5, settled=4, open=1), decisions=5, sent=3, waited=2,
+            explored=1,
             degraded=0, unrecorded=0, duplicates=0, errors={"bad_json": 2}, ledger_errors=0,
             settled=4, mean_reward=0.5, recent_reward=0.25, safe_actions={"error": 2}, evictions=4,
             gate_misses=6, gate_circuit="open",

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from live.sessions import Table, game
+from session.sessions import Table, game
 
 from understudy.core import files
 from understudy.core.errors import RunFolderError

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from live.sessions import FakeClock
+from session.sessions import FakeClock
 
 from understudy.core.pause import switch_pause
-from understudy.server.following import Following
+from understudy.server.status_poller import StatusPoller
 from understudy.telemetry import events
 from understudy.telemetry.journal import Journal
 from understudy.telemetry.learning import Patience
@@ -206,7 +206,7 @@ def test_a_server_says_when_experience_waits_and_no_version_comes(tmp_path: Path
     journal = Journal(tmp_path / "journal", "server", clock)
     journal.write(events.BotStarted(pid=1, mode="serve", learner="process", version=0))
     (tmp_path / "buffer" / f"{int(clock.time() * 1e9):020d}-{'a' * 16}.npz").write_bytes(b"")
-    following = Following(tmp_path, clock, Patience(60.0, 8))
+    following = StatusPoller(tmp_path, clock, Patience(60.0, 8))
     back = events.RolledBack(reason="not finite", version=0, to=0)
 
     def look(server: Standing) -> tuple[int, dict[str, Any], dict[str, str]]:

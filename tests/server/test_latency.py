@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from understudy.server.latency import BOUNDS_S, Latency, quantile
+from understudy.server.metrics import BOUNDS_S, Latency, quantile
 
 durations = st.lists(st.floats(0.0, 4.9), min_size=1, max_size=200)
 

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from understudy.server import open_files
+from understudy.server import listening
 
 if sys.platform == "win32":
     pytest.skip("limits of POSIX", allow_module_level=True)
@@ -54,10 +54,10 @@ def test_as_many_as_there_may_be(
     limits: Limits, before: tuple[int, int], wanted: int, allowed: int, after: tuple[int, int]
 ) -> None:
     limits.now = before
-    assert open_files.allow(wanted) == allowed
+    assert listening.allow(wanted) == allowed
     assert limits.now == after
 
 
 def test_a_system_that_refuses_leaves_it_as_it_was(limits: Limits) -> None:
     limits.refuses = True
-    assert open_files.allow(1256) == 256
+    assert listening.allow(1256) == 256

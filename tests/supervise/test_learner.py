@@ -21,8 +21,8 @@ from understudy.core.clock import SystemClock
 from understudy.core.config import with_values
 from understudy.registry.run_folder import RunFolder
 from understudy.run import learner as learning
-from understudy.run.lock import learner_lock
 from understudy.supervise import process as supervising
+from understudy.supervise.lock import learner_lock
 from understudy.supervise.process import REFUSED, LearnerProcess
 from understudy.telemetry import events as ev
 from understudy.telemetry.fold import StatusReader
@@ -218,7 +218,7 @@ HELD = """
 import os, sys
 from pathlib import Path
 from understudy.core.clock import SystemClock
-from understudy.run.lock import learner_lock
+from understudy.supervise.lock import learner_lock
 from understudy.telemetry import events
 from understudy.telemetry.journal import Journal
 root = Path(sys.argv[1])

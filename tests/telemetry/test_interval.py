@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from understudy.telemetry import events as ev
-from understudy.telemetry.interval import ALL, Interval
+from understudy.telemetry.interval import ALL, TrainingInterval
 
 from .entries import batch, iteration, unit
 
@@ -26,7 +26,7 @@ matches = st.tuples(
 def test_rows_are_the_plain_means_however_iterations_were_cut(
     played: list[Match], size: int
 ) -> None:
-    interval = Interval()
+    interval = TrainingInterval()
     for begin in range(0, len(played), size):
         interval.add_matches(iteration(begin + 1, *played[begin : begin + size]))
     behaviour = {row["opponent"]: row for row in interval.behaviour()}
@@ -51,7 +51,7 @@ def test_rows_are_the_plain_means_however_iterations_were_cut(
 def test_a_return_that_its_terms_do_not_explain_shows() -> None:
     told = iteration(1, ("based", 1, 100, {"win": 65536}))
     wrong: Any = [("based", 1, 100, 1.5)]
-    interval = Interval()
+    interval = TrainingInterval()
     interval.add_matches(
         ev.MatchesTrained(steps=1, results=told.results, terms=told.terms, ended=wrong)
     )
@@ -59,7 +59,7 @@ def test_a_return_that_its_terms_do_not_explain_shows() -> None:
 
 
 def test_a_game_without_terms_has_a_return_and_no_residual() -> None:
-    interval = Interval()
+    interval = TrainingInterval()
     interval.add_matches(
         ev.MatchesTrained(steps=1, results={"based": (4, 2, 0, 2)}, returns={"based": 0.25})
     )
@@ -70,7 +70,7 @@ def test_a_game_without_terms_has_a_return_and_no_residual() -> None:
 
 
 def test_environments_of_others_have_matches_without_a_winner() -> None:
-    interval = Interval()
+    interval = TrainingInterval()
     interval.add_matches(
         ev.MatchesTrained(steps=1, results={}, returns={"environment": 9.5}, matches=3)
     )
@@ -79,7 +79,7 @@ def test_environments_of_others_have_matches_without_a_winner() -> None:
 
 
 def test_updates_are_averaged_and_speed_is_steps_over_seconds() -> None:
-    interval = Interval()
+    interval = TrainingInterval()
     apart: dict[str, Any] = {"behaviour_kl": 0.1, "behaviour_kl_max": 0.5}
     interval.add_batch(batch(steps=1000, seconds=2.0, kl=0.01, learning_rate=1e-3, **apart))
     interval.add_batch(
@@ -96,6 +96,6 @@ def test_updates_are_averaged_and_speed_is_steps_over_seconds() -> None:
 
 
 def test_matches_that_go_on_are_in_no_row() -> None:
-    interval = Interval()
+    interval = TrainingInterval()
     interval.add_matches(ev.MatchesTrained(steps=1, results={"based": (5, 0, 0, 0)}))
     assert interval.behaviour() == interval.rewards() == []

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from understudy.telemetry import events as ev
 from understudy.telemetry.fold import StatusFold
 from understudy.telemetry.report import describe, progress, statistics, status_report
-from understudy.telemetry.status import Folder, Folders, LedgerCounts, Record, Status
+from understudy.telemetry.status import Folder, Folders, LedgerCounts, Status, WinRecord
 
 from .entries import at, batch, continuous, match, published, started
 
@@ -139,7 +139,7 @@ def test_every_report_says_which_share_of_matches_was_aborted() -> None:
 
 
 def test_describe_tells_whom_training_met() -> None:
-    text = describe(Status(opponents={"based": Record(3, 1, 0), "random": Record()}))
+    text = describe(Status(opponents={"based": WinRecord(3, 1, 0), "random": WinRecord()}))
     assert "Opponents" in text and "based 75% of 4" in text
     assert "random" not in text, "nobody has met it yet"
 
@@ -180,7 +180,7 @@ def test_describe_tells_how_the_league_stands() -> None:
         ev.SnapshotTaken(steps=128, name="step-128", kept=True, reason="due", pool=2),
         ev.SnapshotTaken(steps=192, name="step-192", kept=False, reason="no better", pool=2),
         ev.CheckpointJudged(
-            steps=128, version=3, seconds=1.0, opponents={"based": ev.Tally(15, 1, 4)}
+            steps=128, version=3, seconds=1.0, opponents={"based": ev.OpponentTally(15, 1, 4)}
         ),
         ev.Note(where="league", message="no snapshot yet"),
     ):
@@ -210,7 +210,7 @@ def test_describe_tells_the_reward_of_an_environment() -> None:
     assert not any(line.startswith("Win rate") for line in lines)
     fold.add(at(NOON, ev.CheckpointJudged(
         steps=64, version=2, seconds=1.0, matches=100, sides={"left": 0.25, "right": -0.25},
-        opponents={"random": ev.Tally(15, 1, 4)},
+        opponents={"random": ev.OpponentTally(15, 1, 4)},
     )))  # fmt: skip
     lines = describe(fold.status(Folders(), NOON)).splitlines()
     assert "            reward left 0.25, right -0.25 of 100" in lines

@@ -130,9 +130,12 @@ def test_the_last_rating_and_strategy_of_an_interval_count() -> None:
 
 
 def test_a_judged_checkpoint_has_intervals_and_means_a_match() -> None:
-    tally = ev.Tally(15, 1, 4, 2.5, 2000.0, 1000.0, 50.0, 5.0)
+    tally = ev.OpponentTally(15, 1, 4, 2.5, 2000.0, 1000.0, 50.0, 5.0)
     judged = ev.CheckpointJudged(
-        steps=64, version=3, seconds=1.5, opponents={"based": tally, "nobody": ev.Tally(0, 0, 0)}
+        steps=64,
+        version=3,
+        seconds=1.5,
+        opponents={"based": tally, "nobody": ev.OpponentTally(0, 0, 0)},
     )
     (row,) = only(rows_of(TrainingRows(0.0), (1.0, judged)), CHECKPOINTS)
     assert (row["low"], row["high"]) == wilson(15, 20)

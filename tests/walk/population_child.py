@@ -12,9 +12,9 @@ import conftest  # noqa: F401  # one thread, and the cache of compiled programs
 from understudy.core.config import Config, with_values
 from understudy.games import catalog
 from understudy.policy.mlp import Mlp
-from understudy.run.budget import Budget
-from understudy.run.population.training import train_population
-from understudy.run.train_session import Session
+from understudy.supervise.budget import Budget
+from understudy.training.population.training import train_population
+from understudy.training.session import TrainSession
 
 ROLLOUT, AGENTS = 16 * 8, 3
 CONFIG = with_values(
@@ -46,7 +46,7 @@ def main(run: str, steps: str, resume: str) -> None:
         bots=lambda: {"pull": Steady(1), "moody": Moody()},
     )
     catalog._GAMES = {**catalog._GAMES, "tug": entry}
-    session = Session(
+    session = TrainSession(
         game="tug",
         game_options={},
         run=Path(run),

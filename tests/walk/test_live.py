@@ -17,17 +17,17 @@ import numpy as np
 import psutil
 import pytest
 
+from understudy.adapters.territory.translator import TerritoryTranslator
 from understudy.core.arrays import NDArray
 from understudy.core.clock import SystemClock
 from understudy.core.ops import NUMPY
 from understudy.games.territory import tables
-from understudy.live.protocol import ObservationData, decode
-from understudy.live.queen import QueenGame
-from understudy.live.translation import Reading
 from understudy.policy import distributions
 from understudy.policy.policy import Policy, untrained
 from understudy.policy.weights import normalise
 from understudy.registry.run_folder import RunFolder
+from understudy.session.protocol import ObservationData, decode
+from understudy.session.translation import TranslatedObservation
 from understudy.telemetry import events
 from understudy.telemetry.journal import Reader
 
@@ -87,8 +87,8 @@ def chances(policy: Policy) -> dict[int, float]:
     """How likely a spawn in either chunk is, of whatever kind."""
     message = decode(json.dumps(observation(0, 0, None)), max_bytes=10**6)
     assert isinstance(message, ObservationData)
-    (reading,) = QueenGame().read([message])
-    assert isinstance(reading, Reading)
+    (reading,) = TerritoryTranslator().read([message])
+    assert isinstance(reading, TranslatedObservation)
     obs: NDArray = reading.sight.features[None]
     logits, _, _ = policy.spec.network.step(
         NUMPY, policy.weights.params, normalise(NUMPY, policy.weights, obs), policy.begin()

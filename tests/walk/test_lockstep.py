@@ -9,15 +9,15 @@ import pytest
 
 from understudy.core.config import Config, with_values
 from understudy.policy.mlp import Mlp
+from understudy.registry import run_folder
 from understudy.registry.versions import WEIGHTS
-from understudy.run import folders
-from understudy.run.play import Session, play
+from understudy.run.play import PlaySession, play
 
 SMALL = with_values(Config(), {"learner.batch_matches": 2, "learner.replay_matches": 2})
 
 
 def run(folder: Path, seed: int) -> list[str]:
-    session = Session(
+    session = PlaySession(
         game="swarm",
         run=folder,
         difficulty="easy",
@@ -35,7 +35,7 @@ def run(folder: Path, seed: int) -> list[str]:
 
 
 def test_same_seed_same_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(folders, "RUNS", tmp_path)
+    monkeypatch.setattr(run_folder, "RUNS", tmp_path)
     first, again, other = (run(tmp_path / name, seed) for name, seed in
                            (("a", 3), ("b", 3), ("c", 4)))  # fmt: skip
     assert len(first) == 3

@@ -21,10 +21,10 @@ from cli.training import command, staged
 from understudy.core.clock import SystemClock
 from understudy.league import state as league_files
 from understudy.registry.run_folder import RunFolder
-from understudy.run.arena_learning import ArenaLearning
-from understudy.run.position import TRAINING, Position
 from understudy.telemetry import events
 from understudy.telemetry.journal import Journal, Reader
+from understudy.training.arena_learning import ArenaLearning
+from understudy.training.position import TRAINING, Position
 
 KILLS = 3
 # Snapshots with every iteration and versions with every third: most of the time is spent where a

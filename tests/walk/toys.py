@@ -19,7 +19,7 @@ from understudy.core.config import Config
 from understudy.core.spaces import Discrete
 from understudy.experience.episode import Episode, Meta, Outcome
 from understudy.experience.spool import Spool
-from understudy.learner.background import Background
+from understudy.learner.ring import RingLearner
 from understudy.policy import weights as weight_files
 from understudy.policy.mlp import Mlp
 from understudy.policy.spec import PolicySpec
@@ -142,12 +142,12 @@ def spool_of(folder: RunFolder) -> Spool:
     return Spool(folder.root, SPEC, folder.clock)
 
 
-def learner(folder: RunFolder, toy: Toy | None = None) -> Background:
+def learner(folder: RunFolder, toy: Toy | None = None) -> RingLearner:
     journal = Journal(folder.journal, "learner", folder.clock)
-    return Background(folder, toy or Toy(folder.config), journal)
+    return RingLearner(folder, toy or Toy(folder.config), journal)
 
 
-def work_to_the_end(background: Background) -> None:
+def work_to_the_end(background: RingLearner) -> None:
     while background.work(hurry=True):
         pass
     background.publish_rest()

@@ -10,18 +10,17 @@ from collections.abc import Mapping
 import msgspec
 import numpy as np
 
-from understudy.analysis.ablation import CONTRASTS, WAYS, Ablation, Worth, worth
-from understudy.analysis.attending import by_action
-from understudy.analysis.attention_figures import chosen, option_names
-from understudy.analysis.probing import Verdict
-from understudy.analysis.recording import Record
-from understudy.analysis.study import READINGS, Attended
+from understudy.analysis.ablation import CONTRASTS, WAYS, Ablation, AblationWorth, worth
+from understudy.analysis.figures import chosen, option_names
+from understudy.analysis.probing import ProbeVerdict
+from understudy.analysis.recording import MatchRecording
+from understudy.analysis.study import READINGS, Attended, by_action
 from understudy.core.arrays import NDArray
 from understudy.core.spaces import ActionSpace
 from understudy.match.tally import Tally
 
 
-class Told(msgspec.Struct, frozen=True, kw_only=True):
+class ActionAttention(msgspec.Struct, frozen=True, kw_only=True):
     """Attention to the frames in which the opponent chose something; 1 is what uniform gives."""
 
     action: str
@@ -37,7 +36,7 @@ class Attention(msgspec.Struct, frozen=True, kw_only=True):
     window: int
     evenness: dict[str, list[float]]
     """By opponent; `all` is the mean."""
-    by_action: list[Told]
+    by_action: list[ActionAttention]
 
 
 class Ways(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,7 +44,7 @@ class Ways(msgspec.Struct, frozen=True, kw_only=True):
 
     results: dict[str, dict[str, object]]
     """By way: matches, wins, draws, losses, win_rate, interval."""
-    worth: dict[str, Worth]
+    worth: dict[str, AblationWorth]
     """By contrast, such as `own-other`."""
 
 
@@ -64,7 +63,7 @@ class Findings(msgspec.Struct, kw_only=True):
     window: int
     """how many frames the pool sees"""
     readings: dict[str, str] = msgspec.field(default_factory=lambda: dict(READINGS))
-    probe: dict[str, dict[int, Verdict]] | None = None
+    probe: dict[str, dict[int, ProbeVerdict]] | None = None
     ceiling: dict[int, float] | None = None
     """What no reader can do better than, by seconds: some matches look alike so far."""
     silhouette: dict[int, list[float]] | None = None
@@ -74,7 +73,7 @@ class Findings(msgspec.Struct, kw_only=True):
     ablation: dict[str, Ways] | None = None
 
 
-def attention_of(record: Record, attended: Attended, actions: ActionSpace) -> Attention:
+def attention_of(record: MatchRecording, attended: Attended, actions: ActionSpace) -> Attention:
     """Frames of a match alone, and of its entropy those in which the window is full."""
     weights, columns = attended.weights, attended.columns
     length, window = weights.shape[1], weights.shape[-1]
@@ -89,7 +88,7 @@ def attention_of(record: Record, attended: Attended, actions: ActionSpace) -> At
     trained, untrained = (by_action(one, options) for one in attended.received)
     names = option_names(actions)
     told = [
-        Told(
+        ActionAttention(
             action=names[option],
             frames=frames_of,
             trained=round(share, 4),
@@ -137,7 +136,7 @@ def page(found: Findings) -> str:
 
 
 def _probe_lines(
-    probe: Mapping[str, Mapping[int, Verdict]], ceiling: Mapping[int, float], *, chance: float
+    probe: Mapping[str, Mapping[int, ProbeVerdict]], ceiling: Mapping[int, float], *, chance: float
 ) -> list[str]:
     lines = [
         f"A linear probe names the opponent (chance {chance:.0%}; 95% intervals):",

@@ -33,7 +33,7 @@ class Effect(msgspec.Struct, frozen=True, omit_defaults=True):
     """How many recorded matches the pairs share; 0 where every pair is by itself."""
 
 
-class Shared(NamedTuple):
+class SharedMatches(NamedTuple):
     """What N pairs have in common."""
 
     donors: NDArray
@@ -42,7 +42,7 @@ class Shared(NamedTuple):
     """int [N]: opponents, which are who they are: a pair is compared with others of its own."""
 
 
-def effect(ours: NDArray, theirs: NDArray, shared: Shared | None = None) -> Effect:
+def effect(ours: NDArray, theirs: NDArray, shared: SharedMatches | None = None) -> Effect:
     """Mean of ours - theirs, both [N] within 0 to 1, with an interval of differences [N].
 
     The interval is Agresti and Min's for matched pairs, for any results from 0 to 1: normal, with
@@ -71,7 +71,7 @@ def effect(ours: NDArray, theirs: NDArray, shared: Shared | None = None) -> Effe
     )
 
 
-def _reach_by_donor(gaps: NDArray, shared: Shared, *, least: float) -> float:
+def _reach_by_donor(gaps: NDArray, shared: SharedMatches, *, least: float) -> float:
     """How far the sum of gaps [N] may be from the truth, if pairs with a donor in common are alike.
 
     The variance is that of sums by donor. A pair with two donors is in the sums of both, so what

@@ -16,9 +16,9 @@ from understudy.core.arrays import NDArray
 from understudy.core.ops import Array, Ops, Tree
 from understudy.games.base import Game
 from understudy.match.duel import STRIDE, Duel, begin
-from understudy.match.players import Player, View
+from understudy.match.live_match import EVALUATION, match_seeds
+from understudy.match.players import Player, PlayerView
 from understudy.match.series import Engine, plain
-from understudy.match.stage import EVALUATION, match_seeds
 
 Show = Callable[[float], None]
 
@@ -33,7 +33,7 @@ def portion(show: Show, begin: float, end: float) -> Show:
 
 
 @dataclass(frozen=True)
-class Record:
+class MatchRecording:
     """N matches, those against one opponent side by side."""
 
     opponents: tuple[str, ...]
@@ -53,7 +53,7 @@ class Record:
         places = [np.flatnonzero(self.labels == one)[:each] for one in range(len(self.opponents))]
         return np.concatenate(places)
 
-    def only(self, columns: NDArray) -> Record:
+    def only(self, columns: NDArray) -> MatchRecording:
         """Of all matches those of `columns`, int [..]."""
         return replace(
             self,
@@ -89,7 +89,7 @@ class Noting:
         dtype = np.float32 if self.sight else np.int32
         return self.player.memory(ops, matches), np.zeros((matches, STRIDE, self.width), dtype)
 
-    def act(self, ops: Ops, weights: Tree, view: View, memory: Tree) -> tuple[Array, Tree]:
+    def act(self, ops: Ops, weights: Tree, view: PlayerView, memory: Tree) -> tuple[Array, Tree]:
         """What the player chooses."""
         inner, notes = memory
         actions, inner = self.player.act(ops, weights, view, inner)
@@ -108,7 +108,7 @@ def record(
     skip: int = 0,
     engine: Engine = plain,
     show: Show = nobody,
-) -> Record:
+) -> MatchRecording:
     """The first `frames` of frozen matches against each opponent, from both slots in turn.
 
     Every opponent is met on the same seeds, those of matches number `skip` and on.
@@ -132,7 +132,7 @@ def record(
         show(min((start + STRIDE) / frames, 1.0))
         if not np.asarray(standing.going).any():
             break
-    return Record(
+    return MatchRecording(
         opponents=tuple(opponents),
         labels=np.repeat(np.arange(len(opponents), dtype=np.int32), matches),
         numbers=np.tile(np.arange(matches, dtype=np.int32), len(opponents)),

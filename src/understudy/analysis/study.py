@@ -1,6 +1,15 @@
 """Everything that is asked of a record: probes over time, how latents lie, what was attended to.
 
 Numbers only: `figures` draws them, `tables` writes them down, `report` tells them.
+
+How latents lie: pictures in two dimensions, how tight the clusters are, how far apart.
+
+Every column of the latents is standardised first, so that no single large number decides.
+
+Which frames told most: the pool's weights, as shares of the frames that were there to see.
+
+Weights are [T, N, window], the oldest frame first; in a match's first frames the slots of frames
+that never were have weight 0. A share of 1 is what attention to all frames alike would give.
 """
 
 from __future__ import annotations
@@ -10,8 +19,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from understudy.analysis import geometry
-from understudy.analysis.attending import evenness, received
 from understudy.analysis.encoding import (
     Encoder,
     attention,
@@ -19,13 +26,115 @@ from understudy.analysis.encoding import (
     strategist_of,
     untrained_twin,
 )
-from understudy.analysis.probing import Reading, Verdict, ceiling, compare, folds, verdict
-from understudy.analysis.recording import Record, Show, nobody, portion
-from understudy.analysis.threads import one_thread
+from understudy.analysis.probing import (
+    ProbeInputs,
+    ProbeVerdict,
+    ceiling,
+    compare,
+    folds,
+    one_thread,
+    verdict,
+)
+from understudy.analysis.recording import MatchRecording, Show, nobody, portion
 from understudy.core.arrays import NDArray
 from understudy.core.ops import NUMPY
 from understudy.policy.layers import read_out
 from understudy.policy.policy import Policy
+
+_PERPLEXITY = 30.0
+_ROUNDS = 600
+"""Nothing moves much after that with hundreds of points."""
+
+
+def standardised(numbers: NDArray) -> NDArray:
+    """numbers [N, D] with mean 0 and spread 1 in each column; a constant column becomes 0."""
+    wide = numbers.astype(np.float64)
+    spread = wide.std(0)
+    scaled: NDArray = (wide - wide.mean(0)) / np.where(spread > 1e-12, spread, 1.0)
+    return scaled
+
+
+def principal(numbers: NDArray) -> tuple[NDArray, NDArray]:
+    """numbers [N, D] to places [N, 2] along the two widest directions, and their shares [2]."""
+    from sklearn.decomposition import PCA
+
+    fitted = PCA(n_components=2, svd_solver="full")
+    places: NDArray = fitted.fit_transform(standardised(numbers))
+    return places, np.asarray(fitted.explained_variance_ratio_)
+
+
+def neighbours(numbers: NDArray, *, seed: int = 0) -> NDArray:
+    """numbers [N, D] to places [N, 2] in which who was near stays near (t-SNE)."""
+    from sklearn.manifold import TSNE
+
+    perplexity = min(_PERPLEXITY, (len(numbers) - 1) / 3)
+    drawn = TSNE(perplexity=perplexity, init="pca", max_iter=_ROUNDS, random_state=seed)
+    places: NDArray = drawn.fit_transform(standardised(numbers).astype(np.float32))
+    return places
+
+
+def silhouette(numbers: NDArray, labels: NDArray) -> float:
+    """From -1 to 1: how much nearer a match is to its own opponent's than to the next one's."""
+    from sklearn.metrics import silhouette_score
+
+    return float(silhouette_score(standardised(numbers), labels))
+
+
+def distances(numbers: NDArray, labels: NDArray, *, opponents: int) -> NDArray:
+    """[O, O] between the mean latents of opponents, in units of the spread within an opponent.
+
+    The spread is the root mean square distance of a match from its own opponent's mean.
+    """
+    scaled = standardised(numbers)
+    means = np.stack([scaled[labels == one].mean(0) for one in range(opponents)])
+    spread = np.sqrt(((scaled - means[labels]) ** 2).sum(1).mean())
+    apart: NDArray = np.sqrt(((means[:, None] - means[None]) ** 2).sum(-1))
+    return apart / max(float(spread), 1e-12)
+
+
+def evenness(weights: NDArray) -> NDArray:
+    """[T, N, W] to [T, N]: entropy over that of uniform weights; 1 is alike, 0 is one frame.
+
+    The first frame of a match has only itself to look at, and counts as 1.
+    """
+    length, _, window = weights.shape
+    logs = np.log(np.maximum(weights, 1e-30), dtype=np.float64)
+    entropy = -(weights * logs).sum(-1)
+    most = np.log(np.minimum(np.arange(1, length + 1), window))
+    even: NDArray = np.where(
+        most[:, None] > 0, entropy / np.where(most > 0, most, 1.0)[:, None], 1.0
+    )
+    return even
+
+
+def received(weights: NDArray) -> NDArray:
+    """[T, N, W] to [T, N]: the mean weight of a frame while it was in the window, 1 if uniform.
+
+    Of the last frames, which did not pass through the whole window, nothing is known: NaN.
+    """
+    length, matches, window = weights.shape
+    total, looks = np.zeros((length, matches)), np.zeros(length)
+    held = np.minimum(np.arange(1, length + 1), window)
+    for ago in range(min(window, length)):
+        # At frame t, the slot `window - 1 - ago` holds frame t - ago.
+        relative = weights[ago:, :, window - 1 - ago] * held[ago:, None]
+        total[: length - ago] += relative
+        looks[: length - ago] += 1
+    return np.where(looks[:, None] < min(window, length), np.nan, total / looks[:, None])
+
+
+def by_action(share: NDArray, chosen: NDArray) -> dict[int, tuple[float, int]]:
+    """share [T, N] and chosen bool [O, T, N]: each option's mean share, and in how many frames.
+
+    Frames whose share is not known do not count.
+    """
+    known = [where & np.isfinite(share) for where in chosen]
+    return {
+        option: (float(share[where].mean()), int(where.sum()))
+        for option, where in enumerate(known)
+        if where.any()
+    }
+
 
 SECONDS = (1, 2, 4, 8)
 """When the probe is asked."""
@@ -91,7 +200,12 @@ def frames_at(frames_per_s: int) -> tuple[int, ...]:
 
 
 def encode(
-    policy: Policy, record: Record, *, frames_per_s: int, encoder: Encoder, show: Show = nobody
+    policy: Policy,
+    record: MatchRecording,
+    *,
+    frames_per_s: int,
+    encoder: Encoder,
+    show: Show = nobody,
 ) -> Encoded:
     """The trained encoder and its untrained twins over the same matches, one after the other."""
     at, mean = [], []
@@ -126,21 +240,21 @@ def answers(
 
 
 def probe_all(
-    record: Record,
+    record: MatchRecording,
     encoded: Encoded,
     said: NDArray | None,
     *,
     opponent: int,
     frames_per_s: int,
     show: Show = nobody,
-) -> dict[str, dict[int, Verdict]]:
+) -> dict[str, dict[int, ProbeVerdict]]:
     """Every reading at every time that enough matches lasted to.
 
     `said` are the agent's own `answers`; `opponent` is how many features, the last ones, are the
     opponent's.
     """
     readings = [name for name in READINGS if name != "itself" or said is not None]
-    verdicts: dict[str, dict[int, Verdict]] = {reading: {} for reading in readings}
+    verdicts: dict[str, dict[int, ProbeVerdict]] = {reading: {} for reading in readings}
     for index, (seconds, frames) in enumerate(zip(SECONDS, frames_at(frames_per_s), strict=True)):
         lasted = record.reaching(frames)
         labels = record.labels[lasted]
@@ -154,7 +268,7 @@ def probe_all(
             ("frame", (theirs[-1], none)),
             ("frames", (theirs.mean(0), none)),
         ):
-            reading = Reading(trained, untrained, labels, record.numbers[lasted])
+            reading = ProbeInputs(trained, untrained, labels, record.numbers[lasted])
             verdicts[name][seconds] = compare(reading, opponents=len(record.opponents))
         if said is not None:
             verdicts["itself"][seconds] = verdict(
@@ -164,7 +278,7 @@ def probe_all(
     return verdicts
 
 
-def ceilings(record: Record, *, frames_per_s: int) -> dict[int, float]:
+def ceilings(record: MatchRecording, *, frames_per_s: int) -> dict[int, float]:
     """What no reader can do better than, at every time."""
     found = {}
     for seconds, frames in zip(SECONDS, frames_at(frames_per_s), strict=True):
@@ -174,38 +288,40 @@ def ceilings(record: Record, *, frames_per_s: int) -> dict[int, float]:
     return found
 
 
-def silhouettes(record: Record, encoded: Encoded, *, frames_per_s: int) -> dict[int, list[float]]:
+def silhouettes(
+    record: MatchRecording, encoded: Encoded, *, frames_per_s: int
+) -> dict[int, list[float]]:
     """Of the trained encoder, and the mean of the untrained ones, at every time."""
     found = {}
     for index, (seconds, frames) in enumerate(zip(SECONDS, frames_at(frames_per_s), strict=True)):
         lasted = record.reaching(frames)
         labels = record.labels[lasted]
         if not _too_few(record, lasted):
-            scores = [geometry.silhouette(one[index, lasted], labels) for one in encoded.at]
+            scores = [silhouette(one[index, lasted], labels) for one in encoded.at]
             found[seconds] = [scores[0], float(np.mean(scores[1:]))]
     return found
 
 
-def lie(record: Record, encoded: Encoded, *, frames_per_s: int) -> Lying | None:
+def lie(record: MatchRecording, encoded: Encoded, *, frames_per_s: int) -> Lying | None:
     """The latents of one moment in two dimensions; None where too few matches lasted so long."""
     lasted = record.reaching(SHOWN_S * frames_per_s)
     labels = record.labels[lasted]
     if _too_few(record, lasted):
         return None
     now = encoded.at[:, SECONDS.index(SHOWN_S), lasted]
-    places = [geometry.principal(one) for one in now[:2]]
-    apart = [geometry.distances(one, labels, opponents=len(record.opponents)) for one in now]
+    places = [principal(one) for one in now[:2]]
+    apart = [distances(one, labels, opponents=len(record.opponents)) for one in now]
     return Lying(
         seconds=SHOWN_S,
         labels=labels,
         principal=np.stack([place for place, _ in places]),
         explained=np.stack([share for _, share in places]),
-        neighbours=np.stack([geometry.neighbours(one) for one in now[:2]]),
+        neighbours=np.stack([neighbours(one) for one in now[:2]]),
         distances=np.stack([apart[0], np.mean(apart[1:], axis=0)]),
     )
 
 
-def attend(policy: Policy, record: Record, *, each: int, show: Show = nobody) -> Attended:
+def attend(policy: Policy, record: MatchRecording, *, each: int, show: Show = nobody) -> Attended:
     """The pool's weights in the first `each` matches against every opponent."""
     columns = record.columns(each=each)
     seen = record.seen[:, columns]
@@ -233,7 +349,7 @@ def _split(every: NDArray) -> tuple[NDArray, NDArray]:
     return every[0], every[1:]
 
 
-def _too_few(record: Record, lasted: NDArray) -> bool:
+def _too_few(record: MatchRecording, lasted: NDArray) -> bool:
     """Whether some opponent's matches that lasted so long, bool [N], are all in one fold."""
     groups = folds(record.numbers)
     return any(

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from understudy.analysis.ablation import CONTRASTS, WAYS, Ablation, worth
 from understudy.analysis.paired import Effect
-from understudy.analysis.probing import Verdict
-from understudy.analysis.recording import Record
+from understudy.analysis.probing import ProbeVerdict
+from understudy.analysis.recording import MatchRecording
 from understudy.analysis.study import Attended, Lying
 from understudy.core import files
 from understudy.core.spaces import ActionSpace
@@ -35,7 +35,7 @@ def write_csv(path: Path, header: Row, rows: Iterable[Row]) -> None:
 
 
 def probe_rows(
-    verdicts: Mapping[str, Mapping[int, Verdict]], ceiling: Mapping[int, float]
+    verdicts: Mapping[str, Mapping[int, ProbeVerdict]], ceiling: Mapping[int, float]
 ) -> Table:
     """Accuracy of every reading at every time, and what no reader can do better than."""
     header = ("reading", "seconds", "encoder", "accuracy", "low", "high", "matches")
@@ -52,7 +52,7 @@ def probe_rows(
 
 
 def confusion_rows(
-    verdicts: Mapping[str, Mapping[int, Verdict]], opponents: Sequence[str]
+    verdicts: Mapping[str, Mapping[int, ProbeVerdict]], opponents: Sequence[str]
 ) -> Table:
     """Whom the probe of the trained latent took each opponent for."""
     rows = [
@@ -85,7 +85,7 @@ def distance_rows(lying: Lying, opponents: Sequence[str]) -> Table:
     return ("encoder", "opponent", "other", "distance"), rows
 
 
-def attention_rows(record: Record, attended: Attended, actions: ActionSpace) -> Table:
+def attention_rows(record: MatchRecording, attended: Attended, actions: ActionSpace) -> Table:
     """Every frame of the matches looked into: how it was attended to, and what was done in it."""
     header = (
         "opponent", "match", "frame", "action", "received_trained", "received_untrained",

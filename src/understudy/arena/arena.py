@@ -1,4 +1,10 @@
-"""The arena: self-play at the speed of the machine, one compiled iteration after the other."""
+"""The arena: self-play at the speed of the machine, one compiled iteration after the other.
+
+Where the slots lie: on one device, or shared out evenly among several.
+
+Every array of a slot is cut along its batch; parameters are whole on every device. XLA sees from
+that how to share the work and where to add gradients up.
+"""
 
 from __future__ import annotations
 
@@ -8,22 +14,70 @@ from functools import cache, partial
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from understudy.arena import slots as slotting
-from understudy.arena.iteration import Orders, Played, compiled, for_slots
+from understudy.arena.iteration import IterationInputs, IterationOutputs, compiled, for_slots
 from understudy.arena.mix import Mix, Share
-from understudy.arena.placing import check_devices, everywhere, placed
-from understudy.arena.results import Ended, Insight, Iteration, Result
-from understudy.arena.rivals import NOBODY, Rivals
+from understudy.arena.results import EndedMatch, Iteration, OpponentLatents, Result
 from understudy.arena.slots import Plan, Slots
+from understudy.arena.snapshot_opponents import NOBODY, SnapshotSides
 from understudy.core.arrays import NDArray
 from understudy.core.config import Config
 from understudy.core.errors import ConfigError
-from understudy.core.ops import Array
+from understudy.core.ops import Array, Tree
 from understudy.games.base import Bot, Game
 from understudy.games.moments import RewardSet
-from understudy.learner.descent import Frozen, Report, State
+from understudy.learner.maths.descent import FixedInputs, LearnerState, UpdateReport
 from understudy.learner.trainer import Trainer
+
+_GAMES = "games"
+
+
+def placed(plan: Plan, slots: Slots) -> Slots:
+    """The slots on all devices of this process."""
+    devices = jax.devices()
+    if len(devices) == 1:
+        return slots
+    check_devices(plan.games, plan.groups)
+    mesh = Mesh(devices, (_GAMES,))
+
+    def cut(array: Array, axis: int) -> Array:
+        names = [None] * array.ndim
+        names[axis] = _GAMES  # type: ignore[call-overload]
+        return jax.device_put(array, NamedSharding(mesh, PartitionSpec(*names)))  # type: ignore[no-untyped-call]
+
+    rest = {
+        name: jax.tree.map(lambda array: cut(array, 0), getattr(slots, name))
+        for name in Slots._fields
+        if name not in ("state", "theirs", "ledger")
+    }
+    return Slots(
+        state=jax.tree.map(lambda array: cut(array, array.ndim - 1), slots.state),
+        ledger=cut(slots.ledger, 1),
+        theirs=jax.tree.map(lambda array: cut(array, 1), slots.theirs),
+        **rest,
+    )
+
+
+def check_devices(games: int, groups: int) -> None:
+    """Games that cannot be shared out evenly are an error that says so."""
+    devices = len(jax.devices())
+    if devices > 1 and games % (devices * groups):
+        raise ConfigError(
+            f"train.games: expected a multiple of {devices * groups} ({devices} devices, "
+            f"{groups} groups), got {games}"
+        )
+
+
+def everywhere(tree: Tree) -> Tree:
+    """The tree whole on every device: left to itself it would lie there or not, from one iteration
+    to the next, and each way of lying is compiled anew."""
+    devices = jax.devices()
+    if len(devices) == 1:
+        return tree
+    return jax.device_put(tree, NamedSharding(Mesh(devices, (_GAMES,)), PartitionSpec()))  # type: ignore[no-untyped-call]
+
 
 NO_MEASURES = RewardSet((), ())
 
@@ -61,7 +115,7 @@ class Arena:
             kinds=kinds,
         )
         self.trainer = trainer
-        self.rivals = Rivals(
+        self.rivals = SnapshotSides(
             self.plan.groups,
             self.trainer.weights().params,
             stint=config.league.stint * (self.plan.games // self.plan.groups),
@@ -97,9 +151,9 @@ class Arena:
         if self._slots is None:
             self._slots = placed(self.plan, _begin(self.plan)(self._seed, orders.bounds))
         met = list(self.rivals.met)
-        slots, played = self._slots, list[Played]()
+        slots, played = self._slots, list[IterationOutputs]()
 
-        def step(state: State, frozen: Frozen) -> tuple[State, Report]:
+        def step(state: LearnerState, frozen: FixedInputs) -> tuple[LearnerState, UpdateReport]:
             state, frozen, rivals, given = everywhere((state, frozen, self.rivals.params, orders))
             state, after, result = compiled(self.plan)(state, frozen, rivals, given, slots)
             self._slots = placed(self.plan, after)
@@ -121,13 +175,13 @@ class Arena:
             raise ValueError("order the arena before it plays")
         return self._mix
 
-    def _orders(self) -> Orders:
+    def _orders(self) -> IterationInputs:
         mix, free = self.mix, self.rivals.free
         own = self.share.owed(mix.own_share, ahead=self.plan.games) if free.any() else 0.0
         rows = [mix.bounds(own if one else 0.0) for one in free]
-        return Orders(jnp.asarray(np.stack(rows)), jnp.asarray(self._weights, jnp.float32))
+        return IterationInputs(jnp.asarray(np.stack(rows)), jnp.asarray(self._weights, jnp.float32))
 
-    def _note(self, played: Played) -> None:
+    def _note(self, played: IterationOutputs) -> None:
         if not self.plan.meets_itself:
             return
         started, scripted = played.counts.started, len(self.plan.bots)
@@ -140,7 +194,9 @@ class Arena:
         else:
             self.rivals.leave(played.meetings)
 
-    def _iteration(self, metrics: dict[str, float], played: Played, met: list[str]) -> Iteration:
+    def _iteration(
+        self, metrics: dict[str, float], played: IterationOutputs, met: list[str]
+    ) -> Iteration:
         names = (*self.bots, *met) if self.plan.meets_itself else self.bots
         results: dict[str, Result] = {}
         for seat, name in enumerate(names):
@@ -151,7 +207,7 @@ class Arena:
                 results[name] = result
         ends = played.ends
         ended = [
-            Ended(
+            EndedMatch(
                 names[ends.seat[at]],
                 int(ends.score[at]),
                 int(ends.frames[at]),
@@ -163,7 +219,7 @@ class Arena:
             metrics, results, ended, float(played.counts.residual), _insight(played, names)
         )
 
-    def _result(self, played: Played, seat: int) -> Result:
+    def _result(self, played: IterationOutputs, seat: int) -> Result:
         terms, measures = self.plan.rewards.names, self.plan.measures.names
         counts = played.counts
         ledger = counts.ledger[seat].tolist()
@@ -189,7 +245,7 @@ def _begun(plan: Plan, seed: Array, bounds: Array) -> Slots:
     return slotting.begin(plan, seed, for_slots(plan, bounds))
 
 
-def _insight(played: Played, names: Sequence[str]) -> Insight | None:
+def _insight(played: IterationOutputs, names: Sequence[str]) -> OpponentLatents | None:
     strategy = played.strategy
     if not strategy.means.shape[1]:
         return None
@@ -199,7 +255,7 @@ def _insight(played: Played, names: Sequence[str]) -> Insight | None:
         if slots and name != NOBODY:
             sums[name] = sums.get(name, 0.0) + mean * slots
             held[name] = held.get(name, 0.0) + float(slots)
-    return Insight(
+    return OpponentLatents(
         latents={name: tuple((total / held[name]).tolist()) for name, total in sums.items()},
         mean=float(strategy.mean),
         spread=float(strategy.spread),

@@ -9,7 +9,7 @@ from understudy.analysis.encoding import Unroll
 from understudy.arena.compiling import options
 from understudy.core.arrays import NDArray
 from understudy.core.ops import Array, Tree
-from understudy.learner.jax_ops import JAX
+from understudy.learner.maths.jax_ops import JAX
 from understudy.policy.layers import Params
 from understudy.policy.strategist import Strategist
 

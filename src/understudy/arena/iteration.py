@@ -11,18 +11,17 @@ import jax.numpy as jnp
 
 from understudy.arena import slots as slotting
 from understudy.arena.compiling import options
-from understudy.arena.rollout import Cast, rollout
-from understudy.arena.slots import Counts, Ends, Plan, Slots
-from understudy.arena.strategy import Strategy
+from understudy.arena.rollout import RolloutParameters, Strategy, rollout
+from understudy.arena.slots import Ends, MatchCounts, Plan, Slots
 from understudy.core.ops import Array
-from understudy.learner.descent import Frozen, Report, State
 from understudy.learner.hardware import computing
-from understudy.learner.jax_ops import JAX
+from understudy.learner.maths.descent import FixedInputs, LearnerState, UpdateReport
+from understudy.learner.maths.jax_ops import JAX
 from understudy.learner.segments import improve
 from understudy.policy.layers import Params
 
 
-class Orders(NamedTuple):
+class IterationInputs(NamedTuple):
     """What may change from one iteration to the next without being compiled again."""
 
     bounds: Array
@@ -31,11 +30,11 @@ class Orders(NamedTuple):
     """float32 [terms]: what each term of the rewards weighs"""
 
 
-class Played(NamedTuple):
+class IterationOutputs(NamedTuple):
     """What an iteration says about itself."""
 
-    report: Report
-    counts: Counts
+    report: UpdateReport
+    counts: MatchCounts
     ends: Ends
     strategy: Strategy
     meetings: Array
@@ -44,7 +43,10 @@ class Played(NamedTuple):
     """mean square of the returns, in units of reward"""
 
 
-Iterate: TypeAlias = Callable[[State, Frozen, Params, Orders, Slots], tuple[State, Slots, Played]]
+Iterate: TypeAlias = Callable[
+    [LearnerState, FixedInputs, Params, IterationInputs, Slots],
+    tuple[LearnerState, Slots, IterationOutputs],
+]
 
 
 @cache
@@ -54,10 +56,15 @@ def compiled(plan: Plan) -> Iterate:
 
 
 def iterate(
-    plan: Plan, state: State, frozen: Frozen, rivals: Params, orders: Orders, slots: Slots
-) -> tuple[State, Slots, Played]:
+    plan: Plan,
+    state: LearnerState,
+    frozen: FixedInputs,
+    rivals: Params,
+    orders: IterationInputs,
+    slots: Slots,
+) -> tuple[LearnerState, Slots, IterationOutputs]:
     """rivals: [groups, ...]."""
-    cast = Cast(
+    cast = RolloutParameters(
         params=computing(plan.config, state.params),
         rivals=computing(plan.config, rivals),
         bounds=for_slots(plan, orders.bounds),
@@ -69,7 +76,7 @@ def iterate(
     state, report, squares = improve(plan.spec, plan.config, state, frozen, segments)
     meetings = slotting.meetings(plan, slots)
     ends = rolled.ends._replace(ledger=None)  # counted already; the host has no use for it
-    played = Played(report, rolled.counts, ends, rolled.strategy, meetings, squares)
+    played = IterationOutputs(report, rolled.counts, ends, rolled.strategy, meetings, squares)
     return state, slots, played
 
 

@@ -11,8 +11,8 @@ from functools import lru_cache, partial
 import jax
 
 from understudy.arena.compiling import options
-from understudy.learner.jax_ops import JAX
-from understudy.match.duel import Duel, Standing, stride
+from understudy.learner.maths.jax_ops import JAX
+from understudy.match.duel import Duel, DuelState, stride
 from understudy.match.series import Stride
 
 _KEPT = 64
@@ -25,8 +25,8 @@ def compiled(duel: Duel) -> Stride:
     one = _program(duel) if form is None else _shared_program(form)
     weights = jax.device_put(duel.weights)
 
-    def carry_on(standing: Standing) -> Standing:
-        after: Standing = one(weights, standing)
+    def carry_on(standing: DuelState) -> DuelState:
+        after: DuelState = one(weights, standing)
         return after
 
     return carry_on

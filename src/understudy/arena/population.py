@@ -17,18 +17,24 @@ import numpy as np
 from understudy.arena import slots as slotting
 from understudy.arena.arena import Arena
 from understudy.arena.compiling import options
-from understudy.arena.iteration import Orders, Played, for_slots, iterate
+from understudy.arena.iteration import IterationInputs, IterationOutputs, for_slots, iterate
 from understudy.arena.results import Iteration
 from understudy.arena.slots import Plan, Slots
 from understudy.core.arrays import NDArray
 from understudy.core.errors import NotFinite
 from understudy.core.ops import Array, Tree
-from understudy.learner.descent import Frozen, Report, State
+from understudy.learner.maths.descent import FixedInputs, LearnerState, UpdateReport
 from understudy.policy.layers import Params
 
 Program: TypeAlias = Callable[
-    [tuple[State, ...], tuple[Frozen, ...], tuple[Params, ...], tuple[Orders, ...], Slots],
-    tuple[tuple[State, ...], Slots, Played],
+    [
+        tuple[LearnerState, ...],
+        tuple[FixedInputs, ...],
+        tuple[Params, ...],
+        tuple[IterationInputs, ...],
+        Slots,
+    ],
+    tuple[tuple[LearnerState, ...], Slots, IterationOutputs],
 ]
 
 
@@ -51,16 +57,18 @@ class Member(Arena):
         """Of its matches."""
         return self._seed
 
-    def given(self) -> Orders:
+    def given(self) -> IterationInputs:
         """What the next iteration is played by."""
         return self._orders()
 
-    def took_part(self, played: Played) -> None:
+    def took_part(self, played: IterationOutputs) -> None:
         """Matches were played, whatever is learned."""
         self.fresh = False
         self._note(played)
 
-    def told(self, metrics: dict[str, float], played: Played, met: list[str]) -> Iteration:
+    def told(
+        self, metrics: dict[str, float], played: IterationOutputs, met: list[str]
+    ) -> Iteration:
         """What was learned, counted; `met` sat in the groups while it was played."""
         square = float(played.return_square)
         self.trainer.absorb_returns(self.steps_an_iteration, return_square=square)
@@ -86,8 +94,8 @@ class Population:
         rivals = tuple(member.rivals.params for member in self.members)
 
         def play(
-            states: tuple[State, ...], frozen: tuple[Frozen, ...]
-        ) -> tuple[tuple[State, ...], list[Played]]:
+            states: tuple[LearnerState, ...], frozen: tuple[FixedInputs, ...]
+        ) -> tuple[tuple[LearnerState, ...], list[IterationOutputs]]:
             after, self._slots, result = _program(self._plan)(states, frozen, rivals, orders, slots)
             fetched = jax.device_get(result)
             played = [_row(fetched, index) for index in range(len(self.members))]
@@ -101,7 +109,7 @@ class Population:
             for member, metrics, own, who in zip(self.members, learned, played, met, strict=True)
         ]
 
-    def _begun(self, orders: Sequence[Orders]) -> Slots:
+    def _begun(self, orders: Sequence[IterationInputs]) -> Slots:
         """The slots [K, ...], with new matches where a member wants them."""
         fresh = np.array([member.fresh for member in self.members])
         if self._slots is not None and not fresh.any():
@@ -122,18 +130,19 @@ class _Chain:
         self,
         members: Sequence[Member],
         play: Callable[
-            [tuple[State, ...], tuple[Frozen, ...]], tuple[tuple[State, ...], list[Played]]
+            [tuple[LearnerState, ...], tuple[FixedInputs, ...]],
+            tuple[tuple[LearnerState, ...], list[IterationOutputs]],
         ],
     ) -> None:
         self._trainers = [member.trainer for member in members]
         self._play = play
-        self._states: list[State] = []
-        self._frozen: list[Frozen] = []
-        self._after: tuple[State, ...] = ()
-        self._played: list[Played] = []
+        self._states: list[LearnerState] = []
+        self._frozen: list[FixedInputs] = []
+        self._after: tuple[LearnerState, ...] = ()
+        self._played: list[IterationOutputs] = []
         self._learned: list[dict[str, float] | NotFinite] = []
 
-    def learn(self) -> tuple[list[dict[str, float] | NotFinite], list[Played]]:
+    def learn(self) -> tuple[list[dict[str, float] | NotFinite], list[IterationOutputs]]:
         """Metrics or the error of each, and what each played."""
         self._link(0)
         return self._learned[::-1], self._played  # the last one is the first to be done
@@ -147,7 +156,9 @@ class _Chain:
         except NotFinite as error:
             self._learned.append(error)
 
-    def _step(self, index: int, state: State, frozen: Frozen) -> tuple[State, Report]:
+    def _step(
+        self, index: int, state: LearnerState, frozen: FixedInputs
+    ) -> tuple[LearnerState, UpdateReport]:
         self._states.append(state)
         self._frozen.append(frozen)
         self._link(index + 1)
@@ -160,12 +171,12 @@ def _program(plan: Plan) -> Program:
     would be hundreds of small calls an iteration."""
 
     def run(
-        states: tuple[State, ...],
-        frozen: tuple[Frozen, ...],
+        states: tuple[LearnerState, ...],
+        frozen: tuple[FixedInputs, ...],
         rivals: tuple[Params, ...],
-        orders: tuple[Orders, ...],
+        orders: tuple[IterationInputs, ...],
         slots: Slots,
-    ) -> tuple[tuple[State, ...], Slots, Played]:
+    ) -> tuple[tuple[LearnerState, ...], Slots, IterationOutputs]:
         after, slots, played = jax.vmap(partial(iterate, plan))(
             _stacked(states), _stacked(frozen), _stacked(rivals), _stacked(orders), slots
         )

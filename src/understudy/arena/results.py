@@ -45,7 +45,7 @@ class Result:
 
 
 @dataclass(frozen=True)
-class Ended:
+class EndedMatch:
     """One match."""
 
     opponent: str
@@ -56,7 +56,7 @@ class Ended:
 
 
 @dataclass(frozen=True)
-class Insight:
+class OpponentLatents:
     """What the policy makes of its opponents at the end of an iteration; see `strategy`."""
 
     latents: dict[str, tuple[float, ...]]
@@ -73,10 +73,10 @@ class Iteration:
     metrics: dict[str, float]
     results: dict[str, Result]
     """By opponent: bots, and snapshots by name."""
-    ended: list[Ended]
+    ended: list[EndedMatch]
     residual: float
     """The largest difference between a return and the sum of its terms: 0 where they are exact."""
-    insight: Insight | None
+    insight: OpponentLatents | None
 
     @property
     def matches(self) -> int:

@@ -1,6 +1,11 @@
 """Rollouts: a segment of every slot's match, played by the policy against its opponents.
 
 Only our own decisions are kept; what the opponent did stands beside them, to be foretold.
+
+What the policy makes of its opponents, looked at once an iteration: latents and attention.
+
+One look at the last frame of a rollout costs as much as one frame of it, which had to be thought
+about anyway, for the value of what follows.
 """
 
 from __future__ import annotations
@@ -11,19 +16,66 @@ import jax
 import jax.numpy as jnp
 
 from understudy.arena import slots as slotting
-from understudy.arena.slots import Counts, Ends, Plan, Slots
-from understudy.arena.strategy import Strategy, looked_at
+from understudy.arena.slots import Ends, MatchCounts, Plan, Slots
 from understudy.core.ops import Array, Tree
 from understudy.games.moments import Moment
-from understudy.learner.descent import Frozen, normalised
 from understudy.learner.hardware import computing, frames_at_once
-from understudy.learner.jax_ops import JAX
+from understudy.learner.maths.descent import FixedInputs, normalised
+from understudy.learner.maths.jax_ops import JAX
 from understudy.learner.segments import Segments
 from understudy.policy import distributions
 from understudy.policy.layers import Params
+from understudy.policy.strategist import Strategist
 
 
-class Cast(NamedTuple):
+class Strategy(NamedTuple):
+    """Latents [L] of the slots at one frame; all empty for a network that has none."""
+
+    means: Array
+    """float32 [seats, L]: of the slots that meet each of them"""
+    slots: Array
+    """float32 [seats]: how many do"""
+    mean: Array
+    """float32 []: of all numbers of all latents"""
+    spread: Array
+    """float32 []: how far latents lie from their mean, a number of them"""
+    attention_entropy: Array
+    """float32 []: of the shares that frames have in a latent, in nats"""
+
+
+def looked_at(
+    plan: Plan, params: Params, seen: Array, memory: Tree, slots: Slots
+) -> tuple[Array, Strategy]:
+    """Values [B] of what is seen [B, F] with this memory, and what is made of the opponents."""
+    network = plan.spec.network
+    if not isinstance(network, Strategist):
+        _, values, _ = network.step(JAX, params, seen, memory)
+        nothing = jnp.zeros((), jnp.float32)
+        empty = jnp.zeros((plan.seats, 0), jnp.float32)
+        return values, Strategy(empty, jnp.zeros(plan.seats), nothing, nothing, nothing)
+    insight = network.step_insight(JAX, params, seen, memory)
+    latent = insight.latent.astype(jnp.float32)
+    seats = jnp.arange(plan.seats, dtype=jnp.int32)[:, None] == slotting.seat(plan, slots)
+    hits = seats.astype(jnp.float32)
+    held = hits.sum(1)
+    middle = latent.mean(0)
+    strategy = Strategy(
+        means=hits @ latent / jnp.maximum(held, 1.0)[:, None],
+        slots=held,
+        mean=middle.mean(),
+        spread=jnp.sqrt(jnp.square(latent - middle).mean()),
+        attention_entropy=_entropy(insight.attention),
+    )
+    return insight.values, strategy
+
+
+def _entropy(attention: Array) -> Array:
+    """The mean entropy of shares [B, window]: 0 where all is one frame's."""
+    shares = attention.astype(jnp.float32)
+    return -jnp.where(shares > 0, shares * jnp.log(jnp.maximum(shares, 1e-30)), 0.0).sum(1).mean()
+
+
+class RolloutParameters(NamedTuple):
     """Who plays, in the precision that networks compute in."""
 
     params: Params
@@ -55,12 +107,14 @@ class Rollout(NamedTuple):
     """What a rollout came to, but for the slots."""
 
     segments: Segments
-    counts: Counts
+    counts: MatchCounts
     ends: Ends
     strategy: Strategy
 
 
-def rollout(plan: Plan, cast: Cast, frozen: Frozen, slots: Slots) -> tuple[Slots, Rollout]:
+def rollout(
+    plan: Plan, cast: RolloutParameters, frozen: FixedInputs, slots: Slots
+) -> tuple[Slots, Rollout]:
     """`plan.segment` frames of every slot."""
 
     def frame(slots: Slots, _: None) -> tuple[Slots, tuple[_Row, Ends]]:
@@ -82,7 +136,9 @@ def rollout(plan: Plan, cast: Cast, frozen: Frozen, slots: Slots) -> tuple[Slots
     return slots, Rollout(segments, slotting.counted(plan, ends), ends, strategy)
 
 
-def _frame(plan: Plan, cast: Cast, frozen: Frozen, slots: Slots) -> tuple[Slots, tuple[_Row, Ends]]:
+def _frame(
+    plan: Plan, cast: RolloutParameters, frozen: FixedInputs, slots: Slots
+) -> tuple[Slots, tuple[_Row, Ends]]:
     game, space = plan.game, plan.spec.actions
     obs, their_obs = _views(plan, game.observe(JAX, slots.state))
     legal, their_legal = _views(plan, game.legal(JAX, slots.state))
@@ -145,7 +201,7 @@ def _worth(plan: Plan, weights: Array, moment: Moment, side: Array) -> tuple[Arr
 
 
 def _think(
-    plan: Plan, params: Params, frozen: Frozen, obs: Array, memory: Tree, first: Array
+    plan: Plan, params: Params, frozen: FixedInputs, obs: Array, memory: Tree, first: Array
 ) -> tuple[Array, Array, Tree]:
     """logits, values and memory of one network for obs [B, F]."""
     memory = slotting.emptied(memory, first)
@@ -154,7 +210,7 @@ def _think(
 
 
 def _rivals(
-    plan: Plan, cast: Cast, frozen: Frozen, slots: Slots, obs: Array, legal: Array
+    plan: Plan, cast: RolloutParameters, frozen: FixedInputs, slots: Slots, obs: Array, legal: Array
 ) -> tuple[Array, Tree]:
     """Actions [B, parts] of each group's snapshot, and their memory [groups, ...]."""
     first, obs = slotting.in_groups(plan, (slots.first, obs))

@@ -21,8 +21,8 @@ from understudy.core.ops import Array, Tree
 from understudy.games.base import Bot, Game
 from understudy.games.moments import RewardSet
 from understudy.learner.hardware import narrow
-from understudy.learner.jax_ops import JAX
-from understudy.match.stage import TRAINING
+from understudy.learner.maths.jax_ops import JAX
+from understudy.match.live_match import TRAINING
 from understudy.policy.spec import PolicySpec
 
 _SEED, _OPPONENT, _CUT, _OURS, _THEIRS, _BOT = range(101, 107)
@@ -99,7 +99,7 @@ class Slots(NamedTuple):
     """[groups, B / groups, ...]; nothing where `self` is not met"""
 
 
-class Counts(NamedTuple):
+class MatchCounts(NamedTuple):
     """By seat, float32 [seats]. A slot's very first match is in none of these, whether it ended or
     was cut off: only the short ones of them end."""
 
@@ -259,7 +259,7 @@ def endings(plan: Plan, slots: Slots, ended: Array, score: Array, after: Slots) 
     )
 
 
-def counted(plan: Plan, ends: Ends) -> Counts:
+def counted(plan: Plan, ends: Ends) -> MatchCounts:
     """All of a rollout, added up by seat."""
     assert ends.ledger is not None
     seats = jnp.arange(plan.seats, dtype=jnp.int32)[:, None, None]
@@ -273,7 +273,7 @@ def counted(plan: Plan, ends: Ends) -> Counts:
     def over(values: Array) -> Array:
         return (hits * values).sum((1, 2))
 
-    return Counts(
+    return MatchCounts(
         started=((seats == ends.next_seat) & ends.began).astype(jnp.float32).sum((1, 2)),
         wins=over(ends.score > 0),
         draws=over(ends.score == 0),

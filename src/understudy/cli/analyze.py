@@ -10,7 +10,7 @@ import msgspec
 import typer
 
 from understudy.core.errors import ConfigError
-from understudy.run.interrupts import INTERRUPTED
+from understudy.supervise.interrupts import INTERRUPTED
 from understudy.telemetry.text import complain, plain, say, say_json
 
 
@@ -48,10 +48,10 @@ def analyze(
     """
     from understudy.analysis.canvas import check_installed
     from understudy.analysis.findings import page
-    from understudy.cli.destination import check_folder
     from understudy.cli.meter import Meter
-    from understudy.run import analyzing
-    from understudy.run.judging import LEAGUE, Cast, latest_run, split
+    from understudy.cli.options import check_folder
+    from understudy.judging import analyzing
+    from understudy.judging.players import LEAGUE, PlayerResolver, latest_run, split
 
     check_installed()
     if out is not None:
@@ -64,8 +64,8 @@ def analyze(
     name = agent if agent is not None else latest_run("--agent", game)
     carry_on, encoder = analyzing.engines_named(engine)
     leads = [("--agent", name), *(("--opponents", one) for one in split(opponents))]
-    cast = Cast(game, leads=leads, delay=delay, sampled=not greedy)
-    asked = analyzing.Asked(
+    cast = PlayerResolver(game, leads=leads, delay=delay, sampled=not greedy)
+    asked = analyzing.AnalysisRequest(
         game=cast.game,
         agent=cast.contestant("--agent", name),
         opponents={one.name: one.player for one in cast.contestants("--opponents", opponents)},

@@ -23,7 +23,7 @@ from understudy.cli.tournament import tournament
 from understudy.cli.train import train
 from understudy.cli.watch import watch
 from understudy.core.errors import Fenced, LearnerBusy, UnderstudyError
-from understudy.run.interrupts import INTERRUPTED
+from understudy.supervise.interrupts import INTERRUPTED
 from understudy.supervise.process import REFUSED
 from understudy.telemetry.text import say
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from understudy.cli.settings import config_from
+from understudy.cli.options import config_from
 from understudy.core import toml
 from understudy.core.config import Config
 from understudy.core.config.section import Section
@@ -35,7 +35,7 @@ def list_(json: _Json = False) -> None:
 
     Example: understudy config list
     """
-    from understudy.run.named_configs import names, summary
+    from understudy.training.named_configs import names, summary
 
     words = {name: summary(name) for name in names()}
     if json:
@@ -61,7 +61,7 @@ def show(
 
     Example: understudy config show curriculum --changed
     """
-    from understudy.run.named_configs import config
+    from understudy.training.named_configs import config
 
     chosen = config_from(set_ or [], base=config(name, flag="config show"), defaults={})
     table: dict[str, Any] = msgspec.to_builtins(chosen)

@@ -13,8 +13,8 @@ from understudy.telemetry.text import complain, plain, say, say_json
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from understudy.match.tally import Report
-    from understudy.run.judging import Contestant
+    from understudy.judging.players import NamedPlayer
+    from understudy.match.tally import EvaluationReport
 
 
 def evaluate(
@@ -56,10 +56,10 @@ def evaluate(
 
     Example: understudy eval brawl --agent runs/brawl-1 --opponents all,heldout,league --matches 500
     """
-    from understudy.cli.destination import check_file
     from understudy.cli.meter import metered
+    from understudy.cli.options import check_file
+    from understudy.judging.players import PlayerResolver, engine_named, latest_run, split
     from understudy.match.evaluate import judge
-    from understudy.run.judging import Cast, engine_named, latest_run, split
 
     for flag, count in (("--matches", matches), ("--snapshots", snapshots)):
         if count < 1:
@@ -69,7 +69,7 @@ def evaluate(
     carry_on = engine_named(engine)
     name = agent if agent is not None else latest_run("--agent", game)
     leads = [("--agent", name), *(("--opponents", one) for one in split(opponents))]
-    cast = Cast(game, leads=leads, delay=delay, sampled=not greedy)
+    cast = PlayerResolver(game, leads=leads, delay=delay, sampled=not greedy)
     judged = cast.contestant("--agent", name)
     against = cast.contestants("--opponents", opponents, agent=name, most=snapshots)
     for note in cast.notes:
@@ -102,7 +102,7 @@ def evaluate(
         say(_table(game, judged, matches, against, reports))
 
 
-def _row(one: Contestant, report: Report) -> dict[str, object]:
+def _row(one: NamedPlayer, report: EvaluationReport) -> dict[str, object]:
     """One opponent, for JSON; a league says whom it consisted of."""
     members = {"snapshots": list(one.members)} if one.members else {}
     return {"kind": one.kind, **report.as_dict(), **members}
@@ -139,10 +139,10 @@ def _as_csv(lines: Sequence[Sequence[object]]) -> bytes:
 
 def _table(
     game: str,
-    agent: Contestant,
+    agent: NamedPlayer,
     matches: int,
-    against: Sequence[Contestant],
-    reports: Mapping[str, Report],
+    against: Sequence[NamedPlayer],
+    reports: Mapping[str, EvaluationReport],
 ) -> str:
     """For people; the interval is where the true win rate is, with 95% confidence."""
     version = "" if agent.version is None else f" (version {agent.version})"
@@ -172,7 +172,7 @@ def _table(
     return "\n".join(lines)
 
 
-def _ratio(report: Report) -> str:
+def _ratio(report: EvaluationReport) -> str:
     """Damage dealt over damage taken; `-` where none was taken."""
     ratio = report.damage_ratio
     return f"{'-':>6}" if ratio is None else f"{min(ratio, 9999.0):>5.{1 if ratio < 100 else 0}f}x"

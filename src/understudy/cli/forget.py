@@ -20,7 +20,7 @@ def forget(
     Example: understudy forget --run runs/queen --client c7
     """
     from understudy.core.clock import SystemClock
-    from understudy.run.forgetting import forget as set_aside
+    from understudy.judging.forgetting import forget as set_aside
     from understudy.telemetry.text import plain, say, say_json
 
     report = set_aside(run, client, clock=SystemClock())

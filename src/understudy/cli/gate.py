@@ -10,9 +10,9 @@ import typer
 from understudy.telemetry.text import plain, say, say_json
 
 if TYPE_CHECKING:
-    from understudy.gates.calibration import Calibration, Group
+    from understudy.gates.calibration import Calibration, ProposalGroup
     from understudy.gates.foresight import Interval
-    from understudy.run.gate_report import GateReport
+    from understudy.judging.gate_report import GateReport
 
 
 def gate(
@@ -26,8 +26,8 @@ def gate(
 
     Example: understudy gate --run runs/territory-1 --json
     """
-    from understudy.run.folders import latest
-    from understudy.run.gate_report import gate_report
+    from understudy.judging.gate_report import gate_report
+    from understudy.registry.run_folder import latest
 
     report = gate_report(run or latest())
     if json:
@@ -118,7 +118,7 @@ def _worth(found: Calibration) -> list[str]:
     return lines
 
 
-def _mean(group: Group) -> str:
+def _mean(group: ProposalGroup) -> str:
     return f"{_number(group.mean_reward)}{_range(group.interval)}"
 
 

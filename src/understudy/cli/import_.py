@@ -30,9 +30,8 @@ def import_(
     Example: understudy import local_training/data local_training/models --run runs/zerg
     """
     from understudy.core.clock import SystemClock
-    from understudy.registry.run_folder import remember
-    from understudy.run.folders import new_run
-    from understudy.run.importing import import_files
+    from understudy.legacy.importing import import_files
+    from understudy.registry.run_folder import new_run, remember
     from understudy.telemetry.text import plain, say, say_json
 
     target = run or new_run("imported")

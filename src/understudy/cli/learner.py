@@ -45,7 +45,7 @@ def learner(
         context.obj = run
         return
     from understudy.core.errors import ConfigError
-    from understudy.run.learner import Behind, serve
+    from understudy.run.learner import ContinuousOptions, serve
 
     if run is None:
         raise ConfigError(
@@ -56,7 +56,7 @@ def learner(
         raise ConfigError(f"{flag}: expected only together with --continuous")
     if threshold is not None and not math.isfinite(threshold):
         raise ConfigError(f"--threshold: expected a finite number, got {threshold}")
-    behind = Behind(gate=gate or "open", threshold=threshold) if continuous else None
+    behind = ContinuousOptions(gate=gate or "open", threshold=threshold) if continuous else None
     serve(run, supervised=supervised, behind=behind)
 
 
@@ -98,8 +98,7 @@ def _switch(run: Path | None, *, paused: bool, json: bool) -> tuple[Path, bool]:
     from understudy.core.clock import SystemClock
     from understudy.core.errors import ConfigError
     from understudy.core.pause import switch_pause
-    from understudy.registry.run_folder import RunFolder
-    from understudy.run.folders import latest
+    from understudy.registry.run_folder import RunFolder, latest
     from understudy.telemetry.fold import StatusReader
 
     clock = SystemClock()

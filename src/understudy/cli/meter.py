@@ -11,8 +11,8 @@ from contextlib import ExitStack, contextmanager
 import typer
 
 from understudy.cli.show import bar
-from understudy.run.interrupts import INTERRUPTED
 from understudy.screens.console import escapes
+from understudy.supervise.interrupts import INTERRUPTED
 from understudy.telemetry.text import duration, say
 
 _LINE_EVERY_S = 5.0

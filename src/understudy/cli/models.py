@@ -190,14 +190,14 @@ def export(
 
 def _folder(run: Path | None) -> RunFolder:
     from understudy.core.clock import SystemClock
-    from understudy.run.folders import latest
+    from understudy.registry.run_folder import latest
 
     return RunFolder.load(run or latest(), SystemClock())
 
 
 def _unit(folder: RunFolder) -> str:
     """What the versions of a run are learned from: a server has no matches."""
-    from understudy.experience.ledger.reading import LEDGER
+    from understudy.experience.ledger.recovery import LEDGER
 
     return "segments" if (folder.root / LEDGER).is_dir() else "matches"
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from understudy.league.payoffs import Cycle, Payoffs
-from understudy.league.standings import Standing
+from understudy.league.payoffs import Cycle, Payoffs, Standing
 from understudy.telemetry.text import plain
 
 _SHOWN_CYCLES = 5

@@ -1,17 +1,120 @@
-"""`understudy play`: matches of a built-in game, with the learner in the background."""
+"""`understudy play`: matches of a built-in game, with the learner in the background.
+
+`understudy play territory --url`: the built-in game as a client of a server.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from understudy.cli.settings import config_from
-from understudy.core.errors import ConfigError, nearest
+from understudy.core.errors import ConfigError
+from understudy.telemetry.text import duration, plain, say_json
+
+if TYPE_CHECKING:
+    from understudy.adapters.territory.remote_play import RemoteProgress
+from collections.abc import Mapping
+from typing import Annotated
+
+from understudy.cli.options import config_from
+from understudy.core.errors import nearest
 from understudy.games import catalog
-from understudy.telemetry.text import say_json
+
+_MINUTES = 1.5
+_TOKEN_BYTES = 4096
+
+
+def play_on_server(
+    game: str,
+    url: str,
+    *,
+    territories: int | None,
+    speed: float | None,
+    ticks: int | None,
+    minutes: float | None,
+    seed: int | None,
+    token_file: Path | None,
+    json: bool,
+) -> None:
+    """Play, show how it goes, and say what came of it; what is None has its default."""
+    from understudy.adapters.territory.remote_play import RemoteSession, play_remote
+    from understudy.cli.show import Screen
+
+    if game != "territory":
+        raise ConfigError(f"--url: only territory is played on a server, not {game}")
+    session = RemoteSession(
+        url=url,
+        territories=20 if territories is None else territories,
+        speed=60.0 if speed is None else speed,
+        ticks=ticks,
+        minutes=_MINUTES if ticks is None and minutes is None else minutes,
+        seed=0 if seed is None else seed,
+        token=None if token_file is None else _token(token_file),
+    )
+    screen = Screen(quiet=json, before=None)
+    screen.note(
+        f"understudy: territory on {url}, {session.territories} territories, "
+        f"up to {session.speed:g} times real time"
+    )
+    progress = play_remote(session, show=lambda one: screen.move(line(one), one))
+    if json:
+        say_json(progress.as_dict())
+    else:
+        screen.note(summary(progress))
+    raise typer.Exit(progress.code)
+
+
+def line(progress: RemoteProgress) -> str:
+    """How it goes, in one line."""
+    from understudy.cli.show import bar
+
+    left = progress.left_s
+    return (
+        f"{bar(progress.share)} {duration(progress.elapsed_s):>6}"
+        f"  left {duration(left) if left is not None else '?':>6}"
+        f"  {progress.decisions / max(progress.elapsed_s, 1e-9):>6,.0f} decisions/s"
+        f"  reward {progress.mean_reward:>+6.3f}"
+        f"  p50 {progress.percentile_ms(50):.1f} ms  p99 {progress.percentile_ms(99):.1f} ms"
+        f"  version {progress.version}"
+    )
+
+
+def summary(progress: RemoteProgress) -> str:
+    """What a person wants to know at the end."""
+    told = progress.as_dict()
+    done = max(progress.decisions, 1)
+    lines = [
+        "",
+        "Interrupted: the server keeps everything up to here." if progress.interrupted else "Done.",
+        "",
+        f"Decisions       {progress.decisions} in {duration(progress.elapsed_s)}, "
+        f"{progress.ticks} ticks, {progress.speed:.0f} times real time",
+        f"Mean reward     {told['mean_reward']:+.3f}, of the last {len(progress.rewards)}: "
+        f"{progress.mean_reward:+.3f}",
+        f"Spawned         {progress.spawns / done:.0%} of decisions, the gate waited in "
+        f"{progress.waits / done:.0%}; the busiest chunk had {told['largest_chunk_share']:.0%}",
+        f"An answer       p50 {progress.percentile_ms(50):.1f} ms, "
+        f"p99 {progress.percentile_ms(99):.1f} ms",
+        f"Version         {progress.version}",
+    ]
+    if progress.reconnects or progress.unanswered or progress.degraded:
+        lines.append(
+            f"Trouble         {progress.reconnects} reconnections, {progress.unanswered} without "
+            f"an answer, {progress.degraded} degraded"
+        )
+    if progress.refused:
+        lines.append(f"Refused         {progress.refused}, the last: {plain(progress.problem)}")
+    return "\n".join(lines)
+
+
+def _token(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")[:_TOKEN_BYTES].strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"--token-file {path}: cannot be read ({error})") from error
+
 
 _OWN_SCREEN = {"report.status_every_s": 0, "report.statistics_every_matches": 0}
 """`play` has a screen of its own; the bot's reports come only where a person asks for them."""
@@ -85,7 +188,7 @@ def play(
         "--token-file": token_file,
     }  # fmt: skip
     if url is not None:
-        from understudy.cli.play_on_server import play_on_server
+        pass
 
         _refuse(for_here, "belongs to the server: start it with `understudy serve territory`")
         play_on_server(
@@ -97,8 +200,8 @@ def play(
     difficulty, learner = difficulty or "hard", learner or "process"
     from understudy.cli.show import Screen, summary_text
     from understudy.policy.presets import network as network_named
-    from understudy.run.folders import kept, new_run, newest
-    from understudy.run.play import ADAPTIVE, Session, judging_difficulty
+    from understudy.registry.run_folder import kept, new_run, newest
+    from understudy.run.play import ADAPTIVE, PlaySession, judging_difficulty
     from understudy.run.play import play as play_session
 
     _check_difficulty(game, difficulty, ADAPTIVE)
@@ -106,7 +209,7 @@ def play(
     if seed is None:
         seed = before.config.learner.seed if before else 0
     new = network_named(network or "mlp", flag="--network")
-    session = Session(
+    session = PlaySession(
         game=game,
         run=run or new_run(game),
         difficulty=difficulty,

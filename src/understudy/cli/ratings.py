@@ -11,7 +11,7 @@ from understudy.core.errors import ConfigError
 from understudy.telemetry.text import complain, plain, say, say_json
 
 if TYPE_CHECKING:
-    from understudy.run.ratings import Frozen, Ledger
+    from understudy.judging.ratings import FrozenLeague, LeagueHistory
 
 
 def ratings(
@@ -39,10 +39,10 @@ def ratings(
 
     Example: understudy ratings --run runs/brawl-1 --players 4 --matches 40
     """
-    from understudy.cli.destination import check_folder
-    from understudy.run.folders import latest
-    from understudy.run.payoff_files import check_installed
-    from understudy.run.ratings import read_ledger
+    from understudy.cli.options import check_folder
+    from understudy.judging.payoff_files import check_installed
+    from understudy.judging.ratings import read_ledger
+    from understudy.registry.run_folder import latest
 
     for flag, value, least in (("--players", players, 0), ("--matches", matches, 1)):
         if value < least:
@@ -75,11 +75,18 @@ def ratings(
 
 
 def _played(
-    ledger: Ledger, players: int, matches: int, seed: int, greedy: bool, engine: str, *, quiet: bool
-) -> Frozen:
+    ledger: LeagueHistory,
+    players: int,
+    matches: int,
+    seed: int,
+    greedy: bool,
+    engine: str,
+    *,
+    quiet: bool,
+) -> FrozenLeague:
     from understudy.cli.meter import metered
-    from understudy.run.judging import engine_named
-    from understudy.run.ratings import play_league
+    from understudy.judging.players import engine_named
+    from understudy.judging.ratings import play_league
 
     carry_on = engine_named(engine)
     with metered(f"{matches} matches of each pair", quiet=quiet) as show:
@@ -95,26 +102,26 @@ def _played(
         )
 
 
-def _write(out: Path, found: object, frozen: Frozen | None, title: str) -> None:
+def _write(out: Path, found: object, frozen: FrozenLeague | None, title: str) -> None:
     import msgspec
 
     from understudy.core import files
 
     files.make_folders(out)
     if frozen is not None:
-        from understudy.run.payoff_files import write_payoffs
+        from understudy.judging.payoff_files import write_payoffs
 
         write_payoffs(out, frozen.payoffs, frozen.places, title)
     pretty = msgspec.json.format(msgspec.json.encode(found), indent=2)
     files.write_atomic(out / "ratings.json", pretty + b"\n")
 
 
-def _recorded(ledger: Ledger, *, shown: int) -> list[str]:
+def _recorded(ledger: LeagueHistory, *, shown: int) -> list[str]:
     """What training recorded: the learner among everyone it met, the strongest first."""
     from understudy.league.sampling import expected_win_rate
-    from understudy.league.state import LEARNER, Record
+    from understudy.league.snapshots import evenly
+    from understudy.league.state import LEARNER, OpponentResults
     from understudy.match.tally import Tally
-    from understudy.run.snapshots import evenly
 
     state = ledger.state
     pool = [snapshot.name for snapshot in state.pool]
@@ -135,7 +142,7 @@ def _recorded(ledger: Ledger, *, shown: int) -> list[str]:
         rating = rated[name]
         spread = f"± {rating.margin:.0f}{' fixed' if name in state.anchors else ''}"
         line = f"{plain(name):<{width}}  {rating.points:>6.0f} {spread:<12}"
-        record = state.records.get(name, Record())
+        record = state.records.get(name, OpponentResults())
         tally = Tally(*record.counts)
         if tally.matches:
             lately = expected_win_rate(record.recent_wins, record.recent_matches)

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from understudy.cli.settings import config_from
+from understudy.cli.options import config_from
 from understudy.core.errors import ConfigError, MissingDependency, nearest
 from understudy.telemetry.text import duration, say_json
 
 if TYPE_CHECKING:
     from understudy.core.config import Config
-    from understudy.live.translation import Translator
     from understudy.policy.spec import AnyNetwork
-    from understudy.run.serving import Pulse, Served
+    from understudy.run.serve import Pulse, Served
     from understudy.server.listening import Tls
+    from understudy.session.translation import Translator
 
 LEARNERS = ("process", "off")
 NEEDS = (
@@ -98,11 +98,11 @@ def serve(
         raise MissingDependency(f"serve needs {', '.join(missing)}: {INSTALL_LINE}")
     from understudy.cli.show import Screen
     from understudy.policy.presets import network as network_named
-    from understudy.run.desk import Service
-    from understudy.run.folders import kept, new_run, newest
-    from understudy.run.named_configs import config as config_named
-    from understudy.run.serving import serve as serve_game
-    from understudy.server.door import read_token
+    from understudy.registry.run_folder import kept, new_run, newest
+    from understudy.run.serve import serve as serve_game
+    from understudy.run.server_wiring import ServeOptions
+    from understudy.server.auth import read_token
+    from understudy.training.named_configs import config as config_named
 
     before = kept(run)
     base = before.config if before and not config else config_named(config or _CONFIG)
@@ -112,7 +112,7 @@ def serve(
         own["learner.seed"] = seed
     if threshold is not None:
         own["live.threshold"] = threshold
-    service = Service(
+    service = ServeOptions(
         translator=translator,
         game=label,
         run=run or new_run(translator.name.replace(" ", "-")),
@@ -152,7 +152,7 @@ def _game(name: str | None, schema: Path | None) -> tuple[Translator, str]:
     if (name is None) == (schema is None):
         raise ConfigError(f"give a game ({_TERRITORY}) or --schema FILE, one of them")
     if schema is not None:
-        from understudy.live.schema import load
+        from understudy.session.schema import load
 
         declared = load(schema)
         return declared, declared.name
@@ -161,10 +161,10 @@ def _game(name: str | None, schema: Path | None) -> tuple[Translator, str]:
             f"serve: expected {_TERRITORY}, got {name!r}; a game of your own is declared in a "
             f"file: --schema my_game.toml.{nearest(str(name), [_TERRITORY])}"
         )
+    from understudy.adapters.territory.translator import TerritoryTranslator
     from understudy.games import catalog
-    from understudy.live.queen import QueenGame
 
-    return QueenGame(), f"{_TERRITORY} {catalog.make(_TERRITORY).version}"
+    return TerritoryTranslator(), f"{_TERRITORY} {catalog.make(_TERRITORY).version}"
 
 
 def _defaults(network: AnyNetwork, base: Config) -> dict[str, object]:

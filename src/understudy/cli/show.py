@@ -8,7 +8,7 @@ import time
 from typing import Protocol
 
 from understudy.match.tally import Tally
-from understudy.run.play import Progress, Summary
+from understudy.run.play import PlayProgress, PlaySummary
 from understudy.telemetry.status import Status
 from understudy.telemetry.text import duration, say
 
@@ -39,7 +39,7 @@ class Screen:
         self._last_move = 0.0
         self._version = before
 
-    def show(self, progress: Progress) -> None:
+    def show(self, progress: PlayProgress) -> None:
         """A session of play."""
         self.move(_line(progress), progress)
 
@@ -81,7 +81,7 @@ def bar(share: float) -> str:
     return f"[{'#' * filled}{'.' * (_BAR - filled)}]"
 
 
-def _line(progress: Progress) -> str:
+def _line(progress: PlayProgress) -> str:
     left = progress.left_s
     return (
         f"{bar(progress.share)} {duration(progress.elapsed_s):>6}"
@@ -92,7 +92,7 @@ def _line(progress: Progress) -> str:
     )
 
 
-def summary_text(summary: Summary, *, opponent: str) -> str:
+def summary_text(summary: PlaySummary, *, opponent: str) -> str:
     """What a person wants to know at the end."""
     s = summary.status
     lines = ["", "Interrupted: everything up to here is kept." if summary.interrupted else "Done."]

@@ -19,11 +19,10 @@ def status(
     import msgspec
 
     from understudy.core.clock import SystemClock
-    from understudy.experience.ledger.reading import LEDGER, counts_in
+    from understudy.experience.ledger.recovery import LEDGER, counts_in
     from understudy.registry.rewards import reward_status
-    from understudy.registry.run_folder import RunFolder
-    from understudy.run.folders import latest
-    from understudy.run.recount import read_status
+    from understudy.registry.run_folder import RunFolder, latest
+    from understudy.run.status import read_status
     from understudy.telemetry.report import describe
     from understudy.telemetry.status import LedgerCounts
     from understudy.telemetry.text import say, say_json

@@ -37,12 +37,12 @@ def tournament(
 
     Example: understudy tournament brawl runs/a runs/b based kiting --matches 200
     """
-    from understudy.cli.destination import check_folder
     from understudy.cli.meter import metered
+    from understudy.cli.options import check_folder
     from understudy.cli.payoff_table import found_page
-    from understudy.run import payoff_files
-    from understudy.run.judging import engine_named
-    from understudy.run.tournament import tournament as play_tournament
+    from understudy.judging import payoff_files
+    from understudy.judging.players import engine_named
+    from understudy.judging.tournament import tournament as play_tournament
 
     if matches < 1:
         raise ConfigError(f"--matches: expected 1 or more, got {matches}")

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from understudy.cli.settings import config_from, parsed, value_of
+from understudy.cli.options import config_from, parsed, value_of
 from understudy.core.errors import ConfigError
-from understudy.run.budget import Budget
-from understudy.run.interrupts import INTERRUPTED
+from understudy.supervise.budget import Budget
+from understudy.supervise.interrupts import INTERRUPTED
 from understudy.telemetry.text import complain, say_json
 
 if TYPE_CHECKING:
     from understudy.policy.spec import AnyNetwork
-    from understudy.run.exploiting import Victim
-    from understudy.run.host.session import HostSession
-    from understudy.run.train_session import Session
+    from understudy.training.environments.session import HostSession
+    from understudy.training.exploiter import Victim
+    from understudy.training.session import TrainSession
 
 _DEFAULT_STEPS, _DEFAULT_HOST_STEPS = 20_000_000, 200_000
 _HOST_EVALUATION = 100
@@ -102,7 +102,7 @@ def train(
     Example: understudy train brawl --config curriculum --run runs/x
     """
     from understudy.cli.train_screen import TrainScreen
-    from understudy.run.folders import newest
+    from understudy.registry.run_folder import newest
 
     if preset is not None:
         if network is not None:
@@ -152,7 +152,7 @@ class _Wish:
         resume: bool,
         set_: list[str],
     ) -> None:
-        from understudy.run.folders import kept, latest
+        from understudy.registry.run_folder import kept, latest
 
         self.game, self.preset, self.config, self.set = game, preset, config, set_
         self.steps, self.minutes, self.resume = steps, minutes, resume
@@ -187,10 +187,10 @@ class _Wish:
         stage: str | None,
         exploit: str | None,
         population: int | None,
-    ) -> Session:
+    ) -> TrainSession:
         """In the arena."""
-        from understudy.run.named_configs import config
-        from understudy.run.train_session import Session
+        from understudy.training.named_configs import config
+        from understudy.training.session import TrainSession
 
         chosen = {name: str(value) for name, value in options.items() if value is not None}
         if self.before:
@@ -225,7 +225,7 @@ class _Wish:
             raise ConfigError(f"--set: train.preset: the network is that of {whose}, and stays")
         if opponents is not None and resolved.curriculum.stages:
             raise ConfigError("--opponents: the stages of the curriculum say whom they meet")
-        return Session(
+        return TrainSession(
             game=self.game,
             game_options=chosen,
             run=self._folder(self.game),
@@ -237,21 +237,21 @@ class _Wish:
 
     def _named_after_preset(self) -> str:
         """The config that goes with the network, where no config was named."""
-        from understudy.run.named_configs import names
-        from understudy.run.train import preset_for_this_machine
+        from understudy.training.named_configs import names
+        from understudy.training.train import preset_for_this_machine
 
         preset = self.preset or preset_for_this_machine()
         return preset if preset in names() else _PLAIN_CONFIG
 
     def _network(self, preset: str) -> AnyNetwork:
         from understudy.policy.presets import network
-        from understudy.run.train import preset_for_this_machine
+        from understudy.training.train import preset_for_this_machine
 
         flag = "--network" if self.preset else "train.preset"
         return network(preset or preset_for_this_machine(), flag=flag)
 
     def _victim(self, agent: str, options: Mapping[str, str]) -> Victim:
-        from understudy.run.exploiting import victim
+        from understudy.training.exploiter import victim
 
         if self.preset:
             raise ConfigError("--network: an exploiter has the network of the agent it exploits")
@@ -260,8 +260,8 @@ class _Wish:
     def host_session(self, pairs: list[str], evaluate: int | None) -> HostSession:
         """With the game on the host."""
         from understudy.policy.presets import network
-        from understudy.run.host.session import HostSession, host_config
-        from understudy.run.named_configs import config
+        from understudy.training.environments.session import HostSession, host_config
+        from understudy.training.named_configs import config
 
         base = self.before.config if self.before else host_config()
         if self.config:
@@ -287,7 +287,7 @@ class _Wish:
         return Budget(steps=default if unsaid else self.steps, minutes=self.minutes)
 
     def _folder(self, name: str) -> Path:
-        from understudy.run.folders import new_run
+        from understudy.registry.run_folder import new_run
 
         return self.run or new_run(name)
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from understudy.cli.show import Screen, bar
 from understudy.match.tally import Tally
-from understudy.run.host.session import (
+from understudy.telemetry.text import duration
+from understudy.telemetry.training_report import rewards
+from understudy.training.environments.session import (
     Evaluation,
     EvaluationProgress,
     HostProgress,
     HostSession,
     HostSummary,
 )
-from understudy.run.train_session import Progress, Session, Summary
-from understudy.telemetry.text import duration
-from understudy.telemetry.training_report import rewards
+from understudy.training.session import TrainProgress, TrainSession, TrainSummary
 
 
 class TrainScreen:
@@ -22,9 +22,9 @@ class TrainScreen:
     def __init__(self, *, quiet: bool, before: int = 0) -> None:
         self._screen = Screen(quiet=quiet, before=before)
 
-    def arena(self, session: Session) -> tuple[int, dict[str, object]]:
+    def arena(self, session: TrainSession) -> tuple[int, dict[str, object]]:
         """The exit code, and what to print as JSON."""
-        from understudy.run.train import check, train
+        from understudy.training.train import check, train
 
         if session.config.population.agents > 1:
             return self._population(session)
@@ -41,9 +41,9 @@ class TrainScreen:
         self._screen.note(_summary(summary, session.game))
         return summary.code, summary.as_dict()
 
-    def _population(self, session: Session) -> tuple[int, dict[str, object]]:
-        from understudy.run.population.session import PopulationProgress
-        from understudy.run.population.training import check, train_population
+    def _population(self, session: TrainSession) -> tuple[int, dict[str, object]]:
+        from understudy.training.population.session import PopulationProgress
+        from understudy.training.population.training import check, train_population
 
         check(session)
         agents = session.config.population.agents
@@ -62,7 +62,7 @@ class TrainScreen:
         self._screen.note("\n".join(summary.lines()))
         return summary.code, summary.as_dict()
 
-    def _show(self, progress: Progress) -> None:
+    def _show(self, progress: TrainProgress) -> None:
         self._tell(progress.news)
         self._screen.move(_line(progress), progress)
 
@@ -73,8 +73,8 @@ class TrainScreen:
 
     def host(self, session: HostSession) -> tuple[int, dict[str, object]]:
         """The same for an environment of others."""
-        from understudy.run.folders import check_resume
-        from understudy.run.host.training import train_host
+        from understudy.registry.run_folder import check_resume
+        from understudy.training.environments.training import train_host
 
         check_resume(session.run, resume=session.resume)
         self._screen.note(f"understudy: train {session.environment}, run folder {session.run}")
@@ -97,7 +97,7 @@ class TrainScreen:
         return summary.code, summary.as_dict()
 
 
-def _rhythm(session: Session, *, snapshots: bool) -> str:
+def _rhythm(session: TrainSession, *, snapshots: bool) -> str:
     """What is kept how often; whole iterations, whatever the settings say."""
     config = session.config
     rollout = config.train.games * config.train.segment
@@ -109,7 +109,7 @@ def _rhythm(session: Session, *, snapshots: bool) -> str:
     )
 
 
-def _line(progress: Progress) -> str:
+def _line(progress: TrainProgress) -> str:
     rates = "  ".join(
         f"{name} {tally.win_rate:.0%}" if tally.matches else f"{name} -"
         for name, tally in progress.win_rates().items()
@@ -117,7 +117,7 @@ def _line(progress: Progress) -> str:
     return f"{_clock(progress)}  {_where(progress)}{rates}"
 
 
-def _clock(progress: Progress) -> str:
+def _clock(progress: TrainProgress) -> str:
     left = progress.left_s
     return (
         f"{bar(progress.share)} {duration(progress.elapsed_s):>6}"
@@ -127,13 +127,13 @@ def _clock(progress: Progress) -> str:
     )
 
 
-def _where(progress: Progress) -> str:
+def _where(progress: TrainProgress) -> str:
     """The stage and the rating, where there are any."""
     stage = f"[{progress.stage}]  " if progress.stage else ""
     return f"{stage}rated {progress.rating}  " if progress.rating else stage
 
 
-def _summary(summary: Summary, game: str) -> str:
+def _summary(summary: TrainSummary, game: str) -> str:
     lines = ["", "Interrupted: everything up to here is kept." if summary.interrupted else "Done."]
     lines += ["", "Win rates while training (it explores; `understudy eval` judges it frozen):"]
     width = max((len(name) for name in summary.win_rates), default=0)
@@ -153,7 +153,7 @@ def _summary(summary: Summary, game: str) -> str:
     return "\n".join(lines)
 
 
-def _standing(summary: Summary) -> list[str]:
+def _standing(summary: TrainSummary) -> list[str]:
     lines = [f"Stage           {summary.stage}"] if summary.stage else []
     if summary.rating:
         scale = "its victim is 1000" if summary.exploits else "scripted bots hold the scale"

@@ -12,11 +12,11 @@ import msgspec
 import typer
 
 from understudy.core.errors import ConfigError
-from understudy.run.interrupts import INTERRUPTED
+from understudy.supervise.interrupts import INTERRUPTED
 from understudy.telemetry.text import complain, plain, say, say_json, size
 
 if TYPE_CHECKING:
-    from understudy.run.watching import Outcome, Showing
+    from understudy.judging.watching import Showing, WatchedResult
 
 _CURTAIN_S = 1.0
 """How long the last frame stays."""
@@ -50,14 +50,14 @@ def watch(
 
     Example: understudy watch brawl --left runs/brawl-1 --right based --gif match.gif
     """
-    from understudy.run.judging import Cast, latest_run
-    from understudy.run.watching import Showing
+    from understudy.judging.players import PlayerResolver, latest_run
+    from understudy.judging.watching import Showing
 
     if not speed > 0:
         raise ConfigError(f"--speed: expected more than 0, got {speed}")
     name = left if left is not None else latest_run("--left", game)
     leads = [("--left", name), ("--right", right)]
-    cast = Cast(game, leads=leads, delay=delay, sampled=not greedy)
+    cast = PlayerResolver(game, leads=leads, delay=delay, sampled=not greedy)
     sides = (cast.contestant("--left", name), cast.contestant("--right", right))
     for note in cast.notes:
         complain(note)
@@ -83,20 +83,20 @@ def watch(
 def _drawn(showing: Showing, *, speed: float) -> list[str]:
     """Live in a terminal; elsewhere nothing moves, and the last scene is what is left to print."""
     from understudy.screens.console import escapes
-    from understudy.screens.terminal import Style, text
+    from understudy.screens.terminal import TextStyle, text
 
     with escapes(sys.stdout) as able:
         if able:
             _played(showing, speed=speed)
             return []
     (end,) = deque(showing.scenes(), maxlen=1)
-    return ["", *text(end, Style.of(sys.stdout).still)]
+    return ["", *text(end, TextStyle.of(sys.stdout).still)]
 
 
 def _played(showing: Showing, *, speed: float) -> None:
     """In the pace of the game."""
-    from understudy.screens.scene import FRAMES_PER_S
-    from understudy.screens.theatre import Theatre
+    from understudy.games.brawl.drawing.scene import FRAMES_PER_S
+    from understudy.screens.terminal import Theatre
 
     frame_s = 1.0 / (FRAMES_PER_S * speed)
     with Theatre(sys.stdout) as theatre:
@@ -118,7 +118,7 @@ def _pictures(
 ) -> dict[str, str]:
     """Play the match, then draw it; which files were written."""
     from understudy.cli.meter import Meter
-    from understudy.run.watching import moments
+    from understudy.judging.watching import moments
     from understudy.screens import picture
 
     picture.require_pillow()
@@ -137,7 +137,7 @@ def _pictures(
     return files
 
 
-def _story(outcome: Outcome) -> list[str]:
+def _story(outcome: WatchedResult) -> list[str]:
     """The match in words."""
     one, two = outcome.stocks
     return [

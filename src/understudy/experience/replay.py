@@ -16,10 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from understudy.core.errors import ConfigError, InputError
-from understudy.experience.columns import Columns
-from understudy.experience.drawing import draw, fitting
-from understudy.experience.slots import Slots
-from understudy.experience.sum_tree import SumTree
+from understudy.experience.slots import Columns, Slots
+from understudy.experience.sum_tree import SumTree, draw, fitting
 
 __all__ = ["Columns", "Replay", "Sample"]
 

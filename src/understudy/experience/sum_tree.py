@@ -6,6 +6,11 @@ so sums do not drift however many updates there were; an index whose number is 0
 The tree is wide and flat: 16 children a node lie side by side in two cache lines, beside what comes
 before each of them in the node, so that a step down is one comparison along a row. A million
 numbers are two such levels under a top of 4,096 that is searched as a whole.
+
+Draws one after the other, where nothing is drawn more often than it has room for.
+
+Whole batches are drawn at once; what goes beyond an item's room is dropped and drawn again from
+those that have room left, which is the same distribution as one draw after the other.
 """
 
 from __future__ import annotations
@@ -101,3 +106,34 @@ class SumTree:
         """
         known = np.flatnonzero(self._leaves > 0.0)
         return known[np.maximum(known.searchsorted(indices, side="right") - 1, 0)]
+
+
+def fitting(drawn: Indices, room: Indices) -> npt.NDArray[np.bool_]:
+    """Which of the draws [B] are among the first `room` [B] of the same item: [B]."""
+    order = drawn.argsort(kind="stable")
+    ordered = drawn[order]
+    earlier = np.arange(len(drawn)) - ordered.searchsorted(ordered)
+    fits = np.zeros(len(drawn), np.bool_)
+    fits[order] = earlier < room[order]
+    return fits
+
+
+def draw(
+    rng: np.random.Generator, count: int, *, likely: npt.NDArray[np.float64], room: Indices
+) -> Indices:
+    """Indices in proportion to `likely` [N], each at most `room` [N] times: [<= count].
+
+    Fewer than `count` only where no room is left.
+    """
+    where = np.flatnonzero((room > 0) & (likely > 0.0))
+    room = room[where]
+    chosen = np.zeros(0, np.intp)
+    while len(chosen) < count and len(where):
+        running = likely[where].cumsum()
+        masses = rng.random(count - len(chosen)) * np.nextafter(running[-1], 0.0)
+        picks = running.searchsorted(masses, side="right")
+        picks = picks[fitting(picks, room[picks])]
+        chosen = np.concatenate([chosen, where[picks]])
+        room = room - np.bincount(picks, minlength=len(room))
+        where, room = where[room > 0], room[room > 0]
+    return chosen

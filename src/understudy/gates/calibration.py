@@ -19,14 +19,14 @@ from understudy.core.arrays import NDArray
 from understudy.core.errors import InputError
 from understudy.core.statistics import wilson
 from understudy.gates import foresight
-from understudy.gates.foresight import FEWEST, Foresight, Interval, Row, mean_interval
+from understudy.gates.foresight import FEWEST, Foresight, ForesightRow, Interval, mean_interval
 
 SAVES, COSTS = "saves", "costs"
 UNDECIDED, NO_VERDICT = "undecided", "no verdict"
 
 
 @dataclass(frozen=True)
-class Group:
+class ProposalGroup:
     """Proposals of one fate: sent, explored or waited."""
 
     count: int
@@ -36,7 +36,7 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Worth:
+class BlockingWorth:
     """What blocking brought, per blocked proposal and in all, in units of reward."""
 
     verdict: str
@@ -72,15 +72,15 @@ class Calibration:
     """Of what was blocked, as it happened: what the estimates use"""
     share_fits: bool
     """False: the realised share is not what the configured one makes likely"""
-    sent: Group
+    sent: ProposalGroup
     """Let through by the gate"""
-    explored: Group
+    explored: ProposalGroup
     """Blocked, and sent all the same"""
-    waited: Group
+    waited: ProposalGroup
     """Blocked, and nothing done"""
     foresight: Foresight
-    rows: tuple[Row, ...]
-    worth: Worth
+    rows: tuple[ForesightRow, ...]
+    worth: BlockingWorth
 
 
 def calibrate(
@@ -131,7 +131,7 @@ _UNLIKELY = 3.0
 
 def _worth(
     rewards: NDArray, *, passed: NDArray, explored: NDArray, waited: NDArray, threshold: float
-) -> Worth:
+) -> BlockingWorth:
     tried, kept = rewards[explored], rewards[waited]
     good = int((tried > threshold).sum())
     saved, saved_interval = None, None
@@ -144,7 +144,7 @@ def _worth(
     blocked = len(tried) + len(kept)
     total = float(rewards.sum())
     everything = float(rewards[passed].sum() + blocked * tried.mean()) if len(tried) else None
-    return Worth(
+    return BlockingWorth(
         verdict=verdict,
         words=words,
         good=good,
@@ -175,9 +175,9 @@ def _verdict(
     return UNDECIDED, "waiting and what was blocked cannot be told apart with this much data"
 
 
-def _group(rewards: NDArray) -> Group:
+def _group(rewards: NDArray) -> ProposalGroup:
     mean = float(rewards.mean()) if len(rewards) else None
-    return Group(len(rewards), mean, mean_interval(rewards))
+    return ProposalGroup(len(rewards), mean, mean_interval(rewards))
 
 
 def _check(**arrays: NDArray) -> None:

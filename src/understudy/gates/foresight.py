@@ -35,7 +35,7 @@ OPTIMISTIC, PESSIMISTIC = "optimistic", "pessimistic"
 
 
 @dataclass(frozen=True)
-class Row:
+class ForesightRow:
     """Decisions of one verdict whose expectations lie close together."""
 
     verdict: str
@@ -132,12 +132,12 @@ def _line(expected: NDArray, actual: NDArray, share: NDArray, worth: float) -> _
 
 def table(
     expected: NDArray, actual: NDArray, groups: Mapping[str, NDArray], *, most: int
-) -> tuple[Row, ...]:
+) -> tuple[ForesightRow, ...]:
     """Rows of about equal count, by what was expected; each group (a mask bool [N]) has its own.
 
     Verdicts are never mixed in a row: explored outcomes are rare, and would drown.
     """
-    rows: list[Row] = []
+    rows: list[ForesightRow] = []
     each = max(most // max(len(groups), 1), 1)
     for verdict, mask in groups.items():
         own_e, own_a = expected[mask], actual[mask]
@@ -149,7 +149,7 @@ def table(
         for place in np.unique(places):
             row_e, row_a = own_e[places == place], own_a[places == place]
             rows.append(
-                Row(
+                ForesightRow(
                     verdict=verdict,
                     low=float(row_e.min()),
                     high=float(row_e.max()),

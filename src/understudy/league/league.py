@@ -28,7 +28,7 @@ from understudy.league.ratings import (
     without,
 )
 from understudy.league.sampling import draw, expected_win_rate, probabilities
-from understudy.league.state import LEARNER, TREND, LeagueState, Record
+from understudy.league.state import LEARNER, TREND, LeagueState, OpponentResults
 from understudy.policy.spec import PolicySpec
 from understudy.policy.weights import Weights
 
@@ -41,7 +41,7 @@ REMEMBERED = 64
 
 
 @dataclass(frozen=True)
-class Verdict:
+class SnapshotVerdict:
     """What became of a snapshot that was offered."""
 
     name: str
@@ -87,14 +87,14 @@ class League:
 
     def win_rate(self, name: str) -> float:
         """The learner's share of wins against somebody lately; 0.5 where they never met."""
-        record = self._state.records.get(name, Record())
+        record = self._state.records.get(name, OpponentResults())
         return expected_win_rate(record.recent_wins, record.recent_matches)
 
     def due(self, steps: int) -> bool:
         """Whether a snapshot should be offered after so many steps."""
         return steps - self._state.offered_at >= self._config.save_freq
 
-    def offer(self, steps: int, weights: Weights) -> Verdict:
+    def offer(self, steps: int, weights: Weights) -> SnapshotVerdict:
         """Keep the learner's weights as a snapshot, if the mode of the league wants them."""
         state, name = self._state, name_of(steps)
         if state.pool and steps <= state.pool[-1].steps:
@@ -106,14 +106,14 @@ class League:
             # By what is sure of both: else the luck of a first snapshot would shut out all others.
             if state.learner.floor <= above.floor:
                 why = f"rated {state.learner}, not surely above {best.name} with {above}"
-                return Verdict(name, kept=False, why=why)
+                return SnapshotVerdict(name, kept=False, why=why)
         snapshot = self._pool.save(steps, weights)
         state.pool.append(snapshot)
         self._joint = copied(self._joint, LEARNER, name)
         state.ratings[name] = state.learner
         left = self._make_room()
         why = f"rated {state.learner}, {len(state.pool)} of {self._config.max_saved} kept"
-        return Verdict(name, kept=True, why=why, left=left)
+        return SnapshotVerdict(name, kept=True, why=why, left=left)
 
     def note(self, results: Mapping[str, Counts]) -> None:
         """One iteration's results of the learner: wins, draws and losses by opponent."""
@@ -128,7 +128,7 @@ class League:
             if steps_of(name) is not None and name not in state.ratings:
                 state.gone = state.gone.plus(*counts)  # left so long ago that nothing is known
             elif any(counts):
-                records[name] = records.get(name, Record()).plus(*counts)
+                records[name] = records.get(name, OpponentResults()).plus(*counts)
                 met[LEARNER, name] = counts
         state.records = records
         known = {*state.anchors, *state.ratings}
@@ -199,7 +199,7 @@ class League:
         while len(state.left) > REMEMBERED:
             name = state.left.pop(0)
             names.add(name)
-            state.gone = state.gone.plus(*state.records.pop(name, Record()).counts)
+            state.gone = state.gone.plus(*state.records.pop(name, OpponentResults()).counts)
         return names
 
 

@@ -31,7 +31,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return {name: getattr(self, name) for name in self.__struct_fields__}
 
 
-class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class LineageRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What a round did with one agent; agents count from 1. Whoever stays is its own parent."""
 
     round: int
@@ -58,7 +58,7 @@ class Lineage(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     schema: int = SCHEMA
     first: tuple[Settings, ...]
     """What each agent began with."""
-    rows: tuple[Row, ...] = ()
+    rows: tuple[LineageRow, ...] = ()
 
     @property
     def agents(self) -> int:
@@ -81,7 +81,7 @@ class Lineage(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
         last = self.rows[-self.agents :]
         return tuple(row.after for row in last) if last else self.first
 
-    def after(self, rows: list[Row]) -> Lineage:
+    def after(self, rows: list[LineageRow]) -> Lineage:
         """With one round more."""
         return msgspec.structs.replace(self, rows=(*self.rows, *rows))
 
@@ -91,12 +91,12 @@ class Lineage(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
             self, rows=tuple(row for row in self.rows if row.steps <= steps)
         )
 
-    def of_round(self, number: int) -> tuple[Row, ...]:
+    def of_round(self, number: int) -> tuple[LineageRow, ...]:
         """Its rows, by agent."""
         return self.rows[(number - 1) * self.agents : number * self.agents]
 
 
-class Change(msgspec.Struct, frozen=True, kw_only=True):
+class Replacement(msgspec.Struct, frozen=True, kw_only=True):
     """Where the weights or the settings of a line changed hands."""
 
     steps: int
@@ -116,7 +116,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
         return f"agent {self.agent}{whence} at {_short(self.steps)}: {told or 'same settings'}"
 
 
-def ancestry(lineage: Lineage, agent: int) -> list[Change]:
+def ancestry(lineage: Lineage, agent: int) -> list[Replacement]:
     """How an agent came to be, newest first: whose copy it is, whose copy that was, and so on."""
     found = []
     for number in range(lineage.rounds, 0, -1):
@@ -125,7 +125,7 @@ def ancestry(lineage: Lineage, agent: int) -> list[Change]:
         before = rows[row.parent - 1].before
         if row.replaced or before != row.after:
             found.append(
-                Change(
+                Replacement(
                     steps=row.steps,
                     agent=agent,
                     parent=row.parent,

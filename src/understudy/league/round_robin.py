@@ -17,14 +17,14 @@ from understudy.core.ops import Array, Ops, Tree, mapped, stacked
 from understudy.games.base import Game
 from understudy.league.payoffs import Payoffs
 from understudy.match.duel import Duel
-from understudy.match.players import Player, PolicyPlayer, View
+from understudy.match.live_match import EVALUATION, match_seeds
+from understudy.match.players import Player, PlayerView, PolicyPlayer
 from understudy.match.series import Engine, plain, play
-from understudy.match.stage import EVALUATION, match_seeds
 from understudy.match.tally import Tally
 
 
 @dataclass(frozen=True)
-class Part:
+class PlayerGroup:
     """Players of a troupe that differ by their weights alone, and act as one."""
 
     players: tuple[Player, ...]
@@ -43,33 +43,33 @@ class Part:
         one = self.players[0].memory(ops, self.columns.shape[1])
         return mapped(lambda leaf: ops.xp.stack([leaf] * count), one) if count > 1 else one
 
-    def act(self, ops: Ops, weights: Tree, view: View, memory: Tree) -> tuple[Array, Tree]:
+    def act(self, ops: Ops, weights: Tree, view: PlayerView, memory: Tree) -> tuple[Array, Tree]:
         """Actions int32 [parts, players * n] and the next memory."""
         xp, player = ops.xp, self.players[0]
         if len(self.players) == 1:
-            own = View(*(field[..., self.columns[0]] for field in view))
+            own = PlayerView(*(field[..., self.columns[0]] for field in view))
             return player.act(ops, weights, own, memory)
 
-        def one(weights: Tree, view: View, memory: Tree) -> tuple[Array, Tree]:
+        def one(weights: Tree, view: PlayerView, memory: Tree) -> tuple[Array, Tree]:
             return player.act(ops, weights, view, memory)
 
-        each = View(*(xp.moveaxis(field[..., self.columns], -2, 0) for field in view))
+        each = PlayerView(*(xp.moveaxis(field[..., self.columns], -2, 0) for field in view))
         actions, memory = ops.each(one, weights, each, memory)
         return xp.moveaxis(actions, 0, 1).reshape(actions.shape[1], -1), memory
 
 
 @dataclass(frozen=True)
-class Troupe:
+class PlayerGroups:
     """Several players as one: each acts in its own columns.
 
     Policies of one network are one part, so that a program holds a network once, however many
     snapshots take part: seven of preset `small` among seven bots compile in 18 s, not in 53.
     """
 
-    parts: tuple[Part, ...]
+    parts: tuple[PlayerGroup, ...]
 
     @classmethod
-    def of(cls, players: Sequence[Player], who: NDArray) -> Troupe:
+    def of(cls, players: Sequence[Player], who: NDArray) -> PlayerGroups:
         """The players whose index appears in `who`, int [B], for the columns where it does."""
         kinds: dict[Hashable, list[int]] = {}
         for index in np.unique(who).tolist():
@@ -81,7 +81,7 @@ class Troupe:
             own = [np.flatnonzero(who == index) for index in indices]
             most = max(map(len, own))
             columns = np.stack([np.resize(one, most) for one in own])
-            parts.append(Part(tuple(players[index] for index in indices), columns))
+            parts.append(PlayerGroup(tuple(players[index] for index in indices), columns))
         return cls(tuple(parts))
 
     @property
@@ -93,7 +93,7 @@ class Troupe:
         """Of every part."""
         return tuple(part.memory(ops) for part in self.parts)
 
-    def act(self, ops: Ops, weights: Tree, view: View, memory: Tree) -> tuple[Array, Tree]:
+    def act(self, ops: Ops, weights: Tree, view: PlayerView, memory: Tree) -> tuple[Array, Tree]:
         """What each chooses, in the order of the columns."""
         chosen = [
             part.act(ops, own, view, kept)
@@ -127,7 +127,7 @@ def round_robin(
     # Whoever comes first in `players` sits in the first slot in every other match.
     second = (np.arange(matches) % 2 == 1)[None] ^ turned[:, None]
     end = play(
-        Duel(game, Troupe.of(field, first), ((Troupe.of(field, other), len(first)),)),
+        Duel(game, PlayerGroups.of(field, first), ((PlayerGroups.of(field, other), len(first)),)),
         np.tile(match_seeds(seed, np.arange(matches), purpose=EVALUATION), len(pairs)),
         second.ravel(),
         engine=engine,

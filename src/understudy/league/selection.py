@@ -16,7 +16,7 @@ import numpy as np
 from understudy.core.chance import fold, uniform
 from understudy.core.ops import NUMPY
 from understudy.core.statistics import one_sided
-from understudy.league.lineage import Row, Settings
+from understudy.league.lineage import LineageRow, Settings
 
 Counts: TypeAlias = tuple[int, int, int]
 """Wins, draws and losses."""
@@ -51,7 +51,7 @@ class Limits(NamedTuple):
         )
 
 
-class Standing(NamedTuple):
+class AgentStanding(NamedTuple):
     """How good an agent is, and the standard error of that."""
 
     fitness: float
@@ -87,7 +87,7 @@ def changed(settings: Settings, *, spread: float, limits: Limits, key: tuple[int
     )
 
 
-def standings(evidence: Sequence[Evidence]) -> list[Standing | None]:
+def standings(evidence: Sequence[Evidence]) -> list[AgentStanding | None]:
     """How good each agent is; None for one with too few matches.
 
     The mean over opponents, not over matches: whoever loses fast meets the same opponent more
@@ -102,7 +102,7 @@ def standings(evidence: Sequence[Evidence]) -> list[Standing | None]:
     ]
 
 
-def pairs(found: Sequence[Standing | None], *, replaced: float) -> list[tuple[int, int]]:
+def pairs(found: Sequence[AgentStanding | None], *, replaced: float) -> list[tuple[int, int]]:
     """Indices (who gives way, whose copy takes its place): the worst gives way to the best, the
     second worst to the second best, and so on for the share `replaced` of all, at least one pair.
 
@@ -134,7 +134,7 @@ def held_round(
     spread: float,
     limits: Limits,
     seed: int,
-) -> list[Row]:
+) -> list[LineageRow]:
     """A round: one row an agent. `broken`: learning gave numbers that are not finite."""
     found = standings(evidence)
     parents = dict(pairs(found, replaced=replaced))
@@ -152,7 +152,7 @@ def held_round(
         elif found[index] is None:
             why = "stays: too few matches"
         rows.append(
-            Row(
+            LineageRow(
                 round=number,
                 steps=steps,
                 agent=index + 1,
@@ -171,7 +171,7 @@ def _met(evidence: Evidence, name: str) -> bool:
     return sum(evidence.get(name, (0, 0, 0))) > 0
 
 
-def _standing(counts: Sequence[Counts]) -> Standing:
+def _standing(counts: Sequence[Counts]) -> AgentStanding:
     scores, variance = [], 0.0
     for wins, draws, losses in counts:
         matches = wins + draws + losses
@@ -180,17 +180,17 @@ def _standing(counts: Sequence[Counts]) -> Standing:
         mean = (wins + 1 + 0.5 * draws) / (matches + 2)
         one = (wins + 1 + 0.25 * draws) / (matches + 2) - mean * mean
         variance += one / matches
-    return Standing(sum(scores) / len(scores), math.sqrt(variance) / len(scores))
+    return AgentStanding(sum(scores) / len(scores), math.sqrt(variance) / len(scores))
 
 
-def _surely_better(one: Standing, other: Standing, bar: float) -> bool:
+def _surely_better(one: AgentStanding, other: AgentStanding, bar: float) -> bool:
     return one.fitness - other.fitness > bar * math.hypot(one.error, other.error)
 
 
-def _sure(standing: Standing | None) -> Standing:
+def _sure(standing: AgentStanding | None) -> AgentStanding:
     assert standing is not None
     return standing
 
 
-def _fitness(standing: Standing | None) -> float | None:
+def _fitness(standing: AgentStanding | None) -> float | None:
     return None if standing is None else round(standing.fitness, 6)

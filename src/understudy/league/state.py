@@ -30,7 +30,7 @@ SCHEMA = 1
 _SHA256 = 64
 
 
-class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class OpponentResults(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The learner's results against one opponent."""
 
     wins: int = 0
@@ -45,15 +45,15 @@ class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Over the whole run."""
         return self.wins, self.draws, self.losses
 
-    def faded(self, decay: float) -> Record:
+    def faded(self, decay: float) -> OpponentResults:
         """After one more iteration."""
         return msgspec.structs.replace(
             self, recent_wins=decay * self.recent_wins, recent_matches=decay * self.recent_matches
         )
 
-    def plus(self, wins: int, draws: int, losses: int) -> Record:
+    def plus(self, wins: int, draws: int, losses: int) -> OpponentResults:
         """With more matches."""
-        return Record(
+        return OpponentResults(
             wins=self.wins + wins,
             draws=self.draws + draws,
             losses=self.losses + losses,
@@ -82,11 +82,11 @@ class LeagueState(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     covariance: bytes = b""
     """Of the learner, its trend and `ratings` in this order: the lower triangle, row by row, as
     float64 with the lowest byte first. Empty in files of older programs."""
-    records: dict[str, Record] = {}
+    records: dict[str, OpponentResults] = {}
     """By opponent, scripted bots too."""
     left: list[str] = []
     """Snapshots that left and may still be in a match somewhere; the last one left last."""
-    gone: Record = Record()
+    gone: OpponentResults = OpponentResults()
     """Results against all that left before those, together."""
 
 

@@ -3,6 +3,12 @@
 Good, new and fresh ones are learned from. Whatever a version names is archived, copies, damaged
 files and absurd numbers are quarantined, poison is hunted, and what is too old leaves without being
 learned from. A file that cannot be read just now is tried again later, and nobody waits for it.
+
+Suspects: which episodes were being learned from when training failed, kept across deaths.
+
+A batch is written down before it is trained on and crossed out afterwards. One that is still there
+when a learner starts has killed its predecessor. After three failures a batch is halved; a single
+episode that fails three times is poison.
 """
 
 from __future__ import annotations
@@ -10,14 +16,105 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping, Sequence
 from itertools import islice
+from pathlib import Path
 
+import msgspec
+
+from understudy.core import files
 from understudy.core.errors import FileFormatError
 from understudy.experience.episode import TOO_LARGE, Episode, largest_number
 from understudy.experience.spool import Spool
-from understudy.learner.suspects import Suspects
 from understudy.registry.run_folder import RunFolder
 from understudy.telemetry import events
 from understudy.telemetry.journal import Journal
+
+_TRIES = 3
+
+
+class SuspectGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Episodes that failed together, by file name."""
+
+    names: tuple[str, ...]
+    failures: int = 0
+
+
+class _Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    attempt: tuple[str, ...] = ()
+    groups: tuple[SuspectGroup, ...] = ()
+
+
+class Suspects:
+    """The record, in one small file of the run folder."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        record = _read(path)
+        self._groups = list(record.groups)
+        if record.attempt:
+            self.failed(record.attempt)
+
+    def next_group(self) -> SuspectGroup | None:
+        """Episodes to be tried alone before anything else."""
+        return self._groups[0] if self._groups else None
+
+    def poison(self) -> str | None:
+        """The name of an episode that has failed alone three times, if one is known."""
+        group = self.next_group()
+        if group and len(group.names) == 1 and group.failures >= _TRIES:
+            return group.names[0]
+        return None
+
+    def attempt(self, names: tuple[str, ...]) -> None:
+        """About to train on these."""
+        self._save(names)
+
+    def succeeded(self, names: tuple[str, ...]) -> None:
+        """Trained on these; nothing happened."""
+        self._groups = [group for group in self._groups if group.names != names]
+        self._save(())
+
+    def failed(self, names: tuple[str, ...]) -> None:
+        """Training on these gave nonsense, or killed the learner."""
+        known = next((group for group in self._groups if group.names == names), SuspectGroup(names))
+        others = [group for group in self._groups if group.names != names]
+        group = SuspectGroup(names, known.failures + 1)
+        if group.failures >= _TRIES and len(names) > 1:
+            half = len(names) // 2
+            self._groups = [SuspectGroup(names[:half]), SuspectGroup(names[half:]), *others]
+        else:
+            self._groups = [group, *others]
+        self._save(())
+
+    def forget(self, name: str) -> None:
+        """An episode is out of the buffer."""
+        kept = []
+        for group in self._groups:
+            names = tuple(other for other in group.names if other != name)
+            if names:
+                kept.append(
+                    SuspectGroup(names, group.failures)
+                    if names == group.names
+                    else SuspectGroup(names)
+                )
+        self._groups = kept
+        self._save(())
+
+    def _save(self, attempt: tuple[str, ...]) -> None:
+        if not attempt and not self._groups:
+            if self._path.exists():
+                files.remove(self._path)
+            return
+        record = _Record(attempt=attempt, groups=tuple(self._groups))
+        files.write_atomic(self._path, msgspec.json.encode(record))
+
+
+def _read(path: Path) -> _Record:
+    """Nothing where there is no record, or one that is damaged: suspicion can be gathered again."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=_Record)
+    except (FileNotFoundError, msgspec.MsgspecError, UnicodeDecodeError):
+        return _Record()
+
 
 _READ_TRIES = 5
 _READ_AGAIN_S = 5.0

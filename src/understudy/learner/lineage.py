@@ -17,7 +17,7 @@ from understudy.experience.episode import Episode, Outcome
 from understudy.learner.commit import ROLLBACK, commit, finish_promotion
 from understudy.learner.comparing import compared
 from understudy.learner.intake import Intake
-from understudy.learner.learns import Resumes
+from understudy.learner.trainer_protocol import Resumable
 from understudy.registry import scores as score_list
 from understudy.registry.comparisons import Comparison, with_comparison
 from understudy.registry.retention import comparisons_of, prune, scores_of
@@ -66,7 +66,7 @@ class Lineage(Generic[R]):
     def __init__(
         self,
         folder: RunFolder,
-        trainer: Resumes,
+        trainer: Resumable,
         intake: Intake,
         journal: Journal,
         *,

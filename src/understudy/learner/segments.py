@@ -15,17 +15,17 @@ import jax.numpy as jnp
 
 from understudy.core.config import LearnerConfig
 from understudy.core.ops import Array, Tree
-from understudy.learner.descent import (
-    Frozen,
-    Material,
-    Report,
-    State,
+from understudy.learner.maths.descent import (
+    FixedInputs,
+    LearnerState,
+    TrainingBatch,
+    UpdateReport,
     descend,
     finite,
     normalised,
     summary,
 )
-from understudy.learner.returns import explained, gae, standardised
+from understudy.learner.maths.returns import explained, gae, standardised
 from understudy.policy.spec import PolicySpec
 
 
@@ -66,13 +66,17 @@ class Segments(NamedTuple):
 
 @partial(jax.jit, static_argnames=("spec", "config"))
 def improve(
-    spec: PolicySpec, config: LearnerConfig, state: State, frozen: Frozen, segments: Segments
-) -> tuple[State, Report, Array]:
+    spec: PolicySpec,
+    config: LearnerConfig,
+    state: LearnerState,
+    frozen: FixedInputs,
+    segments: Segments,
+) -> tuple[LearnerState, UpdateReport, Array]:
     """PPO on segments; also returns the mean square of the returns, in units of reward."""
     advantages = _advantages(config, segments, frozen.value_scale)
     targets = segments.values + advantages
     valid = segments.valid
-    material = Material(
+    material = TrainingBatch(
         obs=normalised(frozen, segments.obs),
         legal=segments.legal,
         actions=segments.actions,
@@ -90,7 +94,7 @@ def improve(
     )
     state, details = descend(spec, config, state, frozen, material, segments.memory)
     means, norm, steps = summary(details, material)
-    report = Report(
+    report = UpdateReport(
         losses=means,
         kl=_last_pass(details.losses.kl, details.taken, config.minibatches),
         explained_variance=explained(targets, segments.values, valid),

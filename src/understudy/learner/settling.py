@@ -23,7 +23,7 @@ from understudy.core import chance
 from understudy.core.arrays import NDArray
 
 
-class Pace(NamedTuple):
+class SettlingWindows(NamedTuple):
     """What is compared with what."""
 
     window: float
@@ -32,14 +32,14 @@ class Pace(NamedTuple):
     """The cosine between windows of learning that still gets somewhere."""
 
 
-MATCHES = Pace(20_000.0, 0.05)
+MATCHES = SettlingWindows(20_000.0, 0.05)
 """Batches of whole matches, a network without memory."""
-WITH_MEMORY = Pace(20_000.0, 0.3)
+WITH_MEMORY = SettlingWindows(20_000.0, 0.3)
 """A minibatch of a network with memory is whole matches, whose decisions pull alike: its steps
 agree more, with less behind them."""
-ITEMS = Pace(4_000.0, 0.1)
+ITEMS = SettlingWindows(4_000.0, 0.1)
 """Batches drawn from everything that is held: few decisions, which have little in common."""
-FEW_MATCHES = Pace(2_000.0, 0.2)
+FEW_MATCHES = SettlingWindows(2_000.0, 0.2)
 """Batches of one or two matches, as of a slow game: all decisions of a match have its result in
 common, so steps agree with little behind them, and 20,000 decisions would be hundreds of steps."""
 FEW = 3
@@ -74,7 +74,7 @@ def begun(old: Settling, params: Mapping[str, NDArray]) -> Settling:
 
 
 def settled(
-    old: Settling, params: Mapping[str, NDArray], *, decisions: float, pace: Pace
+    old: Settling, params: Mapping[str, NDArray], *, decisions: float, pace: SettlingWindows
 ) -> Settling:
     """After a batch of so many decisions: closes the window when it is full.
 

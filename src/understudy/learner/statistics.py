@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from understudy.core.arrays import NDArray
-from understudy.learner.returns import Moments, pooled
+from understudy.learner.maths.returns import Moments, pooled
 from understudy.learner.value_fit import ValueFit
 
 HORIZON = 100_000.0

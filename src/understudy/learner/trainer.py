@@ -16,13 +16,13 @@ from understudy.core.errors import FileFormatError, NotFinite
 from understudy.experience.episode import Episode, returns_of
 from understudy.learner import refit, settling, statistics, value_fit
 from understudy.learner.batch import Batch, assemble, of_observations, valued_once
-from understudy.learner.descent import Frozen, Report, State, optimiser
 from understudy.learner.hardware import as_numpy, float32_products
+from understudy.learner.maths.descent import FixedInputs, LearnerState, UpdateReport, optimiser
+from understudy.learner.maths.returns import Moments
+from understudy.learner.maths.update import moved, update
 from understudy.learner.refit import Normaliser
-from understudy.learner.returns import Moments
 from understudy.learner.settling import Settling
 from understudy.learner.statistics import Statistics
-from understudy.learner.update import moved, update
 from understudy.learner.value_fit import ValueFit
 from understudy.policy import weights as weight_files
 from understudy.policy.layers import Params
@@ -54,7 +54,7 @@ class Trainer:
     def _start_over(self) -> None:
         weights = weight_files.fresh(self.spec, np.random.default_rng(self._config.seed))
         params = jax.tree.map(jnp.asarray, weights.params)
-        self._state = State(
+        self._state = LearnerState(
             params, optimiser(self._config).init(params), jax.random.PRNGKey(self._config.seed)
         )
         self._weights = weights
@@ -117,13 +117,13 @@ class Trainer:
             "steps": float(batch.valid.sum()),
         }
 
-    def _kept(self) -> tuple[State, Weights, Statistics, Settling]:
+    def _kept(self) -> tuple[LearnerState, Weights, Statistics, Settling]:
         return self._state, self._weights, self._statistics, self._settling
 
-    def _go_back(self, kept: tuple[State, Weights, Statistics, Settling]) -> None:
+    def _go_back(self, kept: tuple[LearnerState, Weights, Statistics, Settling]) -> None:
         self._state, self._weights, self._statistics, self._settling = kept
 
-    def _update(self, batch: Batch, new: Sequence[Episode], *, whole: bool) -> Report:
+    def _update(self, batch: Batch, new: Sequence[Episode], *, whole: bool) -> UpdateReport:
         kept = self._kept()
         self._absorb(new, batch, whole=whole)
         self._settling = settling.begun(self._settling, self._state.params)
@@ -150,23 +150,27 @@ class Trainer:
         )
         return report
 
-    def learn(self, step: Callable[[State, Frozen], tuple[State, Report]]) -> dict[str, float]:
+    def learn(
+        self, step: Callable[[LearnerState, FixedInputs], tuple[LearnerState, UpdateReport]]
+    ) -> dict[str, float]:
         """Take the state that `step` makes of the present one, if every number in it is finite."""
         return _metrics(self._take(step))
 
-    def _take(self, step: Callable[[State, Frozen], tuple[State, Report]]) -> Report:
+    def _take(
+        self, step: Callable[[LearnerState, FixedInputs], tuple[LearnerState, UpdateReport]]
+    ) -> UpdateReport:
         """The same, with everything that the step reports, as NumPy arrays."""
         state, made = step(self._state, self._frozen())
-        report: Report = jax.device_get(made)  # in one go: each fetch alone waits for a GPU
+        report: UpdateReport = jax.device_get(made)  # in one go: each fetch alone waits for a GPU
         metrics = _metrics(report)
         if not (np.isfinite(list(metrics.values())).all() and report.finite):
             raise NotFinite(f"training gave numbers that are not finite: {metrics}")
         self._state = state
         return report
 
-    def _frozen(self) -> Frozen:
+    def _frozen(self) -> FixedInputs:
         w = self._weights
-        return Frozen(
+        return FixedInputs(
             w.obs_mean,
             w.obs_scale,
             w.value_scale,
@@ -205,7 +209,7 @@ class Trainer:
             moments = [rest[f"optimiser.{index}"] for index in range(len(leaves))]
             if any(new.shape != old.shape for new, old in zip(moments, leaves, strict=True)):
                 raise FileFormatError(f"{what}: {LEARNER} does not fit the network")
-            self._state = State(
+            self._state = LearnerState(
                 params,
                 jax.tree.unflatten(structure, [jnp.asarray(leaf) for leaf in moments]),
                 jnp.asarray(rest["key"]),
@@ -373,7 +377,7 @@ class Trainer:
         self.learning_rate = max(self.learning_rate / 2.0, least)
 
 
-def _believing(frozen: Frozen, fit: ValueFit) -> Frozen:
+def _believing(frozen: FixedInputs, fit: ValueFit) -> FixedInputs:
     """Values count as far as they foretold what came."""
     return frozen._replace(
         slope=np.float32(fit.slope),
@@ -382,7 +386,7 @@ def _believing(frozen: Frozen, fit: ValueFit) -> Frozen:
     )
 
 
-def _pace(spec: PolicySpec, *, whole: bool, few: bool) -> settling.Pace:
+def _pace(spec: PolicySpec, *, whole: bool, few: bool) -> settling.SettlingWindows:
     if spec.remembers:
         return settling.WITH_MEMORY
     if few:
@@ -416,7 +420,7 @@ def _settling(rest: Mapping[str, NDArray]) -> Settling:
     return Settling(share, decisions, rest["settling.start"], rest["settling.moved"], agreement)
 
 
-def _metrics(report: Report) -> dict[str, float]:
+def _metrics(report: UpdateReport) -> dict[str, float]:
     parts: dict[str, Any] = {
         "loss": report.losses.total,
         "policy_loss": report.losses.policy,

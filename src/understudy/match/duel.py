@@ -18,7 +18,7 @@ from understudy.core.arrays import NDArray
 from understudy.core.ops import NUMPY, Array, Ops, Tree
 from understudy.games.base import Game, State
 from understudy.games.moments import Moment, RewardSet
-from understudy.match.players import Formed, Player, View, members
+from understudy.match.players import Formed, Player, PlayerView, members
 
 STRIDE = 64
 """Frames between two looks at whether all is over: 2 s of play, a fortieth of a long match."""
@@ -54,7 +54,7 @@ class Duel:
         return replace(self, player=forms[0], opponents=tuple(zip(forms[1:], counts, strict=True)))
 
 
-class Standing(NamedTuple):
+class DuelState(NamedTuple):
     """B matches in progress; scores are the player's."""
 
     state: State
@@ -80,7 +80,7 @@ class Standing(NamedTuple):
     """float32 [K, B]: `Duel.measures`, summed."""
 
 
-def begin(duel: Duel, seeds: NDArray, second: NDArray) -> Standing:
+def begin(duel: Duel, seeds: NDArray, second: NDArray) -> DuelState:
     """New matches from seeds uint32 [B]; the player sits in the second slot where `second` [B]."""
     matches = len(seeds)
     counts = [matches, *(count for _, count in duel.opponents)]
@@ -91,7 +91,7 @@ def begin(duel: Duel, seeds: NDArray, second: NDArray) -> Standing:
             raise ValueError(f"{count} matches for a pool of {members(opponent)}: unequal shares")
     everyone = [duel.player, *(opponent for opponent, _ in duel.opponents)]
     zeros = np.zeros(matches, np.int32)
-    return Standing(
+    return DuelState(
         state=duel.game.start(NUMPY, seeds),
         memories=tuple(one.memory(NUMPY, n) for one, n in zip(everyone, counts, strict=True)),
         seeds=seeds,
@@ -106,7 +106,7 @@ def begin(duel: Duel, seeds: NDArray, second: NDArray) -> Standing:
     )
 
 
-def advance(ops: Ops, duel: Duel, weights: Tree, standing: Standing) -> Standing:
+def advance(ops: Ops, duel: Duel, weights: Tree, standing: DuelState) -> DuelState:
     """All matches one frame further."""
     xp, game = ops.xp, duel.game
     mine, theirs, memories = _choices(ops, duel, weights, standing)
@@ -144,10 +144,10 @@ def advance(ops: Ops, duel: Duel, weights: Tree, standing: Standing) -> Standing
     )
 
 
-def stride(ops: Ops, duel: Duel, weights: Tree, standing: Standing) -> Standing:
+def stride(ops: Ops, duel: Duel, weights: Tree, standing: DuelState) -> DuelState:
     """All matches `STRIDE` frames further."""
 
-    def one(carry: Standing, _: Array) -> tuple[Standing, Tree]:
+    def one(carry: DuelState, _: Array) -> tuple[DuelState, Tree]:
         return advance(ops, duel, weights, carry), ()
 
     return ops.scan(one, standing, ops.xp.arange(STRIDE))[0]  # type: ignore[no-any-return]
@@ -163,14 +163,14 @@ def witnessed(duel: Duel, seeds: NDArray, second: NDArray) -> Iterator[State]:
 
 
 def _choices(
-    ops: Ops, duel: Duel, weights: Tree, standing: Standing
+    ops: Ops, duel: Duel, weights: Tree, standing: DuelState
 ) -> tuple[Array, Array | None, Tree]:
     """The player's actions and the opponents', int32 [parts, B], and everyone's next memory."""
     xp, second = ops.xp, standing.second
     obs = duel.game.observe(ops, standing.state)
     legal = duel.game.legal(ops, standing.state)
     if not duel.opponents:
-        view = View(obs[0], legal[0], standing.seeds, standing.frame)
+        view = PlayerView(obs[0], legal[0], standing.seeds, standing.frame)
         mine, memory = duel.player.act(ops, weights[0], view, standing.memories[0])
         return mine, None, (memory,)
     # The chance of each slot is its own: two copies of one bot must not slip in step.
@@ -178,12 +178,12 @@ def _choices(
     seeds = _exchanged(xp, second, standing.seeds, mixed)
     seen = _exchanged(xp, second, obs[0], obs[1])
     allowed = _exchanged(xp, second, legal[0], legal[1])
-    view, across = (View(seen[i], allowed[i], seeds[i], standing.frame) for i in (0, 1))
+    view, across = (PlayerView(seen[i], allowed[i], seeds[i], standing.frame) for i in (0, 1))
     view, across = ops.barrier((view, across))
     mine, memory = duel.player.act(ops, weights[0], view, standing.memories[0])
     memories, theirs, start = [memory], [], 0
     for index, (opponent, count) in enumerate(duel.opponents, 1):
-        part = View(*(field[..., start : start + count] for field in across))
+        part = PlayerView(*(field[..., start : start + count] for field in across))
         choice, memory = opponent.act(ops, weights[index], part, standing.memories[index])
         memories.append(memory)
         theirs.append(choice)

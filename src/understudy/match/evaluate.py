@@ -11,10 +11,10 @@ from understudy.games import catalog
 from understudy.games.base import Game
 from understudy.games.moments import RewardSet, Term
 from understudy.match.duel import Duel
+from understudy.match.live_match import EVALUATION, match_seeds
 from understudy.match.players import Player, members
 from understudy.match.series import FEW, Engine, Results, plain, play
-from understudy.match.stage import EVALUATION, match_seeds
-from understudy.match.tally import Report, Tally
+from understudy.match.tally import EvaluationReport, Tally
 
 
 def evaluate(game: Game, player: Player, seeds: NDArray) -> Tally:
@@ -34,7 +34,7 @@ def judge(
     show: Callable[[float], None] = lambda share: None,
     measures: Mapping[str, Term] | None = None,
     few: int = FEW,
-) -> dict[str, Report]:
+) -> dict[str, EvaluationReport]:
     """`matches` against each opponent, on the same seeds, every other one from the second slot.
 
     A pool of opponents shares them out; where they do not come out even, it plays a few more.
@@ -56,7 +56,7 @@ def judge(
     cuts = np.cumsum(counts)[:-1]
     parts = zip(*(np.split(field, cuts, axis=-1) for field in end), strict=True)
     return {
-        name: Report.of(Results(*part), tuple(measures))
+        name: EvaluationReport.of(Results(*part), tuple(measures))
         for name, part in zip(opponents, parts, strict=True)
     }
 

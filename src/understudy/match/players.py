@@ -23,7 +23,7 @@ from understudy.policy.weights import Weights, normalise
 _DRAW_SALT = 0x5EED
 
 
-class View(NamedTuple):
+class PlayerView(NamedTuple):
     """What one side has before it when it chooses: the batch is the last axis."""
 
     obs: Array
@@ -46,7 +46,7 @@ class Player(Protocol):
     def memory(self, ops: Ops, matches: int) -> Tree:
         """What is carried from frame to frame, empty: arrays [B, ...] in a tuple."""
 
-    def act(self, ops: Ops, weights: Tree, view: View, memory: Tree) -> tuple[Array, Tree]:
+    def act(self, ops: Ops, weights: Tree, view: PlayerView, memory: Tree) -> tuple[Array, Tree]:
         """Actions int32 [parts, B] and the next memory."""
 
 
@@ -83,7 +83,7 @@ class _PolicyForm:
         """The network's own."""
         return self.spec.network.memory(ops, matches)
 
-    def act(self, ops: Ops, weights: Tree, view: View, memory: Tree) -> tuple[Array, Tree]:
+    def act(self, ops: Ops, weights: Tree, view: PlayerView, memory: Tree) -> tuple[Array, Tree]:
         """Legal actions; draws come from (seed, frame), never from the rest of the batch."""
         spec, held = self.spec, Weights(*weights)
         obs = normalise(ops, held, view.obs.T)
@@ -121,7 +121,7 @@ class PolicyPlayer:
         """The network's own."""
         return self.form.memory(ops, matches)
 
-    def act(self, ops: Ops, weights: Tree, view: View, memory: Tree) -> tuple[Array, Tree]:
+    def act(self, ops: Ops, weights: Tree, view: PlayerView, memory: Tree) -> tuple[Array, Tree]:
         """See the form."""
         return self.form.act(ops, weights, view, memory)
 
@@ -142,21 +142,21 @@ class _PoolForm:
         """As of one policy for all the columns."""
         return self.one.memory(ops, matches)
 
-    def act(self, ops: Ops, weights: Tree, view: View, memory: Tree) -> tuple[Array, Tree]:
+    def act(self, ops: Ops, weights: Tree, view: PlayerView, memory: Tree) -> tuple[Array, Tree]:
         """Each member for its own columns, from weights [members, ...]."""
         columns = view.seeds.shape[0]
         if columns % self.members:
             raise ValueError(f"{columns} columns do not come in {self.members} equal groups")
         group = columns // self.members
 
-        def one(weights: Tree, view: View, memory: Tree) -> tuple[Array, Tree]:
+        def one(weights: Tree, view: PlayerView, memory: Tree) -> tuple[Array, Tree]:
             return self.one.act(ops, weights, view, memory)
 
         def grouped(field: Array) -> Array:
             split = field.reshape(*field.shape[:-1], self.members, group)
             return ops.xp.moveaxis(split, -2, 0)
 
-        views = View(*(grouped(field) for field in view))
+        views = PlayerView(*(grouped(field) for field in view))
         held = mapped(lambda leaf: leaf.reshape(self.members, group, *leaf.shape[1:]), memory)
         actions, held = ops.each(one, weights, views, held)
         joined = mapped(lambda leaf: leaf.reshape(columns, *leaf.shape[2:]), held)
@@ -196,7 +196,7 @@ class PoolPlayer:
         """As of one policy for all the columns."""
         return self.form.memory(ops, matches)
 
-    def act(self, ops: Ops, weights: Tree, view: View, memory: Tree) -> tuple[Array, Tree]:
+    def act(self, ops: Ops, weights: Tree, view: PlayerView, memory: Tree) -> tuple[Array, Tree]:
         """See the form."""
         return self.form.act(ops, weights, view, memory)
 
@@ -221,6 +221,6 @@ class BotPlayer:
         """Nothing."""
         return ()
 
-    def act(self, ops: Ops, weights: Tree, view: View, memory: Tree) -> tuple[Array, Tree]:
+    def act(self, ops: Ops, weights: Tree, view: PlayerView, memory: Tree) -> tuple[Array, Tree]:
         """What the script says."""
         return self.bot.act(ops, view.obs, view.seeds, view.frame), memory

@@ -14,13 +14,13 @@ import numpy as np
 
 from understudy.core.arrays import NDArray
 from understudy.core.ops import NUMPY, Array, mapped
-from understudy.match.duel import STRIDE, Duel, Standing, begin, stride
+from understudy.match.duel import STRIDE, Duel, DuelState, begin, stride
 from understudy.match.players import members
 
 FEW = 256
 """Columns that cost too little to be worth making fewer: compiling anew takes six seconds."""
 
-Stride: TypeAlias = Callable[[Standing], Standing]
+Stride: TypeAlias = Callable[[DuelState], DuelState]
 Engine: TypeAlias = Callable[[Duel], Stride]
 """Makes of a duel what carries it on: `plain` here, `arena.judging.compiled` under JAX."""
 
@@ -82,7 +82,7 @@ def evened(duel: Duel, going: NDArray) -> NDArray:
     return keep
 
 
-def thinned(duel: Duel, standing: Standing, keep: NDArray) -> tuple[Duel, Standing]:
+def thinned(duel: Duel, standing: DuelState, keep: NDArray) -> tuple[Duel, DuelState]:
     """The same matches without those where `keep`, bool [B], is false."""
     starts = np.cumsum([count for _, count in duel.opponents])[:-1]
     groups = np.split(keep, starts) if duel.opponents else []
@@ -93,7 +93,7 @@ def thinned(duel: Duel, standing: Standing, keep: NDArray) -> tuple[Duel, Standi
     memories = tuple(mapped(partial(_rows, rows), memory) for memory, rows in kept)
     state = type(standing.state)(*(np.asarray(leaf)[..., keep] for leaf in standing.state))
     rest = (np.asarray(field)[..., keep] for field in standing[2:])
-    return replace(duel, opponents=opponents), Standing(state, memories, *rest)
+    return replace(duel, opponents=opponents), DuelState(state, memories, *rest)
 
 
 def _rows(rows: NDArray, array: Array) -> NDArray:

@@ -14,7 +14,7 @@ from understudy.core.statistics import wilson
 if TYPE_CHECKING:
     from understudy.match.series import Results
 
-__all__ = ["Report", "Tally", "wilson"]
+__all__ = ["EvaluationReport", "Tally", "wilson"]
 
 
 class Tally(msgspec.Struct, frozen=True):
@@ -60,7 +60,7 @@ class Tally(msgspec.Struct, frozen=True):
         }
 
 
-class Report(msgspec.Struct, frozen=True, kw_only=True):
+class EvaluationReport(msgspec.Struct, frozen=True, kw_only=True):
     """Matches against one opponent, and whether they were as many as they seem."""
 
     tally: Tally
@@ -73,7 +73,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     """What else the game counts, by name: the mean over matches of each match's sum."""
 
     @classmethod
-    def of(cls, end: Results, measures: Sequence[str]) -> Report:
+    def of(cls, end: Results, measures: Sequence[str]) -> EvaluationReport:
         """From how B matches ended; `measures` names the rows of `end.measured` [K, B]."""
         return cls(
             tally=Tally.of(end.score),

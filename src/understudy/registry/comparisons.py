@@ -16,7 +16,7 @@ from collections.abc import Sequence
 import msgspec
 
 from understudy.core.statistics import one_sided
-from understudy.registry.scores import ENOUGH, Interval
+from understudy.registry.scores import ENOUGH, ScoreInterval
 
 WINDOW = 20_000
 """Decisions of one comparison; two are kept, so that what is told is of the last 20,000 to 40,000:
@@ -48,7 +48,7 @@ class WeightedMean(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_
         """How many groups of equal weight would tell as much: 1 if one group has all the weight."""
         return self.weight**2 / self.weight_squares if self.weight_squares > 0.0 else 0.0
 
-    def interval(self, *, confidence: float = 0.95) -> Interval | None:
+    def interval(self, *, confidence: float = 0.95) -> ScoreInterval | None:
         """The mean, and by the variance of a ratio of sums its interval; None: too few groups."""
         groups = self.effective_groups
         if groups < ENOUGH:
@@ -57,7 +57,7 @@ class WeightedMean(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_
         squares = self.total_squares - 2 * mean * self.products + mean**2 * self.weight_squares
         variance = max(squares, 0.0) / self.weight**2 * groups / (groups - 1.0)
         margin = one_sided(0.5 + confidence / 2) * math.sqrt(variance)
-        return Interval(mean, mean - margin, mean + margin)
+        return ScoreInterval(mean, mean - margin, mean + margin)
 
 
 class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -93,7 +93,7 @@ def with_comparison(
     return (*comparisons, more)[-_KEPT:]
 
 
-def best_fixed(comparison: Comparison) -> tuple[int, Interval, int] | None:
+def best_fixed(comparison: Comparison) -> tuple[int, ScoreInterval, int] | None:
     """The action that is best where it is always taken, its interval, and of how many it is the
     best; None: none can be told.
 

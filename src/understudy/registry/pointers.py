@@ -16,7 +16,7 @@ import msgspec
 
 from understudy.core import files
 from understudy.core.clock import Clock
-from understudy.registry.sealed import seal, unseal
+from understudy.registry.versions import seal, unseal
 
 Name = Literal["candidate", "champion"]
 NAMES: tuple[Name, ...] = ("candidate", "champion")
@@ -28,7 +28,7 @@ _PATIENCE_S = 1.0
 _LOOK_AGAIN_S = 0.01
 
 
-class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class PointerRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One move of a pointer."""
 
     sequence: int
@@ -49,7 +49,7 @@ class Pointers:
         for folder in self.folders:
             files.make_folders(folder)
 
-    def read(self, name: Name) -> Record | None:
+    def read(self, name: Name) -> PointerRecord | None:
         """What the pointer says; a damaged record is as if it were not there."""
         folder = self._root / name
         for sequence in reversed(_sequences(folder)):
@@ -96,7 +96,7 @@ class Pointers:
             if current is not None and (current.version, current.pinned) == (version, pinned):
                 return True
             sequence = max(taken, default=0) + 1
-            record = Record(
+            record = PointerRecord(
                 sequence=sequence, version=version, pinned=pinned, by=by, at=self._clock.time()
             )
             try:
@@ -130,9 +130,9 @@ def _path(folder: Path, sequence: int) -> Path:
     return folder / f"{sequence:0{_DIGITS}d}.json"
 
 
-def _decode(path: Path) -> Record | None:
+def _decode(path: Path) -> PointerRecord | None:
     try:
         body = unseal(path.read_bytes())
     except FileNotFoundError:
         return None
-    return None if body is None else msgspec.json.decode(body, type=Record)
+    return None if body is None else msgspec.json.decode(body, type=PointerRecord)

@@ -10,7 +10,7 @@ import numpy as np
 from understudy.core.spaces import ActionSpace, Discrete
 from understudy.registry.comparisons import Comparison, best_fixed
 from understudy.registry.run_folder import RunFolder
-from understudy.registry.scores import ENOUGH, Interval, Score
+from understudy.registry.scores import ENOUGH, Score, ScoreInterval
 from understudy.registry.versions import Manifest
 from understudy.telemetry.status import Estimate, RewardStatus, VersionReward
 
@@ -76,5 +76,5 @@ def action_name(number: int, space: ActionSpace) -> str:
     return "/".join(str(option) for option in np.unravel_index(number, space.parts))
 
 
-def _estimate(interval: Interval | None) -> Estimate | None:
+def _estimate(interval: ScoreInterval | None) -> Estimate | None:
     return None if interval is None else Estimate(*interval)

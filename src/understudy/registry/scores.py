@@ -24,7 +24,7 @@ start that versions are compared with."""
 _Z = 1.959964
 
 
-class Interval(NamedTuple):
+class ScoreInterval(NamedTuple):
     """A mean and the 95% interval around it."""
 
     mean: float
@@ -62,19 +62,19 @@ class Score(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
         return self.matches >= ENOUGH or self.episodes >= ENOUGH
 
     @property
-    def win_rate(self) -> Interval | None:
+    def win_rate(self) -> ScoreInterval | None:
         """With Wilson's interval; None where there are too few matches."""
         if self.matches < ENOUGH:
             return None
-        return Interval(self.wins / self.matches, *wilson(self.wins, self.matches))
+        return ScoreInterval(self.wins / self.matches, *wilson(self.wins, self.matches))
 
     @property
-    def mean_reward(self) -> Interval | None:
+    def mean_reward(self) -> ScoreInterval | None:
         """With a normal interval over episodes; None where there are too few."""
         return _mean(self.episodes, self.reward, self.squares)
 
     @property
-    def mean_return(self) -> Interval | None:
+    def mean_return(self) -> ScoreInterval | None:
         """Of whole matches with a result, with a normal interval; None where there are too few."""
         return _mean(self.rewarded, self.returns, self.return_squares)
 
@@ -133,7 +133,7 @@ def score_of(scores: Sequence[Score], version: int) -> Score | None:
     return next((one for one in scores if one.first <= version <= one.last), None)
 
 
-def judged(scores: Sequence[Score]) -> list[tuple[Score, Interval]]:
+def judged(scores: Sequence[Score]) -> list[tuple[Score, ScoreInterval]]:
     """The scores that can be compared, in their order.
 
     By win rate, where any score has one: a reward says less, and the two do not compare. The
@@ -206,10 +206,10 @@ def _sum(one: Score, more: Score) -> Score:
     )
 
 
-def _mean(count: int, total: float, squares: float) -> Interval | None:
+def _mean(count: int, total: float, squares: float) -> ScoreInterval | None:
     if count < ENOUGH:
         return None
     mean = total / count
     spread = math.sqrt(max(0.0, squares / count - mean * mean))
     margin = _Z * spread / math.sqrt(count)
-    return Interval(mean, mean - margin, mean + margin)
+    return ScoreInterval(mean, mean - margin, mean + margin)

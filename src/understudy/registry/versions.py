@@ -4,6 +4,8 @@ The rename to the next number is the commit *and* the fence: if the number exist
 won and the loser raises `Fenced`. The head is the highest directory that verifies. A directory that
 does not verify is never loaded and never counted, and its number is not used again. What a version
 ingested is known for ever: `pruned.jsonl` keeps it when the version goes.
+
+Small records with their checksum on the line before them: whole, or not there.
 """
 
 from __future__ import annotations
@@ -23,7 +25,22 @@ from understudy.policy.policy import Policy
 from understudy.policy.spec import PolicySpec
 from understudy.registry.comparisons import Comparison
 from understudy.registry.scores import Score
-from understudy.registry.sealed import seal, unseal
+
+
+def seal(body: bytes) -> bytes:
+    """The body behind its checksum."""
+    return _checksum(body) + b"\n" + body
+
+
+def unseal(data: bytes) -> bytes | None:
+    """The body, or None where it is not what was sealed."""
+    digest, _, body = data.partition(b"\n")
+    return body if _checksum(body) == digest else None
+
+
+def _checksum(body: bytes) -> bytes:
+    return hashlib.sha256(body).hexdigest().encode()
+
 
 SCHEMA = 1
 WEIGHTS = "weights.npz"

@@ -13,26 +13,25 @@ from typing import Protocol
 
 import msgspec
 
+from understudy.adapters.gate_factory import gate
 from understudy.core.clock import SystemClock
 from understudy.core.errors import ConfigError
 from understudy.core.pause import read_pause
-from understudy.experience.ledger.reading import LEDGER
+from understudy.experience.ledger.recovery import LEDGER
 from understudy.gates.decision import DecisionGate
-from understudy.gates.named import gate
 from understudy.registry.run_folder import RunFolder
-from understudy.run.lock import learner_lock, missing
+from understudy.supervise.lock import learner_lock, missing
 from understudy.telemetry import events
 from understudy.telemetry.journal import Entry, Journal, Reader
 from understudy.telemetry.text import plain, say
-from understudy.telemetry.training_log import TrainingLog
+from understudy.telemetry.training_log import LOG, TrainingLog
 
-LOG = "background_training.log"
 _IDLE_AFTER_S = 5.0
 _LOOK_EVERY_S = 1.0
 """How often to look at the spool unasked: another machine may share the folder."""
 
 
-class Behind(msgspec.Struct, frozen=True, kw_only=True):
+class ContinuousOptions(msgspec.Struct, frozen=True, kw_only=True):
     """That a server is learned behind (`--continuous`), and by which gate it is judged again."""
 
     gate: str = "open"
@@ -41,7 +40,7 @@ class Behind(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Learner(Protocol):
-    """What works here: `Background` for the ring, `Continuous` behind a server."""
+    """What works here: `RingLearner` for the ring, `ContinuousLearner` behind a server."""
 
     @property
     def version(self) -> int:
@@ -79,7 +78,7 @@ def step_back(niceness: int) -> None:
         os.nice(niceness)
 
 
-def serve(root: Path, *, supervised: bool, behind: Behind | None = None) -> None:
+def serve(root: Path, *, supervised: bool, behind: ContinuousOptions | None = None) -> None:
     """The whole life of a learner's process."""
     step_back(RunFolder.load(root, SystemClock()).config.learner.niceness)
     wake, stop = threading.Event(), threading.Event()
@@ -103,7 +102,7 @@ def work_until_stopped(
     wake: threading.Event,
     stop: threading.Event,
     tell: Callable[[Entry], None] | None = None,
-    behind: Behind | None = None,
+    behind: ContinuousOptions | None = None,
 ) -> None:
     """Learn whenever there is something to learn from, until `stop`; then drain.
 
@@ -162,23 +161,23 @@ def _check_kind(root: Path, *, continuous: bool) -> None:
         )
 
 
-def _made(folder: RunFolder, journal: Journal, behind: Behind | None) -> Learner:
+def _made(folder: RunFolder, journal: Journal, behind: ContinuousOptions | None) -> Learner:
     """Called with the lock held: JAX takes a second to load, being refused should not."""
     judge = None if behind is None else _judge(folder, behind)
     try:
         from understudy.learner.trainer import Trainer
     except ImportError as error:
         raise missing(error) from error
-    from understudy.learner.background import Background
-    from understudy.learner.continuous import Continuous
+    from understudy.learner.continuous.learner import ContinuousLearner
+    from understudy.learner.ring import RingLearner
 
     trainer = Trainer(folder.spec, folder.config.learner)
     if judge is None:
-        return Background(folder, trainer, journal)
-    return Continuous(folder, trainer, journal, judge)
+        return RingLearner(folder, trainer, journal)
+    return ContinuousLearner(folder, trainer, journal, judge)
 
 
-def _judge(folder: RunFolder, behind: Behind) -> DecisionGate:
+def _judge(folder: RunFolder, behind: ContinuousOptions) -> DecisionGate:
     threshold = folder.config.live.threshold if behind.threshold is None else behind.threshold
     return gate(
         behind.gate,

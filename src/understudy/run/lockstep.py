@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import contextlib
 
+from understudy.bot.understudy import Understudy
 from understudy.core.pause import read_pause
-from understudy.learner.background import Background
+from understudy.learner.ring import RingLearner
 from understudy.learner.trainer import Trainer
-from understudy.live.bot import Understudy
 from understudy.registry.run_folder import RunFolder
-from understudy.run.lock import learner_lock
+from understudy.supervise.lock import learner_lock
 from understudy.telemetry.journal import Journal
 
 
@@ -24,7 +24,7 @@ class LockstepLearner:
         self._lock.enter_context(learner_lock(folder.root))
         self._root = folder.root
         self._batch = folder.config.learner.batch_matches
-        self._background = Background(
+        self._background = RingLearner(
             folder,
             Trainer(folder.spec, folder.config.learner),
             Journal(folder.journal, "learner", folder.clock),

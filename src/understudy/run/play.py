@@ -17,22 +17,22 @@ from typing import Literal
 import msgspec
 import numpy as np
 
+from understudy.bot.pace import PaceName
+from understudy.bot.understudy import RESULT_REWARDS, Understudy
 from understudy.core.clock import LogicalClock
 from understudy.core.config import Config
 from understudy.core.errors import ConfigError
 from understudy.games import catalog
 from understudy.games.base import Game
-from understudy.live.bot import RESULT_REWARDS, Understudy
-from understudy.live.pace import PaceName
 from understudy.match.evaluate import evaluate
+from understudy.match.live_match import EVALUATION, TRAINING, LiveMatch, match_seeds
 from understudy.match.players import BotPlayer, PolicyPlayer
-from understudy.match.stage import EVALUATION, TRAINING, Stage, match_seeds
 from understudy.match.tally import Tally
 from understudy.policy.policy import Policy
 from understudy.policy.spec import AnyNetwork, PolicySpec
 from understudy.registry.run_folder import RunFolder, remember
-from understudy.run.budget import Length
-from understudy.run.interrupts import Interrupts
+from understudy.supervise.budget import Length
+from understudy.supervise.interrupts import Interrupts
 from understudy.telemetry import events
 from understudy.telemetry.fold import StatusReader
 from understudy.telemetry.journal import Journal, Reader
@@ -44,7 +44,7 @@ _RULES = "rules"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Session:
+class PlaySession:
     """What to play, for how long, and where."""
 
     game: str
@@ -72,10 +72,10 @@ class Session:
 
 
 @dataclass
-class Progress:
+class PlayProgress:
     """How a session goes, for whoever shows it."""
 
-    session: Session
+    session: PlaySession
     earlier: int = 0
     """Matches that this run folder has from earlier sessions."""
     began: float = field(default_factory=time.monotonic)
@@ -105,7 +105,7 @@ class Progress:
 
 
 @dataclass(frozen=True)
-class Summary:
+class PlaySummary:
     """What came of a session."""
 
     status: Status
@@ -139,11 +139,11 @@ class Summary:
         return result
 
 
-def play(session: Session, *, show: Callable[[Progress], None]) -> Summary:
+def play(session: PlaySession, *, show: Callable[[PlayProgress], None]) -> PlaySummary:
     """Play the whole session. Ctrl-C or SIGTERM ends it early and keeps everything."""
     game = catalog.make(session.game, difficulty=first_difficulty(session.difficulty))
     spec = PolicySpec(game.features, game.actions, session.network)
-    progress = Progress(session, earlier=_earlier(session.run))
+    progress = PlayProgress(session, earlier=_earlier(session.run))
     with Interrupts() as interrupts:
         mind = _open(session, game, spec)
         remember(session.run)
@@ -162,7 +162,7 @@ def play(session: Session, *, show: Callable[[Progress], None]) -> Summary:
                 _journal_evaluation(mind, session, judged[1])
     status = StatusReader(session.run, mind.folder.clock).read()
     before, after, rules = judged if len(judged) == 3 else (None, None, None)
-    return Summary(status, interrupts.code, before, after, rules)
+    return PlaySummary(status, interrupts.code, before, after, rules)
 
 
 def _earlier(run: Path) -> int:
@@ -176,7 +176,7 @@ def _clock_after(run: Path) -> LogicalClock:
     return LogicalClock(max(times)) if times else LogicalClock()
 
 
-def _journal_evaluation(mind: Understudy, session: Session, tally: Tally) -> None:
+def _journal_evaluation(mind: Understudy, session: PlaySession, tally: Tally) -> None:
     folder = mind.folder
     Journal(folder.journal, "eval", folder.clock).write(
         events.Evaluated(
@@ -190,7 +190,7 @@ def _journal_evaluation(mind: Understudy, session: Session, tally: Tally) -> Non
     )
 
 
-def frozen(session: Session, policy: Policy | None) -> Tally:
+def frozen(session: PlaySession, policy: Policy | None) -> Tally:
     """Matches on seeds that nothing was learned from; None plays the game's own rules."""
     game = catalog.make(session.game, difficulty=judging_difficulty(session.difficulty))
     seeds = match_seeds(session.seed, np.arange(session.evaluate), purpose=EVALUATION)
@@ -219,7 +219,7 @@ def judging_difficulty(difficulty: str) -> str:
     return "hard" if difficulty == ADAPTIVE else difficulty
 
 
-def _open(session: Session, game: Game, spec: PolicySpec) -> Understudy:
+def _open(session: PlaySession, game: Game, spec: PolicySpec) -> Understudy:
     nothing = dict.fromkeys(RESULT_REWARDS, 0.0)  # the game's own reward has the result in it
     label = f"{game.name} {game.version}"
     if not session.lockstep:
@@ -249,7 +249,7 @@ def _open(session: Session, game: Game, spec: PolicySpec) -> Understudy:
 
 
 def _one_match(
-    mind: Understudy, session: Session, progress: Progress, interrupts: Interrupts
+    mind: Understudy, session: PlaySession, progress: PlayProgress, interrupts: Interrupts
 ) -> None:
     difficulty = session.difficulty
     if difficulty == ADAPTIVE:
@@ -257,7 +257,7 @@ def _one_match(
     game = catalog.make(session.game, difficulty=difficulty)
     index = np.array([progress.earlier + progress.played])
     seed = int(match_seeds(session.seed, index, purpose=TRAINING)[0])
-    stage = Stage(game, seed)
+    stage = LiveMatch(game, seed)
     codes = {name: code for code, name in enumerate(game.actions.names)}  # type: ignore[union-attr]
     with mind.match(**stage.tags) as match:
         while not stage.over:

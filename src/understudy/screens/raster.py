@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from understudy.core.arrays import NDArray
-from understudy.screens.scene import HIGH, LOW, WIDE, Box, Disc, Line, Paint, Shape
+from understudy.games.brawl.drawing.scene import HIGH, LOW, WIDE, Box, Disc, Line, Paint, Shape
 
 PAINTS = tuple(Paint)
 _NUMBER = {paint: number for number, paint in enumerate(PAINTS)}

@@ -1,17 +1,22 @@
-"""Scenes as text: half-blocks in colour where the console can, letters everywhere else."""
+"""Scenes as text: half-blocks in colour where the console can, letters everywhere else.
+
+The theatre: a terminal in which one frame follows the other, and which is left as it was.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import unicodedata
 from dataclasses import dataclass, replace
-from typing import TextIO
+from types import TracebackType
+from typing import Self, TextIO
 
 from understudy.core.arrays import NDArray
+from understudy.games.brawl.drawing.scene import HIGH, LOW, STOCKS, WIDE, Paint, Panel, Scene
 from understudy.screens.console import moves
 from understudy.screens.raster import PAINTS, Grid
-from understudy.screens.scene import HIGH, LOW, STOCKS, WIDE, Paint, Panel, Scene
 from understudy.telemetry.text import plain
 
 _ASPECT = 2 * WIDE / (HIGH - LOW)
@@ -21,7 +26,7 @@ _NEEDED = "\u2580\u25cf\u25cb"
 
 
 @dataclass(frozen=True)
-class Style:
+class TextStyle:
     """What a console can show."""
 
     colour: bool
@@ -34,7 +39,7 @@ class Style:
     rows: int = 24
 
     @classmethod
-    def of(cls, stream: TextIO) -> Style:
+    def of(cls, stream: TextIO) -> TextStyle:
         """Of this console: its size, its colours, and whether its encoding has half-blocks."""
         size = shutil.get_terminal_size()
         animated = moves(stream)
@@ -49,7 +54,7 @@ class Style:
         )
 
     @property
-    def still(self) -> Style:
+    def still(self) -> TextStyle:
         """The same console, without a single escape code."""
         return replace(self, colour=False, blocks=False, deep=False, animated=False)
 
@@ -62,7 +67,7 @@ class Style:
         return Grid(columns, tall * max(round(columns / _ASPECT / 2), 4))
 
 
-def text(scene: Scene, style: Style) -> list[str]:
+def text(scene: Scene, style: TextStyle) -> list[str]:
     """The lines of one frame, top to bottom."""
     grid = style.grid
     pixels = grid.drawn(scene.shapes)
@@ -76,7 +81,7 @@ def text(scene: Scene, style: Style) -> list[str]:
     return [*_panels(scene, grid.columns, style), *rows, _headline(scene, grid.columns, style)]
 
 
-def _blocks(above: NDArray, below: NDArray, style: Style) -> str:
+def _blocks(above: NDArray, below: NDArray, style: TextStyle) -> str:
     """One line of half-blocks: two pixels in each letter."""
     parts, before = [], None
     for top, bottom in zip(above, below, strict=True):
@@ -88,7 +93,7 @@ def _blocks(above: NDArray, below: NDArray, style: Style) -> str:
     return "".join(parts) + "\x1b[0m"
 
 
-def _letters(row: NDArray, style: Style) -> str:
+def _letters(row: NDArray, style: TextStyle) -> str:
     if not style.colour:
         return "".join(PAINTS[number].letter for number in row).rstrip()
     parts, before = [], None
@@ -100,7 +105,7 @@ def _letters(row: NDArray, style: Style) -> str:
     return "".join(parts) + "\x1b[0m"
 
 
-def _panels(scene: Scene, columns: int, style: Style) -> list[str]:
+def _panels(scene: Scene, columns: int, style: TextStyle) -> list[str]:
     """Two lines: who has what, and what they are doing."""
     room = (columns - len(scene.clock) - 2) // 2
     left, right = (
@@ -113,7 +118,7 @@ def _panels(scene: Scene, columns: int, style: Style) -> list[str]:
     return [first, second]
 
 
-def _side(panel: Panel, room: int, style: Style, *, mirrored: bool) -> str:
+def _side(panel: Panel, room: int, style: TextStyle, *, mirrored: bool) -> str:
     """`based (A) ●●○  34%`, padded to its half of the line; the right one the other way round."""
     full, empty = ("\u25cf", "\u25cb") if style.blocks else ("O", ".")
     stocks = full * panel.stocks + empty * (STOCKS - panel.stocks)
@@ -126,12 +131,12 @@ def _side(panel: Panel, room: int, style: Style, *, mirrored: bool) -> str:
     return _coloured(_padded(words, room, right=mirrored), panel.paint, style)
 
 
-def _headline(scene: Scene, columns: int, style: Style) -> str:
+def _headline(scene: Scene, columns: int, style: TextStyle) -> str:
     words = _cut(plain(scene.headline), columns)
     return _coloured(words.center(columns).rstrip(), Paint.STRIKE, style)
 
 
-def _coloured(words: str, paint: Paint, style: Style) -> str:
+def _coloured(words: str, paint: Paint, style: TextStyle) -> str:
     return f"{_colour(paint, style)}{words}\x1b[0m" if style.colour and words else words
 
 
@@ -150,7 +155,7 @@ def _width(words: str) -> int:
     return sum(2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in words)
 
 
-def _colour(paint: Paint, style: Style, *, layer: int = 38) -> str:
+def _colour(paint: Paint, style: TextStyle, *, layer: int = 38) -> str:
     """The escape code of a colour in front (38) or behind (48)."""
     if style.deep:
         red, green, blue = paint.rgb
@@ -183,3 +188,36 @@ def _can_encode(stream: TextIO, words: str) -> bool:
     except (UnicodeEncodeError, LookupError):
         return False
     return True
+
+
+class Theatre:
+    """Hides the cursor and takes a screen of its own; both come back, whatever happens.
+
+    Only for a stream that takes escape codes (`console.escapes`).
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def __enter__(self) -> Self:
+        self._write("\x1b[?1049h\x1b[?25l\x1b[2J")
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            self._write("\x1b[0m\x1b[?25h\x1b[?1049l")
+
+    def show(self, scene: Scene) -> None:
+        """Draw over the frame before, in the size that the terminal has now."""
+        lines = "\x1b[K\r\n".join(text(scene, TextStyle.of(self._stream)))
+        self._write(f"\x1b[H{lines}\x1b[J")
+
+    def _write(self, words: str) -> None:
+        encoding = self._stream.encoding or "ascii"
+        self._stream.write(words.encode(encoding, "replace").decode(encoding))
+        self._stream.flush()

@@ -20,18 +20,17 @@ from starlette.routing import WebSocketRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from understudy.core.config import LiveConfig
-from understudy.live import published
-from understudy.live.message_fields import RequestId
-from understudy.live.protocol import Error
-from understudy.live.status import LiveStatus
+from understudy.server.auth import Auth
 from understudy.server.batching import Batching, Receiver
 from understudy.server.clients import Clients
 from understudy.server.connection import Connections, Room
-from understudy.server.door import Door
 from understudy.server.http import Http, Pages
-from understudy.server.latency import quantile
-from understudy.server.metrics import Metrics, Reading
+from understudy.server.metrics import Metrics, MetricsReading, quantile
 from understudy.server.refusal import Code, Refusal
+from understudy.session import json_schema
+from understudy.session.message_fields import RequestId
+from understudy.session.protocol import Error
+from understudy.session.status import LiveStatus
 from understudy.telemetry.learning import stalled
 from understudy.telemetry.status import Status
 
@@ -65,7 +64,7 @@ class Server:
         session: Talk,
         *,
         config: LiveConfig,
-        door: Door,
+        door: Auth,
         clients: Clients,
         run: Callable[[], Status],
         problem: Callable[[str, Exception], None],
@@ -99,7 +98,7 @@ class Server:
                 status=self.status,
                 ready=self._ready,
                 metrics=Metrics(self.reading).text,
-                schema=lambda: published.text().encode(),
+                schema=lambda: json_schema.text().encode(),
             ),
             max_bytes=config.max_message_bytes,
             most=config.max_clients,
@@ -125,9 +124,9 @@ class Server:
             except Exception as error:  # noqa: BLE001  whatever it is, connections are answered on
                 self._problem("the session's tick failed", error)
 
-    def reading(self) -> Reading:
+    def reading(self) -> MetricsReading:
         """Everything that is counted, now."""
-        return Reading(
+        return MetricsReading(
             live=self.session.status(),
             latency=self.batching.latency,
             batches=self.batching.batches,
@@ -180,7 +179,7 @@ class _Guarded:
     """What the door refuses goes no further, and its socket is closed: what follows a request that
     was refused is not to be trusted. WebSockets are refused by `Connections`."""
 
-    def __init__(self, app: ASGIApp, *, door: Door, refused: Callable[[Refusal], Response]) -> None:
+    def __init__(self, app: ASGIApp, *, door: Auth, refused: Callable[[Refusal], Response]) -> None:
         self._app = app
         self._door = door
         self._refused = refused

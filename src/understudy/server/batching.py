@@ -18,9 +18,9 @@ from collections.abc import Callable, Sequence
 from time import perf_counter
 from typing import NamedTuple, Protocol
 
-from understudy.live.session import Incoming, Outgoing
-from understudy.server.latency import Latency
+from understudy.server.metrics import Latency
 from understudy.server.refusal import Refusal
+from understudy.session.session import Incoming, Outgoing
 
 LATE_AFTER_S = 1.0
 _MOST = 128

@@ -16,12 +16,12 @@ from typing import Protocol
 from starlette.datastructures import Headers
 from starlette.types import Message, Receive, Scope, Send
 
+from understudy.server.auth import Auth
 from understudy.server.batching import Batching
 from understudy.server.clients import Clients
-from understudy.server.door import Door
-from understudy.server.greeting import Greeting, greet
+from understudy.server.handshake import Greeting, greet
 from understudy.server.refusal import POLICY, Refusal
-from understudy.server.wire import EXTENSION, SLOW_AFTER_S, Wire
+from understudy.server.ws_protocol import EXTENSION, SLOW_AFTER_S, WsProtocol
 
 HELLO_WITHIN_S = 5.0
 _LOOK_EVERY_S = 0.25
@@ -48,7 +48,7 @@ class Connection:
     """An open one, and whose it is."""
 
     client: str
-    wire: Wire
+    wire: WsProtocol
     address: str | None
 
     def tell(self, messages: Sequence[bytes]) -> None:
@@ -64,7 +64,7 @@ class Connections:
         room: Room,
         batching: Batching,
         *,
-        door: Door,
+        door: Auth,
         clients: Clients,
         greeting: Greeting,
         refusals: Counter[str],
@@ -105,7 +105,7 @@ class Connections:
         connection: Connection | None = None
         try:
             await send({"type": "websocket.accept", "subprotocol": spoken})
-            wire: Wire = scope["extensions"][EXTENSION]["wire"]
+            wire: WsProtocol = scope["extensions"][EXTENSION]["wire"]
             connection = await self._arrive(
                 receive, wire, trusted=self._door.admits(token), address=self._door.address(scope)
             )
@@ -118,7 +118,7 @@ class Connections:
                 self._leave(connection)
 
     async def _arrive(
-        self, receive: Receive, wire: Wire, *, trusted: bool, address: str | None
+        self, receive: Receive, wire: WsProtocol, *, trusted: bool, address: str | None
     ) -> Connection | None:
         """Who it is; None if it left or was turned away."""
         try:
@@ -173,7 +173,7 @@ class Connections:
                 return
             await asyncio.sleep(min(wait_s, _LOOK_EVERY_S))
 
-    def _too_slow(self, wire: Wire) -> None:
+    def _too_slow(self, wire: WsProtocol) -> None:
         self.slow_readers += 1
         self._end(wire, Refusal("slow_reader", f"answers were left unread for {SLOW_AFTER_S:g} s"))
 
@@ -183,7 +183,7 @@ class Connections:
             del self._open[connection.client]
         self._room.left(connection.client)
 
-    def _end(self, wire: Wire, refusal: Refusal) -> None:
+    def _end(self, wire: WsProtocol, refusal: Refusal) -> None:
         self._refusals[refusal.code] += 1
         wire.tell([refusal.encoded()])
         wire.end(POLICY, refusal.message)

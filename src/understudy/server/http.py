@@ -17,13 +17,13 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from understudy.live import protocol
-from understudy.live.protocol import Error, Hello
+from understudy.server.auth import Auth
 from understudy.server.batching import Batching
 from understudy.server.clients import Clients
-from understudy.server.door import Door
-from understudy.server.greeting import Greeting, is_hello, other_protocol
+from understudy.server.handshake import Greeting, is_hello, other_protocol
 from understudy.server.refusal import Refusal, code_of, status_of
+from understudy.session import protocol
+from understudy.session.protocol import Error, Hello
 
 CLIENT = "Understudy-Client"
 RESUME = "Understudy-Resume"
@@ -48,7 +48,7 @@ class Http:
         self,
         batching: Batching,
         *,
-        door: Door,
+        door: Auth,
         clients: Clients,
         greeting: Greeting,
         refused: Callable[[str, str | None], Error | None],

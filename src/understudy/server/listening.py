@@ -2,6 +2,8 @@
 
 Stopping accepts nobody new, answers what was read, says goodbye (1001) and ends within seconds,
 whatever the peers do. Signals are the affair of whoever calls.
+
+How many files and sockets this process may have open: as many as it asks for, where it may.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ import contextlib
 import ipaddress
 import socket
 import ssl
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -19,8 +22,8 @@ import uvicorn
 from starlette.applications import Starlette
 
 from understudy.core.errors import ConfigError
-from understudy.server.arrival import arrivals
-from understudy.server.wire import LINGER_S, Wire
+from understudy.server.http_protocol import arrivals
+from understudy.server.ws_protocol import LINGER_S, WsProtocol
 
 _HEARTBEAT_S = 0.25
 _STOP_WITHIN_S = LINGER_S + 2.0
@@ -80,7 +83,7 @@ class Listening(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 app,
-                ws=Wire,
+                ws=WsProtocol,
                 http=arrivals(max_clients),
                 ws_max_size=max_message_bytes,
                 ws_per_message_deflate=False,  # milliseconds of work, and bombs to defuse
@@ -111,3 +114,24 @@ class Listening(uvicorn.Server):
             await self.on_tick(0)  # the date in headers
             self._beat()
             await asyncio.sleep(_HEARTBEAT_S)
+
+
+if sys.platform != "win32":
+
+    def allow(wanted: int) -> int:
+        """Raise the limit to so many if it is lower and that is allowed; how many there may be."""
+        import resource  # of POSIX alone
+
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if soft == resource.RLIM_INFINITY or soft >= wanted:
+            return wanted
+        most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        with contextlib.suppress(OSError, ValueError):  # macOS has another limit beneath `hard`
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+        return min(wanted, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+
+else:
+
+    def allow(wanted: int) -> int:
+        """As many as anybody wants: Windows does not count sockets."""
+        return wanted

@@ -2,11 +2,14 @@
 
 Neither a territory nor a client is ever a label: their names come from outside, and there is no
 end of them.
+
+How long answers took: counts by bucket, from which Prometheus and a person's p99 are made.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 from typing import NamedTuple, get_args
 
@@ -19,12 +22,47 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
-from understudy.live.status import LiveStatus
-from understudy.server.latency import BOUNDS_S, Latency
+from understudy.session.status import LiveStatus
 from understudy.telemetry.status import LearnerState, Learning, Status
 
+BOUNDS_S = (
+    0.0001, 0.0002, 0.0005, 0.001, 0.0015, 0.002, 0.003, 0.005, 0.0075, 0.01, 0.015, 0.02, 0.03,
+    0.05, 0.075, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0,
+)  # fmt: skip
+"""Upper bounds; what took longer is in one more bucket."""
 
-class Reading(NamedTuple):
+
+class Latency:
+    """Counts of durations. One thread adds; readers may be a few answers behind."""
+
+    def __init__(self) -> None:
+        self.counts = [0] * (len(BOUNDS_S) + 1)
+        self.total_s = 0.0
+
+    def add(self, seconds: float) -> None:
+        """One answer."""
+        self.counts[bisect_left(BOUNDS_S, seconds)] += 1
+        self.total_s += seconds
+
+
+def quantile(counts: Sequence[int], share: float) -> float | None:
+    """The duration that this share of answers stayed within, in seconds; None without answers.
+
+    Linear within its bucket; beyond the last bound, the last bound.
+    """
+    total = sum(counts)
+    if total == 0:
+        return None
+    wanted, before = share * total, 0
+    for index, count in enumerate(counts[:-1]):
+        if count and before + count >= wanted:
+            low = BOUNDS_S[index - 1] if index else 0.0
+            return low + (BOUNDS_S[index] - low) * (wanted - before) / count
+        before += count
+    return BOUNDS_S[-1]
+
+
+class MetricsReading(NamedTuple):
     """Everything at one moment."""
 
     live: LiveStatus
@@ -41,7 +79,7 @@ class Reading(NamedTuple):
 class Metrics(Collector):
     """Call `text` for a page of it."""
 
-    def __init__(self, read: Callable[[], Reading]) -> None:
+    def __init__(self, read: Callable[[], MetricsReading]) -> None:
         self._read = read
         self._registry = CollectorRegistry()
         self._registry.register(self)
@@ -62,7 +100,7 @@ class Metrics(Collector):
         yield from _learning(now.run)
 
 
-def _serving(now: Reading) -> Iterator[Metric]:
+def _serving(now: MetricsReading) -> Iterator[Metric]:
     yield _gauge("connections", "WebSockets that are open.", now.connections)
     yield _gauge("clients", "Clients that are connected.", now.live.clients)
     yield _gauge("territories", "Active territories.", now.live.territories)

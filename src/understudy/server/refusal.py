@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
 
-from understudy.live import protocol
+from understudy.session import protocol
 
 POLICY = 1008
 """The WebSocket's code for somebody who broke a rule."""

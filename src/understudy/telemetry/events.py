@@ -1,9 +1,16 @@
 """Everything that a run tells about itself, one small struct each.
 
 An event is a fact in the past tense. Fields may be added with a default; none is ever renamed.
-"""
 
-# ruff: noqa: PLC0414  an alias to the same name is how a type checker learns of a re-export
+What training in the arena tells: iterations, stages, snapshots, ratings, judged checkpoints.
+
+They are events like all others: import them from `telemetry.events`. Each carries `steps`, the
+decisions that the run has trained on, so that a session which goes on can drop what it repeats.
+
+What the learner behind a server tells: batches of items, and what was taken back.
+
+They are events like all others: import them from `telemetry.events`.
+"""
 
 from __future__ import annotations
 
@@ -11,20 +18,188 @@ from typing import TypeAlias
 
 import msgspec
 
-from understudy.telemetry.arena_events import AgentReplaced as AgentReplaced
-from understudy.telemetry.arena_events import CheckpointJudged as CheckpointJudged
-from understudy.telemetry.arena_events import LearnerRated as LearnerRated
-from understudy.telemetry.arena_events import MatchesTrained as MatchesTrained
-from understudy.telemetry.arena_events import SnapshotTaken as SnapshotTaken
-from understudy.telemetry.arena_events import StageChanged as StageChanged
-from understudy.telemetry.arena_events import StrategyMeasured as StrategyMeasured
-from understudy.telemetry.arena_events import Tally as Tally
-from understudy.telemetry.continuous_events import ContinuousTrained as ContinuousTrained
-from understudy.telemetry.continuous_events import RolledBack as RolledBack
+ENVIRONMENT = "environment"
+"""The name of a Gymnasium or PettingZoo environment among `returns`."""
 
 
 class _Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag=True):
     pass
+
+
+class MatchesTrained(_Event, frozen=True, kw_only=True):
+    """An iteration of the arena: what its matches came to, by opponent."""
+
+    steps: int
+    """Decisions trained on in this run so far."""
+    results: dict[str, tuple[int, int, int, int]]
+    """started, wins, draws and losses of the iteration"""
+    returns: dict[str, float] = {}
+    """mean return of the matches that ended"""
+    matches: int = 0
+    """How many ended without a winner or loser, as environments of others have them."""
+    total_matches: int = 0
+    """Matches of such an environment in the whole run so far; 0: not said."""
+    sides: dict[str, float] = {}
+    """The mean return of each agent of such an environment, where it has several."""
+    alike: int = 0
+    """How many of those a time limit ended with the rewards of the session's first match."""
+    terms: dict[str, dict[str, float]] = {}
+    """opponent -> reward term -> its weighted sum over the matches that ended"""
+    measures: dict[str, dict[str, float]] = {}
+    """opponent -> measure of the game (damage_dealt, knockouts…) -> its sum over those matches"""
+    ended: list[tuple[str, int, int, float]] = []
+    """opponent, score (+1, 0, -1), frames and return of each match that ended"""
+    stage: str = ""
+    """Of the curriculum, if there is one."""
+    residual: float = 0.0
+    """Returns less the sums of their terms: 0, unless weights are too large for exact sums."""
+
+
+class StrategyMeasured(_Event, frozen=True, kw_only=True):
+    """What the strategy encoder made of the opponents of one iteration."""
+
+    steps: int
+    latent_mean: float
+    """Mean over all numbers of all latents."""
+    latent_spread: float
+    """How far latents lie from their mean (root of the mean square, a number of them)."""
+    attention_entropy: float
+    """Of the shares that frames have in a latent, in nats: 0: one frame; ln N: N frames alike."""
+    drift: float
+    """How far the mean latent against an opponent moved since the last time, on average."""
+    by_opponent: dict[str, tuple[float, ...]] = {}
+    """The mean latent against each opponent, or the first few numbers of it."""
+
+
+class StageChanged(_Event, frozen=True, kw_only=True):
+    """The curriculum went on to a stage, or back to one."""
+
+    steps: int
+    before: str
+    """"" at the start of a run."""
+    after: str
+    reason: str
+
+
+class SnapshotTaken(_Event, frozen=True, kw_only=True):
+    """The learner's weights were offered to the pool of snapshots."""
+
+    steps: int
+    name: str
+    """step-N, as a person names it."""
+    kept: bool
+    reason: str
+    """Why it was kept or not, and what it displaced."""
+    pool: int
+    """How many snapshots the pool holds now."""
+
+
+class OpponentTally(msgspec.Struct, frozen=True, array_like=True):
+    """What judged matches against one opponent came to; sums, but for the mean return."""
+
+    wins: int
+    draws: int
+    losses: int
+    mean_return: float = 0.0
+    damage_dealt: float = 0.0
+    damage_taken: float = 0.0
+    knockouts: float = 0.0
+    falls: float = 0.0
+
+
+class CheckpointJudged(_Event, frozen=True, kw_only=True):
+    """A version under training met opponents in frozen matches."""
+
+    steps: int
+    version: int
+    seconds: float
+    opponents: dict[str, OpponentTally]
+    matches: int = 0
+    """Of an environment: matches in which the version played every side."""
+    reward: float = 0.0
+    """The mean reward of those."""
+    sides: dict[str, float] = {}
+    """The same of each agent, where there are several."""
+
+
+class LearnerRated(_Event, frozen=True, kw_only=True):
+    """The learner's rating after an iteration."""
+
+    steps: int
+    mu: float
+    sigma: float
+    """Standard deviation of the belief: mu - 3 sigma is a number to boast of."""
+
+
+class AgentReplaced(_Event, frozen=True, kw_only=True):
+    """An agent of a population gave way to a mutated copy of another."""
+
+    steps: int
+    agent: int
+    parent: int
+    fitness: float
+    parent_fitness: float
+    settings: dict[str, float] = {}
+    """The copy's hyper-parameters."""
+
+
+class ContinuousTrained(_Event, frozen=True, kw_only=True):
+    """Some batches of items were learned from, since the last of these events."""
+
+    batches: int
+    episodes: int
+    """That came in."""
+    items: int
+    """In the batches, together."""
+    steps: int
+    """Decisions that taught something."""
+    skipped: int
+    """Decisions that did not, since the gate judges otherwise today or blocked them."""
+    seconds: float
+    """Spent on the batches."""
+    utilisation: float
+    """Share of the time that was spent on batches."""
+    buffer: int
+    """Items held."""
+    samples_per_insert: float
+    """Over the whole run."""
+    agreement: float | None
+    """How often the gate judges as it did when it was asked first; falls where things drift. None:
+    no gate looked again."""
+    entropy_share: float
+    """Entropy over the largest possible, of the last batch."""
+    loss: float
+    policy_loss: float
+    value_loss: float
+    entropy: float
+    kl: float
+    explained_variance: float
+    clip_share: float
+    gradient_norm: float
+    learning_rate: float
+    gradient_steps: float = 0.0
+    """A batch."""
+    behaviour_kl: float | None = None
+    """How far the trained policy is from the one that played, before the first gradient step: the
+    mean of (r - 1) - log r over the sampled decisions of the first minibatch, where r is the ratio
+    of their probabilities; 0 where what is trained is what played. None: not measured."""
+    behaviour_kl_max: float | None = None
+    """The largest of them."""
+    step_share: float | None = None
+    """How large the learner's steps are, as a share of full ones; None: not said."""
+
+
+class RolledBack(_Event, frozen=True, kw_only=True):
+    """The learner gave up what it had learned, and goes on from an earlier version."""
+
+    reason: str
+    """`not finite` or `collapse`"""
+    version: int
+    """Whose learning was given up; 0: before the first"""
+    to: int
+    """The version that is learned on from; 0: a fresh start"""
+    published: int = 0
+    """Where versions had been published since: the number under which that one plays again"""
 
 
 class BotStarted(_Event, frozen=True, kw_only=True):

@@ -2,11 +2,14 @@
 
 A fold never looks back: each entry is added once, in the order of time, and what is kept does not
 grow with the run but for one byte per finished match.
+
+A weighted median in bounded memory, for numbers that a run has millions of.
 """
 
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 from collections import Counter, deque
 from collections.abc import Mapping
@@ -19,19 +22,43 @@ from understudy.core.clock import Clock
 from understudy.core.files import TEMPORARY
 from understudy.core.pause import Pause, read_pause
 from understudy.telemetry import events as ev
-from understudy.telemetry.arena_events import ENVIRONMENT
+from understudy.telemetry.events import ENVIRONMENT
 from understudy.telemetry.journal import Entry, Reader
 from understudy.telemetry.learning import Patience, learning_of
-from understudy.telemetry.spread import Spread
 from understudy.telemetry.status import (
     Folder,
     Folders,
     LearnerState,
     Percentiles,
-    Record,
     Status,
     Trouble,
+    WinRecord,
 )
+
+_STEP = math.log(1.05)
+
+
+class Spread:
+    """Weights by logarithmic bucket, 5 % wide."""
+
+    def __init__(self) -> None:
+        self._weights: Counter[int] = Counter()
+
+    def add(self, value: float, weight: int) -> None:
+        """One value; what is not positive was not measured."""
+        if weight > 0 and 0.0 < value < math.inf:
+            bounded = min(max(value, 1e-3), 1e12)
+            self._weights[round(math.log(bounded) / _STEP)] += weight
+
+    def median(self) -> float | None:
+        """The value with half of the weight at or below it."""
+        left = self._weights.total() / 2
+        for bucket, weight in sorted(self._weights.items()):
+            left -= weight
+            if left <= 0:
+                return math.exp(bucket * _STEP)
+        return None
+
 
 _NO_LEARNER = {"", "off"}
 _ALIVE = {"training", "idle", "waiting for experience"}
@@ -254,7 +281,7 @@ class StatusFold:
     def _matches_trained(self, e: ev.MatchesTrained) -> None:
         opponents = dict(self._now.opponents)
         for name, (_, wins, draws, losses) in e.results.items():
-            before = opponents.get(name, Record())
+            before = opponents.get(name, WinRecord())
             opponents[name] = _grown(before, {"wins": wins, "draws": draws, "losses": losses})
             self._grow(matches=wins + draws + losses, wins=wins, ties=draws, defeats=losses)
             self._results.extend([1] * wins + [0] * (draws + losses))

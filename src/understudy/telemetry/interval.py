@@ -57,7 +57,7 @@ class Meetings:
         _add(self.measures, other.measures)
 
 
-class Interval:
+class TrainingInterval:
     """What happened since it began; give it every iteration once."""
 
     def __init__(self) -> None:

@@ -79,7 +79,7 @@ class Trouble(msgspec.Struct, frozen=True):
     message: str
 
 
-class Record(msgspec.Struct, frozen=True):
+class WinRecord(msgspec.Struct, frozen=True):
     """Matches against one kind of opponent."""
 
     wins: int = 0
@@ -238,7 +238,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     """How many matches that is of."""
     sides: dict[str, float] = {}
     """The same of each agent, where there are several."""
-    opponents: dict[str, Record] = {}
+    opponents: dict[str, WinRecord] = {}
     """Whom `train` met, and how that went, over the whole run."""
     stage: str = ""
     """Of the curriculum that `train` is in."""

@@ -25,6 +25,9 @@ from understudy.telemetry.text import complain, plain, stamp
 
 _WIDE = 500
 
+LOG = "background_training.log"
+"""Its file, in the run's `logs` folder."""
+
 
 class TrainingLog:
     """Appends to one log; `past` (all earlier entries of the journal) lets its totals go on.

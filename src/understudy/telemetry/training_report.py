@@ -12,7 +12,7 @@ from understudy.core.opponents import kind_of
 from understudy.core.statistics import margin, points, wilson
 from understudy.telemetry.events import BatchTrained, CheckpointJudged, ContinuousTrained
 from understudy.telemetry.history import SNAPSHOTS
-from understudy.telemetry.status import Record, Status
+from understudy.telemetry.status import Status, WinRecord
 from understudy.telemetry.text import plain
 
 Lines: TypeAlias = list[tuple[str, str]]
@@ -20,7 +20,7 @@ Lines: TypeAlias = list[tuple[str, str]]
 
 def opponents(status: Status) -> Lines:
     """Whom it met, over the whole run; snapshots together, since there can be hundreds."""
-    groups: dict[str, list[Record]] = {}
+    groups: dict[str, list[WinRecord]] = {}
     for name, one in status.opponents.items():
         if one.matches:
             groups.setdefault(kind_of(name, SNAPSHOTS), []).append(one)

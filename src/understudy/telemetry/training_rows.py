@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from understudy.core.statistics import wilson
 from understudy.telemetry import events as ev
-from understudy.telemetry.interval import ALL, Interval, behaviour_of
+from understudy.telemetry.interval import ALL, TrainingInterval, behaviour_of
 from understudy.telemetry.journal import Entry
 from understudy.telemetry.table import Value
 
@@ -64,7 +64,7 @@ class TrainingRows:
         self._every_s = every_s
         self._opened: float | None = None
         self._last = start
-        self._interval = Interval()
+        self._interval = TrainingInterval()
         self._rating: ev.LearnerRated | None = None
         self._strategy: ev.StrategyMeasured | None = None
 
@@ -91,7 +91,7 @@ class TrainingRows:
 
     def close(self) -> Iterator[TableRow]:
         """The rows of the interval so far; the next entry begins another."""
-        interval, self._interval, self._opened = self._interval, Interval(), self._last
+        interval, self._interval, self._opened = self._interval, TrainingInterval(), self._last
         rating, self._rating = self._rating, None
         strategy, self._strategy = self._strategy, None
         stage: dict[str, Value] = {"stage": interval.stage}

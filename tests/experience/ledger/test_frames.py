@@ -5,7 +5,6 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from understudy.experience.ledger.frames import frame, read_frames
 from understudy.experience.ledger.records import (
     Carried,
     Closing,
@@ -14,6 +13,8 @@ from understudy.experience.ledger.records import (
     Record,
     Sealed,
     Spooled,
+    frame,
+    read_frames,
 )
 
 from .decisions import decision

@@ -18,7 +18,7 @@ from understudy.core.spaces import MultiDiscrete
 from understudy.experience.episode import Episode
 from understudy.experience.ledger import Closing, Ledger
 from understudy.experience.ledger import ledger as ledgers
-from understudy.experience.ledger.segments import check_opened
+from understudy.experience.ledger.spooler import check_opened
 from understudy.policy.spec import PolicySpec
 
 from .decisions import Spooled, decision, keys_of, ledger_at, no_waiting, open_some, seen, settled

@@ -10,9 +10,8 @@ from walk.toys import SPEC
 from understudy.core import files
 from understudy.core.errors import FileFormatError
 from understudy.core.files import Disk
-from understudy.experience.ledger.frames import frame
-from understudy.experience.ledger.ids import BLOCK
-from understudy.experience.ledger.records import Header
+from understudy.experience.ledger.records import Header, frame
+from understudy.experience.ledger.store import BLOCK
 from understudy.policy.spec import PolicySpec
 
 from .decisions import Spooled, decision, ledger_at, no_waiting, open_some, seen, settled

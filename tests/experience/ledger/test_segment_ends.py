@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 from walk.toys import START
 
 from understudy.experience.ledger import Closing
-from understudy.experience.ledger.book import Book
+from understudy.experience.ledger.index import DecisionIndex
 
 from .decisions import Spooled, decision, ledger_at, no_waiting, seen, settled
 
 NAMES = ("north", "south", "east")
 
 
-def ends(book: Book, moments: Sequence[float]) -> list[tuple[tuple[int, ...], bytes]]:
+def ends(book: DecisionIndex, moments: Sequence[float]) -> list[tuple[tuple[int, ...], bytes]]:
     """Decisions of one territory at these moments, each settled before the next; what left."""
     left = []
     for key, moment in enumerate(moments, start=1):
@@ -32,27 +32,30 @@ def ends(book: Book, moments: Sequence[float]) -> list[tuple[tuple[int, ...], by
 
 
 def test_a_segment_ends_once_it_spans_so_many_seconds() -> None:
-    left = ends(Book(segment=100, segment_s=3.0), [0.0, 1.0, 2.0, 3.0, 5.9, 6.0, 6.5])
+    left = ends(DecisionIndex(segment=100, segment_s=3.0), [0.0, 1.0, 2.0, 3.0, 5.9, 6.0, 6.5])
     assert left == [((1, 2, 3), seen(4)), ((4, 5), seen(6))], "and what was seen next is known"
 
 
 def test_in_a_slow_game_a_decision_leaves_with_the_next_observation() -> None:
-    left = ends(Book(segment=100, segment_s=3.0), [0.0, 10.0, 20.0])
+    left = ends(DecisionIndex(segment=100, segment_s=3.0), [0.0, 10.0, 20.0])
     assert left == [((1,), seen(2)), ((2,), seen(3))]
 
 
 def test_a_fast_game_ends_them_by_count() -> None:
-    left = ends(Book(segment=2, segment_s=3.0), [0.0, 0.1, 0.2, 0.3, 0.4])
+    left = ends(DecisionIndex(segment=2, segment_s=3.0), [0.0, 0.1, 0.2, 0.3, 0.4])
     assert left == [((1, 2), seen(3)), ((3, 4), seen(5))]
 
 
 def test_without_a_time_only_the_count_matters() -> None:
-    assert ends(Book(segment=3), [0.0, 1e6, 2e6]) == []
+    assert ends(DecisionIndex(segment=3), [0.0, 1e6, 2e6]) == []
 
 
 @pytest.mark.parametrize("stagger", [False, True])
 def test_territories_that_began_together_do_not_end_together(stagger: bool) -> None:
-    book, names = Book(segment=16, stagger=stagger), [f"demo-{number}" for number in range(64)]
+    book, names = (
+        DecisionIndex(segment=16, stagger=stagger),
+        [f"demo-{number}" for number in range(64)],
+    )
     at: Counter[int] = Counter()
     lengths: dict[str, list[int]] = {name: [] for name in names}
     for tick in range(80):
@@ -66,7 +69,9 @@ def test_territories_that_began_together_do_not_end_together(stagger: bool) -> N
     if stagger:
         assert max(at.values()) < 16, "in no tick a quarter of them"
         assert len(set(firsts.values())) > 8 and max(firsts.values()) <= 16
-        again = Book(segment=16, stagger=True)  # by name: the next process would say the same
+        again = DecisionIndex(
+            segment=16, stagger=True
+        )  # by name: the next process would say the same
         for number, name in enumerate(names):
             keys = range(1 + number * 20, 21 + number * 20)
             again.open([decision(key, name) for key in keys])

@@ -8,8 +8,8 @@
 Every decision that was opened ends in exactly one state, also across SIGKILL.
 """
 
-from understudy.experience.ledger.book import Counts
+from understudy.experience.ledger.index import DecisionCounts
 from understudy.experience.ledger.ledger import Ledger
 from understudy.experience.ledger.records import Added, Closing, Opened, pack_legal, unpack_legal
 
-__all__ = ["Added", "Closing", "Counts", "Ledger", "Opened", "pack_legal", "unpack_legal"]
+__all__ = ["Added", "Closing", "DecisionCounts", "Ledger", "Opened", "pack_legal", "unpack_legal"]

@@ -18,7 +18,7 @@ from understudy.core.clock import Clock
 from understudy.core.errors import InputError
 from understudy.core.locks import BoundedLock
 from understudy.experience.episode import Episode
-from understudy.experience.ledger.book import Book, Counts
+from understudy.experience.ledger.index import DecisionCounts, DecisionIndex
 from understudy.experience.ledger.records import (
     Added,
     Closing,
@@ -28,15 +28,16 @@ from understudy.experience.ledger.records import (
     Sealed,
     Spooled,
 )
-from understudy.experience.ledger.segments import (
+from understudy.experience.ledger.spooler import (
+    Spooler,
+    WaitingSegment,
     check_added,
     check_closings,
     check_opened,
     to_episode,
 )
-from understudy.experience.ledger.spooler import Spooler, Waiting
 from understudy.experience.ledger.store import Store
-from understudy.experience.ledger.track import Segment
+from understudy.experience.ledger.territory_log import Segment
 from understudy.policy.spec import PolicySpec
 
 ROTATE_BYTES = 8 * 2**20
@@ -74,7 +75,7 @@ class Ledger:
         self._spec, self._clock, self._put, self._tell = spec, clock, put, tell
         self._background = background
         self._lock = BoundedLock("the ledger")
-        self._book = Book(
+        self._book = DecisionIndex(
             segment=segment, segment_s=segment_s, stagger=stagger, remembers=spec.remembers
         )
         self._store = Store(
@@ -100,7 +101,7 @@ class Ledger:
     # --- questions -----------------------------------------------------------------------------
 
     @property
-    def counts(self) -> Counts:
+    def counts(self) -> DecisionCounts:
         """Of all decisions, across restarts: opened is the sum of all others."""
         with self._lock:
             return self._book.counts
@@ -269,15 +270,15 @@ class Ledger:
             entries = [found.entries[key] for key in sorted(found.entries)]
             segments = self._book.restore(entries, found.ended, found.totals)
             now = self._clock.time()
-            sealed = [Waiting(segment, at, sealed=True) for segment, at in found.segments()]
-            self._hand(sealed + [Waiting(segment, now) for segment in segments])
+            sealed = [WaitingSegment(segment, at, sealed=True) for segment, at in found.segments()]
+            self._hand(sealed + [WaitingSegment(segment, now) for segment in segments])
 
     def _leave(self, segments: Sequence[Segment]) -> None:
         if segments:
             now = self._clock.time()
-            self._hand([Waiting(segment, now) for segment in segments])
+            self._hand([WaitingSegment(segment, now) for segment in segments])
 
-    def _hand(self, waiting: Sequence[Waiting]) -> None:
+    def _hand(self, waiting: Sequence[WaitingSegment]) -> None:
         self._spooler.hand(waiting)
         if not self._background:
             try:
@@ -285,7 +286,7 @@ class Ledger:
             except OSError as error:
                 self._problem(f"segments cannot leave for the spool yet, and are kept: {error}")
 
-    def _seal(self, batch: Sequence[Waiting]) -> None:
+    def _seal(self, batch: Sequence[WaitingSegment]) -> None:
         with self._lock:
             self._store.write(
                 [
@@ -300,10 +301,10 @@ class Ledger:
             )
         self.sync()
 
-    def _put_episode(self, waiting: Waiting) -> None:
+    def _put_episode(self, waiting: WaitingSegment) -> None:
         self._put(to_episode(waiting.segment, self._spec, finished_at=waiting.at))
 
-    def _spooled(self, batch: Sequence[Waiting]) -> None:
+    def _spooled(self, batch: Sequence[WaitingSegment]) -> None:
         with self._lock:
             self._store.write([Spooled(firsts=tuple(waiting.segment.ids[0] for waiting in batch))])
             for waiting in batch:

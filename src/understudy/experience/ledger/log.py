@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from understudy.core import files
-from understudy.experience.ledger.frames import frame
-from understudy.experience.ledger.records import Header, Record
+from understudy.experience.ledger.records import Header, Record, frame
 
 _SUFFIX = ".log"
 _DIGITS = 8

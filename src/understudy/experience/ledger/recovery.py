@@ -1,18 +1,20 @@
 """Recovery: what the files of a ledger say, read once, when the next process begins.
 
 Never fails because of what is in a file: what cannot be read or does not fit is told and left out.
+
+Looking at a ledger from outside: changes nothing, and a server may go on writing meanwhile.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from understudy.core.errors import FileFormatError
 from understudy.experience.episode import Outcome
-from understudy.experience.ledger.book import Ended
-from understudy.experience.ledger.frames import read_frames
-from understudy.experience.ledger.log import LogFile
+from understudy.experience.ledger.index import DecisionCounts, EndedDecision
+from understudy.experience.ledger.log import LogFile, paths
 from understudy.experience.ledger.records import (
     ENDINGS,
     SCHEMA,
@@ -25,9 +27,10 @@ from understudy.experience.ledger.records import (
     Record,
     Sealed,
     Spooled,
+    read_frames,
 )
-from understudy.experience.ledger.segments import check_opened
-from understudy.experience.ledger.track import Entry, Segment
+from understudy.experience.ledger.spooler import check_opened
+from understudy.experience.ledger.territory_log import LoggedDecision, Segment
 from understudy.policy.spec import PolicySpec
 
 
@@ -35,10 +38,10 @@ from understudy.policy.spec import PolicySpec
 class Found:
     """Where everything stood."""
 
-    entries: dict[int, Entry] = field(default_factory=dict)
+    entries: dict[int, LoggedDecision] = field(default_factory=dict)
     sealed: dict[int, Sealed] = field(default_factory=dict)
     """By their first decision: episodes that the spool may not have."""
-    ended: dict[int, Ended] = field(default_factory=dict)
+    ended: dict[int, EndedDecision] = field(default_factory=dict)
     totals: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("opened", *ENDINGS), 0))
     next_id: int = 1
 
@@ -79,11 +82,11 @@ def _apply(found: Found, record: Record, *, where: str) -> int:
     match record:
         case Opened():
             found.totals["opened"] += 1
-            entries[record.id] = Entry(record)
+            entries[record.id] = LoggedDecision(record)
             found.next_id = max(found.next_id, record.id + 1)
             return record.id
         case Carried():
-            entry = entries[record.opened.id] = Entry(record.opened)
+            entry = entries[record.opened.id] = LoggedDecision(record.opened)
             entry.closing, entry.cut = record.closing, record.bootstrap
             entry.outcome, entry.added = record.outcome, record.added
             found.next_id = max(found.next_id, record.opened.id + 1)
@@ -93,7 +96,7 @@ def _apply(found: Found, record: Record, *, where: str) -> int:
             found.totals[record.state] += 1
             closed = entries.get(record.id)
             client = closed.opened.client if closed is not None else None
-            found.ended[record.id] = Ended(record.state, client)
+            found.ended[record.id] = EndedDecision(record.state, client)
             if closed is not None:
                 closed.closing = record
         case Added():
@@ -137,3 +140,42 @@ def _drop_impossible(found: Found, tell: Callable[[str], None]) -> None:
         del found.sealed[first]
         for key in record.ids:
             found.entries.pop(key, None)
+
+
+LEDGER = "ledger"
+"""The folder of it in a run folder: what has one was made by a server."""
+
+
+def counts_in(folder: Path) -> DecisionCounts | None:
+    """Decisions by how they ended, as the newest file says it; None: there is no ledger.
+
+    A file begins with where everything stood, so that older ones need not be read.
+    """
+    if not folder.is_dir():
+        return None
+    totals = DecisionCounts()
+    for path in reversed(paths(folder)):
+        try:
+            found = _counted(path.read_bytes())
+        except FileNotFoundError:  # a server that goes on removes old files, never the newest
+            continue
+        if found is not None:
+            totals = found
+            break
+    ended = totals.settled + totals.expired + totals.superseded + totals.orphaned
+    return totals._replace(open=max(totals.opened - ended, 0))
+
+
+def _counted(data: bytes) -> DecisionCounts | None:
+    """Totals at the end of one file; None: its beginning cannot be read."""
+    totals: dict[str, int] = {}
+    for piece in read_frames(data):
+        for record in piece if not isinstance(piece, str) else ():
+            match record:
+                case Header():
+                    totals = {name: getattr(record, name) for name in DecisionCounts._fields[:-1]}
+                case Opened() if totals:
+                    totals["opened"] += 1
+                case Closing(state=state) if totals:
+                    totals[state] += 1
+    return DecisionCounts(**totals) if totals else None

@@ -2,6 +2,13 @@
 
 A file goes when nothing needs it, in order, and only after what replaces it is safe from a power
 cut; what is still needed of a file that stands in the way is carried over to the newest.
+
+Decision ids: ascending for ever, across restarts and power cuts, also when all logs are gone.
+
+Ids are reserved ahead in blocks, in one small synced file: whatever a client was told before a
+power cut is below the block that the next process begins with. A clean stop gives the rest back.
+
+A thread that syncs a moment after something was written, and not at all when nothing is.
 """
 
 from __future__ import annotations
@@ -9,19 +16,137 @@ from __future__ import annotations
 import contextlib
 import errno
 import threading
+import zlib
 from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import msgspec
+
 from understudy.core import files
 from understudy.core.locks import BoundedLock
-from understudy.experience.ledger.book import Book
-from understudy.experience.ledger.ids import Ids
+from understudy.experience.ledger.index import DecisionIndex
 from understudy.experience.ledger.log import Log, LogFile
 from understudy.experience.ledger.records import Carried, Header, Record
 from understudy.experience.ledger.recovery import Found, recover
-from understudy.experience.ledger.syncer import Syncer
 from understudy.policy.spec import PolicySpec
+
+_NAME = "ids.json"
+BLOCK = 65_536
+
+
+class Reservation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The content of the file."""
+
+    below: int
+    """Every id that was ever given out is below this."""
+    crc32: int
+
+
+class Ids:
+    """Gives out ids: `take` under the ledger's lock, `top_up` without it."""
+
+    def __init__(self, folder: Path, *, tell: Callable[[str], None]) -> None:
+        self._path = folder / _NAME
+        self._writing = BoundedLock("the file of ids")
+        self._below = self._read(tell)
+        self.next = max(1, self._below)
+
+    def at_least(self, key: int) -> None:
+        """The logs say that everything below this was given out."""
+        if key > self.next:
+            # The reservation was lost, so a power cut may have taken higher ones with it.
+            self.next = key + BLOCK
+
+    def take(self, count: int) -> range:
+        """New ids; an OSError where they cannot be reserved."""
+        if self.next + count > self._below:
+            self._reserve(self.next + count + BLOCK)
+        taken = range(self.next, self.next + count)
+        self.next += count
+        return taken
+
+    def top_up(self) -> None:
+        """Reserve ahead, so that `take` never has to wait for the disk."""
+        if self._below - self.next < BLOCK // 2:
+            self._reserve(self.next + BLOCK)
+
+    def give_back(self) -> None:
+        """A clean stop: the next process goes on from here."""
+        with self._writing:
+            self._write(self.next)
+
+    def _reserve(self, below: int) -> None:
+        with self._writing:
+            if below > self._below:
+                self._write(below)
+                self._below = below
+
+    def _write(self, below: int) -> None:
+        reservation = Reservation(below=below, crc32=_checksum(below))
+        files.write_atomic(self._path, msgspec.json.encode(reservation))
+
+    def _read(self, tell: Callable[[str], None]) -> int:
+        try:
+            data = self._path.read_bytes()
+        except FileNotFoundError:
+            return 0
+        try:
+            found = msgspec.json.decode(data, type=Reservation)
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            found = Reservation(below=0, crc32=-1)
+        if found.crc32 != _checksum(found.below):
+            tell(f"{_NAME} is damaged: ids go on from what the logs name")
+            return 0
+        return found.below
+
+
+def _checksum(below: int) -> int:
+    return zlib.crc32(str(below).encode())
+
+
+_IDLE_S = 5.0
+
+
+class Syncer:
+    """Calls `sync` at most `every_s` after `dirty`, for as many writes as there were until then."""
+
+    def __init__(
+        self, sync: Callable[[], None], every_s: float, *, tell: Callable[[str], None]
+    ) -> None:
+        self._sync, self._every_s, self._tell = sync, every_s, tell
+        self._dirty = threading.Event()
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="ledger-sync", daemon=True)
+        self._thread.start()
+
+    def dirty(self) -> None:
+        """Something was written."""
+        if not self._dirty.is_set():
+            self._dirty.set()
+
+    def stop(self, timeout_s: float) -> None:
+        """End the thread, after a sync that is under way."""
+        self._stopping.set()
+        self._dirty.set()
+        self._thread.join(timeout_s)
+
+    def _run(self) -> None:
+        failed = False
+        while not self._stopping.is_set():
+            if not self._dirty.wait(_IDLE_S) or self._stopping.wait(self._every_s):
+                continue
+            self._dirty.clear()
+            try:
+                self._sync()
+            except Exception as error:  # noqa: BLE001  nobody watches this thread: it goes on
+                self._dirty.set()
+                if not failed:  # once, not twenty times a second
+                    self._tell(f"the ledger could not be synced, and is tried again: {error}")
+                failed = True
+            else:
+                failed = False
+
 
 _FEW_FILES = 8
 _CARRIED = 512
@@ -37,7 +162,7 @@ class Store:
         self,
         folder: Path,
         spec: PolicySpec,
-        book: Book,
+        book: DecisionIndex,
         lock: BoundedLock,
         *,
         rotate_bytes: int,

@@ -11,7 +11,7 @@ from understudy.core import chance
 from understudy.core.errors import ConfigError, nearest
 from understudy.core.ops import Array, Ops
 from understudy.core.spaces import Discrete, MultiBinary
-from understudy.games.brawl import armoury, combat, controls, events, motion, rewards, tables
+from understudy.games.brawl import combat, controls, events, motion, rewards, tables
 from understudy.games.brawl.features import FEATURES, observe
 from understudy.games.brawl.state import State
 from understudy.games.brawl.tables import f32
@@ -22,7 +22,7 @@ SPACES: Mapping[str, Discrete | MultiBinary] = {
 }
 _READ = {"chords": controls.keys_of_chords, "keys": controls.keys_of_switches}
 _START_DRAWS = np.arange(10, dtype=np.uint32)
-_FRAME_DRAWS = np.arange(armoury.DRAWS, dtype=np.uint32)
+_FRAME_DRAWS = np.arange(combat.DRAWS, dtype=np.uint32)
 _ZERO, _HALF, _ONE = f32(0), f32(0.5), f32(1)
 
 
@@ -122,7 +122,7 @@ class Brawl:
         state = ops.barrier(motion.steer(ops, state, keys))
         state = ops.barrier(motion.travel(ops, state, keys))
         state = ops.barrier(combat.strike(ops, state))
-        state = armoury.supply(ops, armoury.hands(ops, state, keys), draw)
+        state = combat.supply(ops, combat.hands(ops, state, keys), draw)
         state = ops.barrier(state)
         state = combat.knock_out(ops, _tick(ops, state))
         return state._replace(frame=state.frame + xp.int32(1))

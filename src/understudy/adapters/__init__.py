@@ -1,0 +1,1 @@
+"""Adapters: what connects a game to a protocol or to a library."""

@@ -1,0 +1,1 @@
+"""Our games as Gymnasium environments, and Gymnasium's spaces as ours."""

@@ -1,0 +1,209 @@
+"""Our games as Gymnasium environments: one side is the agent, scripted bots play the others.
+
+    import gymnasium
+    import understudy.adapters.gymnasium.env            # makes understudy/... known
+
+    env = gymnasium.make("understudy/Brawl-v0", opponent="based")
+    obs, info = env.reset(seed=7)                    # obs: float32 [features]
+    action = env.action_space.sample(mask=info["action_mask"])
+    obs, reward, terminated, truncated, info = env.step(action)
+
+Every end is `terminated`: time that is left is observed, so that running out of it is a result like
+any other. `truncated` is always False. A match is decided by the seed and the actions alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, SupportsFloat
+
+import numpy as np
+
+from understudy.core import chance
+from understudy.core.arrays import NDArray
+from understudy.core.errors import ConfigError, MissingDependency, nearest
+from understudy.core.ops import NUMPY
+from understudy.core.spaces import ActionSpace, Continuous, Discrete, MultiBinary
+from understudy.games import catalog
+from understudy.games.base import Bot, Game
+
+try:
+    import gymnasium
+    from gymnasium import spaces
+except ImportError as error:  # pragma: no cover
+    raise MissingDependency(
+        f'{error.name} is not installed: pip install ".[envs]" in your clone'
+    ) from error
+
+BOUNDS = {"brawl": 1.0, "swarm": 10.0}
+"""How far from 0 an observation may be; what is further is clipped. None of brawl ever is."""
+_SALT = 0x5EA7
+"""Bots on different seats draw different numbers, and not those of the rules."""
+
+
+class GameEnv(gymnasium.Env[NDArray, Any]):
+    """One match after the other, from one side of a game."""
+
+    metadata = {"render_modes": ["ansi"], "render_fps": 30}  # noqa: RUF012 - Gymnasium's own shape
+
+    def __init__(
+        self,
+        game: str | Game,
+        *,
+        opponent: str | Bot | None = None,
+        side: int = 0,
+        bound: float | None = None,
+        render_mode: str | None = None,
+        **options: object,
+    ) -> None:
+        """A game of the catalog with its `options`, or one of your own.
+
+        `opponent` is a scripted bot: by name, or any `Bot`. Observations are clipped to `bound` in
+        both directions (`BOUNDS`, else 10), so that the space that is declared is true.
+        """
+        self.game = made(game, options)
+        known = catalog.bots(game, **options) if isinstance(game, str) else None
+        if not 0 <= side < self.game.players:
+            raise ConfigError(f"side: expected 0 to {self.game.players - 1}, got {side}")
+        if render_mode not in {None, *self.metadata["render_modes"]}:
+            raise ConfigError(f"render_mode: expected None or 'ansi', got {render_mode!r}")
+        self.render_mode = render_mode
+        self._bound = bound_of(self.game, bound)
+        self.observation_space = observation_space(self.game, self._bound)
+        self.action_space = action_space(self.game.actions)
+        self._side = side
+        self._bot = _opponent(self.game, opponent, known)
+        self._state: Any = None
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[NDArray, dict[str, Any]]:
+        """A new match; the same seed gives the same one."""
+        super().reset(seed=seed)
+        self._seeds = self.np_random.integers(0, 2**32, 1, dtype=np.uint32)
+        self._state = self.game.start(NUMPY, self._seeds)
+        self._frame = 0
+        return self._seen()
+
+    def step(self, action: Any) -> tuple[NDArray, SupportsFloat, bool, bool, dict[str, Any]]:
+        """One frame."""
+        game, before = self.game, self._state
+        if before is None:
+            raise ConfigError("step: reset the environment first")
+        self._state = game.step(NUMPY, before, self._actions(action))
+        self._frame += 1
+        reward = float(game.reward(NUMPY, before, self._state)[self._side, 0])
+        obs, info = self._seen()
+        over = bool(game.over(NUMPY, self._state)[0])
+        if over:
+            info["score"] = float(game.score(NUMPY, self._state)[self._side, 0])
+        return obs, reward, over, False, info
+
+    def render(self) -> str | None:
+        """Mode `ansi`: what the agent sees, a line for each feature."""
+        if self.render_mode is None or self._state is None:
+            return None
+        obs, _ = self._seen()
+        rows = zip(self.game.features, obs, strict=True)
+        lines = [f"{self.game.name}, frame {self._frame}"]
+        return "\n".join([*lines, *(f"{name:24} {value:8.3f}" for name, value in rows)]) + "\n"
+
+    def _actions(self, action: Any) -> NDArray:
+        """int32 [players, parts, 1]."""
+        game = self.game
+        actions = np.zeros((game.players, len(game.actions.parts), 1), np.int32)
+        actions[self._side, :, 0] = action
+        if self._bot is not None:
+            obs = game.observe(NUMPY, self._state)
+            frame = np.full(1, self._frame, np.int32)
+            for side in range(game.players):
+                if side != self._side:
+                    seeds = chance.fold(self._seeds, _SALT + side)
+                    actions[side] = self._bot.act(NUMPY, obs[side], seeds, frame)
+        return actions
+
+    def _seen(self) -> tuple[NDArray, dict[str, Any]]:
+        obs = self.game.observe(NUMPY, self._state)[self._side, :, 0]
+        legal = self.game.legal(NUMPY, self._state)[self._side, :, 0]
+        return np.clip(obs, -self._bound, self._bound), {
+            "action_mask": action_mask(self.game.actions, legal)
+        }
+
+
+def made(game: str | Game, options: Mapping[str, object]) -> Game:
+    """A game of the catalog with its options, or one of your own, which has none here."""
+    if isinstance(game, str):
+        return catalog.make(game, **options)
+    if options:
+        raise ConfigError(f"options: a game of your own comes with its own, got {sorted(options)}")
+    return game
+
+
+def bound_of(game: Game, bound: float | None) -> np.float32:
+    """As asked for, else as is known of the game, else wide."""
+    return np.float32(BOUNDS.get(game.name, 10.0) if bound is None else bound)
+
+
+def observation_space(game: Game, bound: np.float32) -> spaces.Box:
+    """What one side sees."""
+    return spaces.Box(-bound, bound, (len(game.features),), np.float32)
+
+
+def action_space(actions: ActionSpace) -> spaces.Space[Any]:
+    """Our spaces are Gymnasium's."""
+    if isinstance(actions, Discrete):
+        return spaces.Discrete(len(actions.names))
+    if isinstance(actions, MultiBinary):
+        return spaces.MultiBinary(len(actions.names))
+    if isinstance(actions, Continuous):
+        raise ConfigError("actions: a game's actions are choices, not real numbers")
+    return spaces.MultiDiscrete(list(actions.sizes))
+
+
+def action_mask(actions: ActionSpace, legal: NDArray) -> Any:
+    """What is legal, bool [options], as `action_space.sample(mask=...)` takes it (int8).
+
+    Of `MultiBinary` a 2 is "either", 1 "only on", 0 "only off"; of `MultiDiscrete` it is a tuple,
+    one array a part.
+    """
+    flags = legal.astype(np.int8)
+    if isinstance(actions, Discrete):
+        return flags
+    if isinstance(actions, MultiBinary):
+        off, on = flags.reshape(-1, 2).T
+        return np.where(off & on, np.int8(2), on)
+    return tuple(np.split(flags, np.cumsum(actions.parts)[:-1]))
+
+
+def _opponent(
+    game: Game, opponent: str | Bot | None, known: Mapping[str, Bot] | None
+) -> Bot | None:
+    """`known`: the scripted bots of a game of the catalog."""
+    if game.players == 1:
+        if opponent is not None:
+            raise ConfigError(f"opponent: {game.name} is played alone, got {opponent!r}")
+        return None
+    if opponent is None:
+        raise ConfigError(f"opponent: {game.name} has {game.players} sides, say who plays against")
+    if not isinstance(opponent, str):
+        return opponent
+    if known is None:
+        raise ConfigError(f"opponent: expected a Bot for a game of your own, got {opponent!r}")
+    if opponent not in known:
+        raise ConfigError(
+            f"opponent: {game.name} has {', '.join(known)}, not {opponent!r}."
+            + nearest(opponent, known)
+        )
+    return known[opponent]
+
+
+def _register() -> None:
+    """Gymnasium 1.0 loads no plugins: importing this module is what makes the names known."""
+    where = f"{__name__}:{GameEnv.__name__}"
+    for name in catalog.names():
+        id_ = f"understudy/{name.capitalize()}-v0"
+        if id_ not in gymnasium.registry:
+            gymnasium.register(id_, entry_point=where, kwargs={"game": name})
+
+
+_register()

@@ -1,0 +1,1 @@
+"""Our two-player games as PettingZoo environments."""

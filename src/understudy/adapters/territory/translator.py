@@ -1,0 +1,216 @@
+"""The translator of the territory game: its client's messages to what the Queen's policy takes.
+
+Features, masks and rewards are the game's own (`games.territory`): a server and the game that the
+policy was trained on cannot disagree about them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+
+from understudy.adapters.territory.messages import ObservationAck, QueenObservation, SpawnDecision
+from understudy.core.arrays import NDArray
+from understudy.core.ops import NUMPY
+from understudy.games.territory import BOTS, Territory, observation, rewards, tables
+from understudy.games.territory.observation import Seen
+from understudy.session.protocol import Decision, Error, Observation, ObservationData
+from understudy.session.translation import Sight, Step, TranslatedObservation
+
+_CHUNKS, _KINDS = tables.CHUNKS, tables.KINDS
+_FIELDS = 5
+"""workers, mining, protectors, energy parasites, combat parasites: as `Seen` has them."""
+_OTHER_GAME = Error(
+    code="unknown_type", message="this game is sent as 'observation_data'", field="type"
+)
+_NOTHING = "the policy chose to spawn nothing"
+
+
+class RewardInputs(NamedTuple):
+    """What a reward needs of one observation, small enough to keep for every territory."""
+
+    heads: NDArray
+    """uint16 [5, 256]: how many are where"""
+    amounts: NDArray
+    """float32 [6]: the Queen's energy and its limit, the player's energy and minerals, 2 each"""
+
+
+class TerritoryTranslator:
+    """A territory game at the other end of a connection."""
+
+    name = Territory.name
+    features = Territory.features
+    actions = Territory.actions
+    rewards_by_observation = True
+    tick_length = tables.SECONDS_PER_TICK * 1000
+    territory_field, tick_field = "data.territoryId", "data.timestamp"
+
+    def __init__(self) -> None:
+        self._fallback = BOTS["queen"]
+
+    def read(
+        self, requests: Sequence[Observation | ObservationData]
+    ) -> list[TranslatedObservation | Error]:
+        """See `Translator`."""
+        wrong = [
+            _wrong(one.data) if isinstance(one, ObservationData) else _OTHER_GAME
+            for one in requests
+        ]
+        good = [
+            one.data
+            for one, error in zip(requests, wrong, strict=True)
+            if error is None and isinstance(one, ObservationData)
+        ]
+        readings = iter(_readings(good) if good else ())
+        return [next(readings) if error is None else error for error in wrong]
+
+    def rewards(self, steps: Sequence[Step]) -> list[float | None]:
+        """The game's own reward; after a restart it cannot be told."""
+        known = [step for step in steps if step.before.told is not None]
+        if not known:
+            return [None] * len(steps)
+        with np.errstate(over="ignore", invalid="ignore"):  # see `SchemaGame.rewards`
+            worth = rewards.reward(
+                NUMPY,
+                _seen([step.before.told for step in known]),
+                np.array([step.action[0] for step in known], np.int32),
+                np.array([step.sent for step in known]),
+                _seen([step.after.told for step in known]),
+            )
+        told = iter(worth.tolist())
+        return [None if step.before.told is None else next(told) for step in steps]
+
+    def fallback(self, sights: Sequence[Sight]) -> NDArray:
+        """What the scripted queen does."""
+        obs = np.array([one.features for one in sights]).T
+        seeds = np.zeros(len(sights), np.uint32)
+        actions: NDArray = self._fallback.act(NUMPY, obs, seeds, np.zeros(len(sights), np.int32))
+        return actions.T
+
+    def label(self, action: Sequence[int]) -> Any:
+        """`{"chunk": 17, "type": "combat"}`; chunk -1 and type null spawn nothing."""
+        if action[0] == tables.NO_SPAWN:
+            return {"chunk": -1, "type": None}
+        chunk, kind = tables.spawn_of(action[0])
+        return {"chunk": chunk, "type": _KINDS[kind]}
+
+    @property
+    def choices(self) -> Any:
+        """How an action is read, rather than 513 names."""
+        return {"type": "spawn", "chunks": _CHUNKS, "types": list(_KINDS)}
+
+    def answer(self, decision: Decision) -> msgspec.Struct:
+        """A `spawn_decision`, or an `observation_ack` where the gate waits."""
+        if decision.verdict == "WAIT":
+            return ObservationAck(
+                territory_id=decision.territory,
+                reasons=decision.reasons,
+                expected_reward=decision.expected_reward,
+                decision_id=decision.decision_id,
+                version=decision.version,
+                duplicate=decision.duplicate,
+                id=decision.id,
+            )
+        skipped = decision.action["type"] is None
+        return SpawnDecision(
+            territory_id=decision.territory,
+            spawn_chunk=decision.action["chunk"],
+            spawn_type=decision.action["type"],
+            # Chunk and type are one choice, so they are as likely as each other.
+            confidence=decision.confidence,
+            type_confidence=decision.confidence,
+            skipped=skipped,
+            skip_reason=_NOTHING if skipped else None,
+            decision_id=decision.decision_id,
+            version=decision.version,
+            explored=decision.explored,
+            degraded=decision.degraded,
+            duplicate=decision.duplicate,
+            id=decision.id,
+        )
+
+
+_LARGEST = float(np.finfo(np.float32).max)
+_AMOUNTS = (
+    "queenEnergy.current",
+    "queenEnergy.max",
+    "playerEnergy.start",
+    "playerEnergy.end",
+    "playerMinerals.start",
+    "playerMinerals.end",
+)
+
+
+def _amounts(data: QueenObservation) -> tuple[float, ...]:
+    queen, energy, minerals = data.queen_energy, data.player_energy, data.player_minerals
+    return (queen.current, queen.max, energy.start, energy.end, minerals.start, minerals.end)
+
+
+def _wrong(data: QueenObservation) -> Error | None:
+    """An amount that 32 bits cannot hold."""
+    amounts = _amounts(data)
+    if max(amounts) <= _LARGEST:
+        return None
+    name = next(name for name, one in zip(_AMOUNTS, amounts, strict=True) if one > _LARGEST)
+    message = "too large for a 32-bit float"
+    return Error(code="bad_number", message=message, field=f"data.{name}")
+
+
+def _readings(data: Sequence[QueenObservation]) -> list[TranslatedObservation]:
+    heads = _heads(data)
+    amounts = np.array([_amounts(one) for one in data], np.float32)
+    told = [RewardInputs(*pair) for pair in zip(heads, amounts, strict=True)]
+    seen = _seen(told)
+    with np.errstate(over="ignore"):  # of the player's energy; its rate is clipped
+        features = observation.features(NUMPY, seen).T
+    legal = observation.legal(NUMPY, seen).T
+    # Copies: one territory must not keep the numbers of everybody else alive.
+    return [
+        TranslatedObservation(
+            one.territory_id,
+            round(one.timestamp),
+            Sight(row.copy(), mask.copy(), RewardInputs(mine.heads.copy(), mine.amounts.copy())),
+        )
+        for one, row, mask, mine in zip(data, features, legal, told, strict=True)
+    ]
+
+
+def _heads(data: Sequence[QueenObservation]) -> NDArray:
+    """uint16 [B, 5, 256]"""
+    places: list[int] = []
+    for index, one in enumerate(data):
+        start = index * _FIELDS * _CHUNKS
+        places += [start + unit.chunk_id for unit in one.workers_present]
+        places += [start + _CHUNKS + unit.chunk_id for unit in one.mining_workers]
+        places += [start + 2 * _CHUNKS + unit.chunk_id for unit in one.protectors]
+        places += [
+            start + (3 + _KINDS.index(parasite.type)) * _CHUNKS + parasite.chunk_id
+            for parasite in one.parasites_end
+        ]
+    shape = (len(data), _FIELDS, _CHUNKS)
+    counted = np.bincount(np.array(places, np.intp), minlength=int(np.prod(shape)))
+    heads = counted.reshape(shape)
+    # Whoever mines is there, also where a client lists the others alone.
+    heads[:, 0] = np.maximum(heads[:, 0], heads[:, 1])
+    return heads.astype(np.uint16)
+
+
+def _seen(told: Sequence[RewardInputs]) -> Seen:
+    """What the game's own functions take, the batch as the last axis."""
+    heads = np.array([one.heads for one in told]).transpose(1, 2, 0).astype(np.float32)
+    queen, limit, *player = np.array([one.amounts for one in told]).T
+    workers, mining, protectors, energy, combat = heads
+    return Seen(
+        workers=workers,
+        mining=mining,
+        protectors=protectors,
+        energy_parasites=energy,
+        combat_parasites=combat,
+        queen_energy=queen,
+        queen_energy_max=limit,
+        player_energy=np.stack(player[:2]),
+        player_minerals=np.stack(player[2:]),
+    )

@@ -1,0 +1,1 @@
+"""What a bot imports: `Understudy`, its matches, and the threads beside them."""

@@ -1,0 +1,55 @@
+"""What a bot's console says of the learning beside it; nothing of it is done inside `decide`.
+
+Lines, never one that is redrawn, and on stderr: the bot prints to this console as well, and its
+stdout is its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from understudy.core.clock import Clock
+from understudy.core.config import ReportConfig
+from understudy.telemetry import report
+from understudy.telemetry.fold import StatusReader
+from understudy.telemetry.status import Status
+from understudy.telemetry.text import say
+
+
+class BotConsole:
+    """One line by time, by matches and at the end; whole reports where `report.verbose` is set."""
+
+    def __init__(self, root: Path, config: ReportConfig, clock: Clock) -> None:
+        self._reader = StatusReader(root, clock)
+        self._config = config
+        self._clock = clock
+        self._reported = clock.monotonic()
+        self._lock = threading.Lock()
+
+    def tick(self) -> None:
+        """Prints a line if one is due. The watcher's thread asks, also in mid-match."""
+        every_s = self._config.status_every_s
+        if every_s > 0 and self._clock.monotonic() - self._reported >= every_s:
+            self._reported = self._clock.monotonic()
+            self._print(report.status_report)
+
+    def match_finished(self, matches: int) -> None:
+        """Prints a line if one is due after this many matches."""
+        every = self._config.statistics_every_matches
+        if every > 0 and matches % every == 0:
+            self._print(report.statistics)
+
+    def closed(self, matches: int) -> None:
+        """Prints how a session of this many matches ended."""
+        if matches and self._config.status_every_s > 0:
+            self._print(report.statistics)
+
+    def _print(self, verbose: Callable[[Status], str]) -> None:
+        words = verbose if self._config.verbose else report.progress
+        # A full disk or a dead console costs no match, and does not end the watch.
+        with self._lock, contextlib.suppress(OSError, ValueError):
+            say(words(self._reader.read()), file=sys.stderr)

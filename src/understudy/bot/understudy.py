@@ -1,0 +1,386 @@
+"""The bot's side of Understudy, and its manual.
+
+    from understudy import Understudy
+
+    with Understudy.open("runs/zerg", features=FEATURES, actions=ACTIONS) as mind:
+        for opponent in opponents:
+            with mind.match(opponent=opponent, difficulty="hard") as match:
+                while game.running:
+                    action = match.decide(features(game), fallback=rules(game), legal=mask(game))
+                    match.reward(0.1)            # belongs to the decision before it
+                match.finish("victory")          # or defeat, tie; leaving without it: aborted
+
+`open` starts a learner in another process. In mode `shadow` (the default) your rules play and the
+policy learns from what they do; in mode `learn` the policy plays and explores. New versions are
+picked up while the game runs. Whatever happens to the learner, the game goes on. A bot that plays
+faster than it is learned from is told so; with `pace="learner"` its `finish` waits for the learner.
+
+What a bot does about SIGTERM.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import Any, Literal, Self
+from uuid import uuid4
+
+import numpy as np
+
+from understudy.bot.actions import Codec
+from understudy.bot.console import BotConsole
+from understudy.bot.match import Match, open_matches
+from understudy.bot.outbox import Outbox
+from understudy.bot.pace import PACES, Pace, PaceName
+from understudy.bot.recorder import Recorder
+from understudy.bot.validation import (
+    ConstantFeatureCheck,
+    checked_rewards,
+    checked_tags,
+    network_of,
+    settings_of,
+    spec_of,
+)
+from understudy.bot.watcher import Watcher
+from understudy.core.clock import Clock, SystemClock
+from understudy.core.config import Config, changes
+from understudy.core.errors import ConfigError, InputError, RunFolderError, nearest
+from understudy.core.pause import read_pause
+from understudy.core.spaces import ActionSpace
+from understudy.experience.episode import Meta
+from understudy.experience.spool import Spool
+from understudy.policy.policy import Policy, untrained
+from understudy.policy.spec import AnyNetwork
+from understudy.registry.run_folder import RUNS, RunFolder, remember
+from understudy.supervise import starter
+from understudy.supervise.starter import RunningLearner
+from understudy.telemetry import events
+from understudy.telemetry.journal import Journal
+from understudy.telemetry.text import complain
+
+
+def unwind_on_sigterm() -> Callable[[], object]:
+    """SIGTERM unwinds the `with` blocks, so that an unfinished match is kept as aborted.
+
+    A bot that has its own idea of SIGTERM keeps it. Returns what undoes this.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return lambda: None
+    if signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        return lambda: None
+
+    def unwind(number: int, frame: FrameType | None) -> None:
+        raise SystemExit(128 + number)
+
+    signal.signal(signal.SIGTERM, unwind)
+    return lambda: signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+MODES = ("shadow", "learn")
+LEARNERS = ("process", "thread", "off")
+RESULT_REWARDS: Mapping[str, float] = {"victory": 10.0, "defeat": -5.0, "tie": 0.0, "aborted": 0.0}
+"""What `finish` adds to the last decision, unless told otherwise."""
+
+
+class Understudy:
+    """A run folder with a bot at work in it. Made by `open`."""
+
+    @classmethod
+    def open(
+        cls,
+        run: str | Path,
+        *,
+        features: Sequence[str],
+        actions: ActionSpace | Sequence[str] | Mapping[str, object],
+        mode: Literal["shadow", "learn"] = "shadow",
+        learner: Literal["process", "thread", "off"] = "process",
+        pace: PaceName = "free",
+        network: AnyNetwork | str | None = None,
+        config: Config | None = None,
+        settings: Mapping[str, Any] | None = None,
+        result_rewards: Mapping[str, float] = RESULT_REWARDS,
+        seed: int | None = None,
+        game: str = "",
+        clock: Clock | None = None,
+    ) -> Understudy:
+        """Open a run folder, or make one, and start the learner beside this process.
+
+        `result_rewards` is what `finish` adds to the last decision (+10, -5, 0 by default); an
+        aborted match has no result, so its reward must be 0.
+        `actions` are names (`["ECONOMY", …]`), names mapped to what they do (then every one must be
+        mapped to something), or an action space. `network` is a network (`Mlp((64, 64))`) or the
+        name of one (`"mlp-large"`, docs/bring-your-own-bot.md). A run folder keeps the settings
+        (docs/settings.md) that it was last opened with: `settings={"learner.gamma": 0.9}` changes
+        single ones, `config` replaces all of them, and what changes is printed.
+        `pace="learner"`: `finish` waits while the learner is more than four batches behind (never
+        longer than half a minute, and not where no learner runs); `"free"` never waits.
+        """
+        choices = ((mode, MODES, "mode"), (learner, LEARNERS, "learner"), (pace, PACES, "pace"))
+        for value, known, what in choices:
+            if value not in known:
+                raise ConfigError(
+                    f"{what}: expected one of {list(known)}, got {value!r}.{nearest(value, known)}"
+                )
+        if isinstance(features, str):
+            raise InputError("features: expected a list of names, got one string")
+        root = Path(run)
+        clock = clock or SystemClock()
+        kept = RunFolder.kept(root, clock)
+        folder = RunFolder.open(
+            root,
+            spec=spec_of(features, actions, network_of(network, kept)),
+            config=settings_of(config, settings, kept),
+            clock=clock,
+            game=game,
+        )
+        if kept is not None and (changed := changes(kept.config, folder.config)):
+            complain(f"{root}: settings changed: {', '.join(changed)}")
+        if RUNS.resolve() in root.resolve().parents:  # elsewhere no command would look for it
+            remember(root)
+        return cls(
+            folder,
+            mode=mode,
+            learner=learner,
+            pace=pace,
+            result_rewards=result_rewards,
+            seed=seed,
+        )
+
+    def __init__(
+        self,
+        folder: RunFolder,
+        *,
+        mode: Literal["shadow", "learn"],
+        learner: Literal["process", "thread", "off"] | RunningLearner,
+        result_rewards: Mapping[str, float],
+        seed: int | None,
+        pace: PaceName = "free",
+    ) -> None:
+        self.folder = folder
+        self.spec = folder.spec
+        self.mode = mode
+        self.matches = 0
+        self._clock = folder.clock
+        self._rng = _rng(seed, folder.journal)
+        # Lockstep repeats bit for bit, ids too. Equal ids of two bots would be taken for copies.
+        self._seeded_ids = seed is not None and not isinstance(learner, str)
+        self._result_rewards = checked_rewards(result_rewards, RESULT_REWARDS)
+        self._codec = Codec(self.spec.actions)
+        self._journal = Journal(folder.journal, "bot", folder.clock)
+        self._outbox = Outbox(Spool(folder.root, self.spec, folder.clock), self._problem)
+        self._still = ConstantFeatureCheck(self.spec.features)
+        self._not_finite: set[str] = set()
+        self._lock = threading.Lock()
+        self._closed = False
+        self._closing = threading.Event()
+        self._policy = untrained(self.spec, folder.config.learner.seed)
+        self._console = BotConsole(folder.root, folder.config.report, folder.clock)
+        self._watcher = Watcher(
+            folder,
+            adopt=self._adopt,
+            problem=self._problem,
+            tick=self._tick,
+            playing=self._policy.version,
+        )
+        self._watcher.look()
+        self._journal.write(
+            events.BotStarted(
+                pid=os.getpid(),
+                mode=mode,
+                learner=learner if isinstance(learner, str) else "own",
+                version=self._policy.version,
+            )
+        )
+        self._learner = starter.start(learner, folder, self._journal, self._problem)
+        self._pace = Pace(
+            pace,
+            batch=folder.config.learner.batch_matches,
+            clock=folder.clock,
+            waiting=self._outbox.pending,
+            alive=self._learner_runs,
+            pause=self._closing.wait,
+            say=self._outran,
+        )
+        self._restore_signal = unwind_on_sigterm()
+        if isinstance(learner, str):
+            self._watcher.start()
+
+    # --- playing -------------------------------------------------------------------------------
+
+    def match(self, **tags: object) -> Match:
+        """A new match; tags (opponent, map, race, difficulty) are kept with it."""
+        if self._closed:
+            raise InputError("match: this Understudy is closed")
+        return Match(
+            self,
+            tags=checked_tags(tags),
+            policy=lambda: self._policy,
+            codec=self._codec,
+            rng=self._rng.spawn(1)[0],
+            explores=self.mode == "learn",
+        )
+
+    @property
+    def version(self) -> int:
+        """The version that decides now; 0: untrained."""
+        return self._policy.version
+
+    @property
+    def policy(self) -> Policy:
+        """The policy that decides now. It never changes: a new version is a new object."""
+        return self._policy
+
+    def refresh(self) -> int:
+        """Look for a new version now instead of within 50 ms; returns the one that decides."""
+        self._watcher.look()
+        return self._policy.version
+
+    # --- ending --------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Stop the learner once it has learned from what is pending, within its bound.
+
+        Matches that are still open can be finished afterwards; the next learner takes them.
+        """
+        if self._closed:
+            return
+        self._closed = True
+        self._closing.set()
+        still_open = len(open_matches(self))
+        if still_open:
+            complain(
+                f"closed with {still_open} open {'match' if still_open == 1 else 'matches'}: "
+                "what is never finished is kept as aborted when the interpreter ends"
+            )
+        try:
+            self._watcher.stop()
+            self._outbox.flush()
+            self._stop_learner()
+        except BaseException:  # Ctrl-C, out of patience with the learner: no match is lost by that
+            self._outbox.flush()
+            raise
+        finally:
+            unsaved = len(self._outbox)
+            self._journal.write(events.BotStopped(matches=self.matches, unsaved=unsaved))
+            self._restore_signal()
+        self._console.closed(self.matches)
+        if unsaved:
+            raise RunFolderError(f"{unsaved} matches could not be saved: see the messages above")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    # --- behind the scenes ---------------------------------------------------------------------
+
+    def _keep(self, match: Match, recorder: Recorder, agreed: int) -> bool:
+        """Make a finished match durable; a full disk is said and retried, and the game goes on."""
+        assert match.outcome is not None
+        decisions = recorder.length
+        if decisions == 0:
+            return True
+        # A signal may end this anywhere before `kept`, and then it is done once more: with the same
+        # id, so that nobody learns from the match twice.
+        match.id = match.id or (self._rng.bytes(16) if self._seeded_ids else uuid4().bytes).hex()
+        meta = Meta(
+            id=match.id,
+            outcome=match.outcome,
+            finished_at=self._clock.time(),
+            tags=match.tags,
+        )
+        episode = recorder.episode(meta, result=self._result_rewards[match.outcome])
+        saved = self._outbox.put(episode)
+        match.kept = True
+        with self._lock:
+            self.matches += 1
+            matches = self.matches
+        took = np.percentile(recorder.took_ns[:decisions], (50, 99)) / 1e3
+        self._journal.write(
+            events.MatchFinished(
+                id=meta.id,
+                outcome=match.outcome,
+                decisions=decisions,
+                reward=float(episode.rewards.sum()),
+                version=int(episode.versions[-1]),
+                seconds=self._clock.monotonic() - match.began,
+                saved=saved,
+                tags=match.tags,
+                fallback=int((~episode.sampled).sum()),
+                agreed=agreed,
+                decision_us=(float(took[0]), float(took[1])),
+                not_finite=dict(match.not_finite),
+            )
+        )
+        still = self._still.add(episode.observations)
+        if still is not None:
+            self._journal.write(events.ConstantFeatures(names=still, decisions=self._still.seen))
+        if self._learner is not None and saved:
+            self._learner.wake()
+        self._console.match_finished(matches)
+        return saved
+
+    def _warn_not_finite(self, broken: Mapping[str, float], decision: int) -> None:
+        """Once for each feature. Not journalled here, inside `decide`: the match counts them."""
+        for name in sorted(broken.keys() - self._not_finite):
+            self._not_finite.add(name)
+            complain(
+                f"feature {name!r} is {broken[name]} at decision {decision}: the fallback decides, "
+                "here and wherever it is not finite again (`understudy status` counts those)"
+            )
+
+    def _keep_pace(self) -> None:
+        """After a match: wait for the learner, where that was asked for."""
+        self._pace.match_finished()
+
+    def _tick(self) -> None:
+        self._console.tick()
+        self._pace.tick()
+
+    def _learner_runs(self) -> bool:
+        """Whether a learner takes matches from the buffer: a paused one takes none."""
+        if self._learner is None or self._closed or not self._learner.alive:
+            return False
+        return not read_pause(self.folder.root).paused
+
+    def _outran(self, message: str) -> None:
+        complain(message)
+        self._journal.write(events.Note(where="bot", message=message))
+
+    def _adopt(self, policy: Policy) -> None:
+        previous, self._policy = self._policy.version, policy
+        self._journal.write(events.VersionAdopted(version=policy.version, previous=previous))
+
+    def _stop_learner(self) -> None:
+        if self._learner is None:
+            return
+        if not self._learner.stop(self.folder.config.learner.drain_s + 10.0):
+            self._problem("the learner did not stop in time; nothing is lost")
+        left = self._outbox.pending()
+        if left:
+            root = self.folder.root
+            paused = f"learning is paused: understudy learner resume {root}"
+            who = paused if read_pause(root).paused else "the next learner takes them"
+            complain(f"{left} matches wait in the buffer; {who}")
+
+    def _problem(self, message: str) -> None:
+        complain(message)
+        self._journal.write(events.Problem(where="bot", message=message))
+
+
+def _rng(seed: int | None, journal: Path) -> np.random.Generator:
+    """Another stream each time a run is opened: a match must not get the id of an earlier one."""
+    if seed is None:
+        return np.random.default_rng()
+    opened = len(list(journal.glob("bot-*.jsonl")))
+    return np.random.default_rng([seed, opened])

@@ -1,0 +1,132 @@
+"""What a bot declares when it opens a run folder or a match, checked before anything is played.
+
+Still features never change, which is nearly always a bug that something swallowed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from understudy.bot.actions import space_of
+from understudy.core.arrays import NDArray
+from understudy.core.config import Config, with_values
+from understudy.core.errors import ConfigError, InputError, nearest
+from understudy.core.spaces import ActionSpace
+from understudy.experience.episode import Outcome
+from understudy.policy.mlp import Mlp
+from understudy.policy.pointer import Pointer
+from understudy.policy.policy import untrained
+from understudy.policy.presets import PRESETS
+from understudy.policy.presets import network as network_named
+from understudy.policy.spec import AnyNetwork, PolicySpec
+from understudy.policy.strategist import Strategist
+from understudy.policy.transformer import Transformer
+from understudy.registry.run_folder import RunFolder
+
+_MAX_TAG = 200
+
+
+def settings_of(
+    config: Config | None, settings: Mapping[str, Any] | None, kept: RunFolder | None
+) -> Config | None:
+    """`config`, else what the run keeps, with single settings changed; None: nothing was given."""
+    if settings is None:
+        return config
+    base = config or (Config() if kept is None else kept.config)
+    try:
+        return with_values(base, settings)
+    except ConfigError as error:
+        raise ConfigError(f"settings: {str(error).removeprefix('config: ')}") from error
+
+
+def network_of(given: object, kept: RunFolder | None) -> AnyNetwork:
+    """The network given, as itself or by name; else that of the run folder, else the default."""
+    if isinstance(given, str):
+        return network_named(given)
+    if given is None:
+        return Mlp() if kept is None else kept.spec.network
+    if not isinstance(given, Mlp | Transformer | Strategist | Pointer):
+        hint = " (an instance, not the class itself)" if isinstance(given, type) else ""
+        raise ConfigError(
+            f"network: expected a name ({', '.join(PRESETS)}), Mlp(...) or Transformer(...)"
+            f"{hint}; got {given!r}"
+        )
+    return given
+
+
+def spec_of(
+    features: Sequence[str],
+    actions: ActionSpace | Sequence[str] | Mapping[str, object],
+    network: AnyNetwork,
+) -> PolicySpec:
+    """What was declared, as a run folder will read it again: a list may stand for a tuple."""
+    declared = PolicySpec(tuple(features), space_of(actions), network)
+    try:
+        spec = msgspec.convert(msgspec.to_builtins(declared), PolicySpec)
+    except msgspec.ValidationError as error:
+        raise InputError(f"features, actions or network: {error}") from error
+    untrained(spec, 0)  # a network that does not fit is an error before the run folder is made
+    return spec
+
+
+def checked_rewards(given: Mapping[str, float], default: Mapping[str, float]) -> dict[str, float]:
+    """The reward of every outcome: as given, else the default."""
+    for outcome, reward in given.items():
+        if outcome not in default:
+            known = list(default)
+            raise InputError(
+                f"result_rewards: {outcome!r} is not an outcome, expected some of {known}."
+                f"{nearest(str(outcome), known)}"
+            )
+        if not math.isfinite(reward):
+            raise InputError(f"result_rewards: {outcome!r} is {reward}, not a finite number")
+        if outcome == Outcome.ABORTED and reward != 0.0:
+            raise InputError(
+                f"result_rewards: 'aborted' is {reward}, expected 0 (or nothing): an aborted match "
+                "has no result, and its last decision is not learned from. Finish a match that "
+                "was given up as a defeat or a tie"
+            )
+    return {**default, **given}
+
+
+def checked_tags(tags: Mapping[str, object]) -> dict[str, str]:
+    """Tags as text that every file can hold: a broken surrogate would cost the whole match."""
+    checked: dict[str, str] = {}
+    for name, value in tags.items():
+        text = str(value).encode("utf-8", "backslashreplace").decode()
+        if max(len(name), len(text)) > _MAX_TAG:
+            raise InputError(f"match: tag {name[:40]!r} is longer than {_MAX_TAG} characters")
+        checked[name] = text
+    return checked
+
+
+_ENOUGH = 200
+"""Decisions before anything is said: a match may well open the same way for a while."""
+
+
+class ConstantFeatureCheck:
+    """The lowest and highest value of every feature so far."""
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        self._names = names
+        self._low = np.full(len(names), np.inf, np.float32)
+        self._high = np.full(len(names), -np.inf, np.float32)
+        self._told: tuple[str, ...] = ()
+        self.seen = 0
+
+    def add(self, observations: NDArray) -> tuple[str, ...] | None:
+        """The features that have never changed, where that is news; observations are [T, F]."""
+        np.minimum(self._low, observations.min(0), out=self._low)
+        np.maximum(self._high, observations.max(0), out=self._high)
+        self.seen += len(observations)
+        still = self._low == self._high
+        names = tuple(name for name, same in zip(self._names, still, strict=True) if same)
+        if self.seen < _ENOUGH or names == self._told:
+            return None
+        self._told = names
+        return names

@@ -1,1 +1,0 @@
-"""Stages with criteria: easy opponents first, then harder ones, by evidence. Pure."""

@@ -1,0 +1,1 @@
+"""Brawl as pictures: what each frame of a match looks like, as plain shapes."""

@@ -1,0 +1,1 @@
+"""Judges players by name: evaluations, tournaments, ratings, gate reports, analyses, replays."""

@@ -1,0 +1,260 @@
+"""Who meets whom: players by the names that people give them, and the engine of their matches.
+
+A player is a scripted bot (`based`), a version of a run (`runs/x`, `runs/x@12`) or a snapshot of
+its league (`runs/x@step-65536`). The game is made with the options that the first run named was
+trained under; a run that was trained under others is told of in `Cast.notes`.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from understudy.core.clock import SystemClock
+from understudy.core.errors import ConfigError, MissingDependency, RunFolderError, nearest
+from understudy.core.opponents import steps_of
+from understudy.games import catalog
+from understudy.games.base import Game
+from understudy.league import snapshots
+from understudy.match.players import BotPlayer, Player, PolicyPlayer, PoolPlayer
+from understudy.match.series import Engine, plain
+from understudy.policy.policy import Policy
+from understudy.registry.run_folder import RUNS, RunFolder, latest_of
+
+ALL, HELD_OUT, LEAGUE = "all", "heldout", "league"
+"""Opponents by the group: every scripted bot, those that no training meets, the agent's league."""
+SNAPSHOTS = 20
+ENGINES = ("auto", "numpy", "jax")
+
+
+@dataclass(frozen=True)
+class NamedPlayer:
+    """A player with its name, and the version that it is; None for a script or a snapshot."""
+
+    name: str
+    player: Player
+    version: int | None
+    kind: str = "bot"
+    """bot, held-out, version, snapshot or league."""
+    note: str = ""
+    """What to say beside the name."""
+    members: tuple[str, ...] = ()
+    """The snapshots that a league is, oldest to newest."""
+
+    @property
+    def label(self) -> str:
+        """For tables: `league (20 of 153)`."""
+        return f"{self.name} ({self.note})" if self.note else self.name
+
+
+class PlayerResolver:
+    """The players of one game, by name; every name that does not fit is a clear error."""
+
+    def __init__(
+        self, game: str, *, leads: Sequence[tuple[str, str]], delay: int | None, sampled: bool
+    ) -> None:
+        """`leads` are (flag, name) of all: the first that is a run decides the game's options."""
+        first = catalog.make(game)
+        if first.players != 2:
+            raise ConfigError(
+                f"{game} is a game of one player, whose enemy is part of the rules: "
+                f"`understudy play {game} --eval 200` judges it"
+            )
+        self._game = game
+        self._sampled = sampled
+        self._bots, self._strangers = catalog.bots(game), catalog.held_out(game)
+        self.notes: list[str] = []
+        """What a person should know beside the result."""
+        options: dict[str, str] = {}
+        for flag, name in leads:
+            if name not in (*self._bots, *self._strangers, ALL, HELD_OUT, LEAGUE):
+                folder = self._folder(flag, name)[0]
+                self._check_game(flag, folder)
+                options = dict(folder.identity.game_options)
+                break
+        if delay is not None:
+            options["delay"] = str(delay)
+        self.options = options
+        self.game: Game = catalog.make(game, **options)
+        self._bots = catalog.bots(game, **options)
+        self._strangers = catalog.held_out(game, **options)
+
+    def contestant(self, flag: str, name: str) -> NamedPlayer:
+        """The player of that name."""
+        if name in self._bots:
+            return NamedPlayer(name, BotPlayer(self._bots[name]), None)
+        if name in self._strangers:
+            stranger = BotPlayer(self._strangers[name])
+            return NamedPlayer(name, stranger, None, "held-out", "held out")
+        folder, which = self._folder(flag, name)
+        self._check_fit(flag, folder)
+        self._compare(name, folder)
+        if isinstance(which, str):
+            snapshot = self._player(snapshots.named(folder, which, flag=flag))
+            return NamedPlayer(name, snapshot, None, "snapshot")
+        if which is None:
+            record = folder.pointers.read("champion")
+            which = record.version if record else folder.versions.head()
+            if which is None:
+                raise RunFolderError(f"{flag} {name}: this run has no version yet")
+        return NamedPlayer(name, self._player(folder.versions.policy(which)), which, "version")
+
+    def contestants(
+        self, flag: str, names: str, *, agent: str = "", most: int = SNAPSHOTS
+    ) -> list[NamedPlayer]:
+        """A comma list of players, `all`, `heldout` and `league`: that of the run `agent`, by at
+        most so many snapshots."""
+        listed: list[NamedPlayer] = []
+        for name in split(names):
+            if name == LEAGUE:
+                listed += self._league(flag, agent, most)
+            elif name in (ALL, HELD_OUT):
+                group = self._bots if name == ALL else self._strangers
+                if not group:
+                    raise ConfigError(f"{flag} {name}: {self._game} has no such bots")
+                listed += [self.contestant(flag, each) for each in group]
+            else:
+                listed.append(self.contestant(flag, name))
+        called = [one.name for one in listed]
+        if not listed:
+            raise ConfigError(
+                f"{flag}: expected `{ALL}`, `{HELD_OUT}`, `{LEAGUE}`, or names of bots and runs "
+                "with commas"
+            )
+        double = next((name for name in called if called.count(name) > 1), None)
+        if double is not None:
+            raise ConfigError(f"{flag}: {double!r} is named twice")
+        return listed
+
+    def _league(self, flag: str, agent: str, most: int) -> list[NamedPlayer]:
+        """The pool as one opponent, then its first and its last snapshot."""
+        if agent in (*self._bots, *self._strangers, ""):
+            raise ConfigError(f"{flag} {LEAGUE}: expected a run as the agent, {agent!r} is none")
+        folder = self._folder(flag, agent)[0]
+        self._check_fit(flag, folder)
+        met, count = snapshots.spread(folder, most)
+        if not met:
+            raise RunFolderError(
+                f"{flag} {LEAGUE}: {folder.root} has no snapshots; training keeps some where "
+                "`self` is among its opponents"
+            )
+        names, policies = tuple(met), tuple(met.values())
+        together = NamedPlayer(
+            LEAGUE,
+            PoolPlayer(policies, sampled=self._sampled),
+            None,
+            "league",
+            f"{len(met)} of {count}",
+            names,
+        )
+        ends = {names[0]: (policies[0], "first"), names[-1]: (policies[-1], "last")}
+        return [
+            together,
+            *(
+                NamedPlayer(name, self._player(policy), None, "snapshot", note)
+                for name, (policy, note) in ends.items()
+            ),
+        ]
+
+    def _player(self, policy: Policy) -> Player:
+        return PolicyPlayer(policy, sampled=self._sampled)
+
+    def _compare(self, name: str, folder: RunFolder) -> None:
+        """Note other rules, or other options, than those that a run learned under."""
+        rules = f"{self.game.name} {self.game.version}"
+        if folder.identity.game != rules:
+            self.notes.append(f"{name} learned under {folder.identity.game}; this is {rules}")
+        learned, here = (
+            catalog.defaults(self._game) | given
+            for given in (folder.identity.game_options, self.options)
+        )
+        if learned != here:
+            under, now = _odds(learned, here), _odds(here, learned)
+            self.notes.append(f"{name} learned under {under}; this is {now}")
+
+    def _folder(self, flag: str, name: str) -> tuple[RunFolder, int | str | None]:
+        """The run folder, and the version or the snapshot where one was named."""
+        path = Path(name)
+        which: int | str | None = None
+        stem, at, tail = name.rpartition("@")
+        if at and not path.is_dir():
+            if tail.isdecimal():
+                which = int(tail)
+            elif steps_of(tail) is not None:
+                which = tail
+            else:
+                raise ConfigError(
+                    f"{flag} {name}: expected RUN@VERSION with a whole number, or RUN@step-N"
+                )
+            path = Path(stem)
+        if not path.is_dir():
+            runs = [one.as_posix() for one in sorted(RUNS.iterdir())] if RUNS.is_dir() else []
+            runs = [run for run in runs if Path(run, "run.json").exists()]
+            known = [*self._bots, *self._strangers, *runs]
+            raise ConfigError(
+                f"{flag}: there is no bot or run folder {name!r}; {self._game} has the bots "
+                f"{', '.join(self._bots)}.{nearest(name, known)}"
+            )
+        return RunFolder.load(path, SystemClock()), which
+
+    def _check_game(self, flag: str, folder: RunFolder) -> None:
+        made_for = folder.identity.game
+        if made_for.partition(" ")[0] != self._game:
+            what = made_for or "a bot of one's own"
+            raise RunFolderError(
+                f"{flag} {folder.root}: this run was made for {what}, not for {self._game}"
+            )
+
+    def _check_fit(self, flag: str, folder: RunFolder) -> None:
+        self._check_game(flag, folder)
+        options = dict(folder.identity.game_options)
+        for what, kept, ours in (
+            ("features", folder.spec.features, self.game.features),
+            ("actions", folder.spec.actions, self.game.actions),
+        ):
+            if kept != ours:
+                under = f" (it was trained under {options})" if options else ""
+                raise RunFolderError(
+                    f"{flag} {folder.root}: its {what} are not those of {self._game} here{under}"
+                )
+
+
+def split(names: str) -> list[str]:
+    """A comma list."""
+    return [name.strip() for name in names.split(",") if name.strip()]
+
+
+def _odds(mine: Mapping[str, str], others: Mapping[str, str]) -> str:
+    """Those options that are not the others', as `delay=6`."""
+    return ", ".join(
+        f"{option}={value}" for option, value in mine.items() if others.get(option) != value
+    )
+
+
+def latest_run(flag: str, game: str) -> str:
+    """The run of this game that was written to last, where none is named."""
+    try:
+        return latest_of(game).as_posix()
+    except RunFolderError as error:
+        raise ConfigError(f"{flag}: name a run folder or a bot; {error}") from error
+
+
+def engine_named(name: str) -> Engine:
+    """What carries matches on: NumPy, or JAX where it is installed."""
+    if name not in ENGINES:
+        raise ConfigError(
+            f"--engine: expected one of {', '.join(ENGINES)}, got {name!r}.{nearest(name, ENGINES)}"
+        )
+    installed = importlib.util.find_spec("jax") is not None
+    if name == "jax" and not installed:
+        raise MissingDependency('--engine jax needs JAX: pip install ".[learn]" in your clone')
+    if name == "numpy" or not installed:
+        return plain
+    from understudy.supervise.compile_cache import keep_compiled
+
+    keep_compiled()
+    from understudy.arena.judging import compiled
+
+    return compiled

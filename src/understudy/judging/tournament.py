@@ -1,0 +1,86 @@
+"""A tournament: bots, runs and snapshots by name, everyone against everyone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from understudy.core.errors import ConfigError
+from understudy.judging.players import PlayerResolver
+from understudy.league.anchors import known_anchors
+from understudy.league.payoffs import Cycle, Payoffs, Standing, standings
+from understudy.league.round_robin import round_robin
+from understudy.match.series import Engine
+
+PLAYERS = "PLAYERS"
+"""What the names are called in errors."""
+
+
+@dataclass(frozen=True)
+class TournamentResult:
+    """What a tournament found."""
+
+    versions: dict[str, int | None]
+    """Which version played under each name that is a run."""
+    places: list[Standing]
+    payoffs: Payoffs
+    cycles: list[Cycle]
+
+    def as_dict(self) -> dict[str, object]:
+        """For JSON: standings, payoffs by player and opponent, cycles."""
+        return {"versions": self.versions, **found_as_dict(self.payoffs, self.places, self.cycles)}
+
+
+def tournament(
+    game: str,
+    names: Sequence[str],
+    *,
+    matches: int,
+    seed: int,
+    sampled: bool,
+    delay: int | None,
+    engine: Engine,
+    note: Callable[[str], None],
+    show: Callable[[float], None],
+) -> TournamentResult:
+    """`matches` of each pair; `note` is told what a person should know beside the result."""
+    double = next((name for name in names if names.count(name) > 1), None)
+    if double is not None:
+        raise ConfigError(f"{PLAYERS}: {double!r} is named twice")
+    if len(names) < 2:
+        raise ConfigError(f"{PLAYERS}: expected two or more bots and runs, got {len(names)}")
+    cast = PlayerResolver(
+        game, leads=[(PLAYERS, name) for name in names], delay=delay, sampled=sampled
+    )
+    field = [cast.contestant(PLAYERS, name) for name in names]
+    for told in cast.notes:
+        note(told)
+    players = {one.name: one.player for one in field}
+    payoffs = round_robin(cast.game, players, matches=matches, seed=seed, engine=engine, show=show)
+    places = standings(payoffs, known_anchors(game, cast.options) or {})
+    versions = {one.name: one.version for one in field}
+    return TournamentResult(versions, places, payoffs, payoffs.cycles())
+
+
+def found_as_dict(
+    payoffs: Payoffs, places: Sequence[Standing], cycles: Sequence[Cycle]
+) -> dict[str, object]:
+    """A round robin, for JSON."""
+    count = range(len(payoffs.names))
+    return {
+        "standings": [one.as_dict() for one in places],
+        "payoffs": {
+            payoffs.names[i]: {
+                payoffs.names[j]: {
+                    **payoffs.tally(i, j).as_dict(),
+                    "distinct": int(payoffs.distinct[i, j]),
+                }
+                for j in count
+                if i != j
+            }
+            for i in count
+        },
+        "cycles": [
+            {"players": list(cycle.names), "surety": round(cycle.surety, 4)} for cycle in cycles
+        ],
+    }

@@ -1,0 +1,185 @@
+"""The update of the ring: a batch of whole episodes in, better parameters out, compiled."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from understudy.core.config import LearnerConfig
+from understudy.core.ops import Array
+from understudy.learner.batch import Batch
+from understudy.learner.maths.descent import (
+    FixedInputs,
+    LearnerState,
+    TrainingBatch,
+    UpdateReport,
+    descend,
+    finite,
+    forward,
+    normalised,
+    summary,
+)
+from understudy.learner.maths.jax_ops import JAX
+from understudy.learner.maths.returns import (
+    discounted_returns,
+    explained,
+    moments,
+    standardised_beside,
+    vtrace,
+)
+from understudy.policy import distributions
+from understudy.policy.layers import Params
+from understudy.policy.spec import PolicySpec
+
+
+class _Towards(NamedTuple):
+    """What each decision [T, B] is trained towards, fixed before the first step.
+
+    Advantages are in units of the return scale.
+    """
+
+    anchor_log_probs: Array
+    targets: Array
+    advantages: Array
+
+
+@partial(jax.jit, static_argnames=("spec", "config"))
+def update(
+    spec: PolicySpec, config: LearnerConfig, state: LearnerState, frozen: FixedInputs, batch: Batch
+) -> tuple[LearnerState, UpdateReport]:
+    """Some passes over the batch; every episode begins with an empty memory."""
+    batch = batch._replace(
+        obs=normalised(frozen, batch.obs), rewards=batch.rewards / frozen.value_scale
+    )
+    logits, values = _whole(spec, config, state.params, batch)
+    log_p = distributions.log_probs(JAX, spec.actions, logits, batch.legal)
+    believed = frozen.slope * values + frozen.intercept
+    # Credit passes through values as far as they are believed, and else comes from what followed.
+    lam = 1.0 - frozen.explained * (1.0 - config.gae_lambda)
+    towards = _targets(spec, config, logits, believed, batch, lam=lam)
+    counted = jnp.maximum(batch.on_policy, batch.imitated)
+    advantages = towards.advantages * frozen.value_scale
+    scaled = standardised_beside(advantages, counted, frozen.advantages)
+    material = _material(batch, towards._replace(advantages=scaled))
+    memory = spec.network.memory(JAX, batch.valid.shape[1])
+    state, details = descend(spec, config, state, frozen, material, memory)
+    after_logits, _ = _whole(spec, config, state.params, batch)
+    after = distributions.log_probs(JAX, spec.actions, after_logits, batch.legal)
+    apart = distributions.divergence(JAX, spec.actions, log_p, after)
+    means, norm, steps = summary(details, material)
+    report = UpdateReport(
+        losses=means,
+        kl=(apart * batch.valid).sum() / jnp.maximum(batch.valid.sum(), 1.0),
+        explained_variance=explained(towards.targets, values, batch.valid),
+        behaviour_kl=details.losses.behaviour_kl[0],
+        behaviour_kl_max=details.losses.behaviour_kl_max[0],
+        gradient_norm=norm,
+        gradient_steps=steps,
+        finite=finite(state.params),
+        surprise=_surprise(towards.targets, values, batch) * frozen.value_scale,
+        advantages=moments(advantages, counted),
+    )
+    return state, report
+
+
+@partial(jax.jit, static_argnames=("spec", "config"))
+def moved(
+    spec: PolicySpec,
+    config: LearnerConfig,
+    params: tuple[Params, Params],
+    frozen: tuple[FixedInputs, FixedInputs],
+    batch: Batch,
+) -> Array:
+    """KL divergence a decision from one policy to another, (before, after), on raw observations."""
+    before, after = (
+        distributions.log_probs(
+            JAX,
+            spec.actions,
+            _whole(spec, config, each, batch._replace(obs=normalised(under, batch.obs)))[0],
+            batch.legal,
+        )
+        for each, under in zip(params, frozen, strict=True)
+    )
+    apart = distributions.divergence(JAX, spec.actions, before, after)
+    return (apart * batch.valid).sum() / jnp.maximum(batch.valid.sum(), 1.0)
+
+
+def _material(batch: Batch, towards: _Towards) -> TrainingBatch:
+    """Nothing is known of opponents here."""
+    return TrainingBatch(
+        obs=batch.obs,
+        legal=batch.legal,
+        actions=batch.actions,
+        first=_starts(batch),
+        behaviour_log_probs=batch.log_probs,
+        **towards._asdict(),
+        on_policy=batch.on_policy,
+        imitated=batch.imitated,
+        valid=batch.valid,
+        foretold=jnp.zeros_like(batch.valid),
+        opponent_actions=batch.actions,
+        opponent_kinds=jnp.full(batch.valid.shape, -1, jnp.int32),
+        weights=batch.weights,
+        value_weights=batch.value_weights,
+    )
+
+
+def _surprise(targets: Array, values: Array, batch: Batch) -> Array:
+    """[B]: how far the values of each column were from what they are trained towards."""
+    count = jnp.maximum(batch.valid.sum(0), 1.0)
+    return (jnp.abs(targets - values) * batch.valid).sum(0) / count
+
+
+def _starts(batch: Batch) -> Array:
+    if batch.first is not None:
+        return batch.first
+    return jnp.zeros(batch.valid.shape, bool).at[0].set(True)
+
+
+def _whole(
+    spec: PolicySpec, config: LearnerConfig, params: Params, batch: Batch
+) -> tuple[Array, Array]:
+    """logits and values of whole episodes from empty memory under the given parameters."""
+    memory = spec.network.memory(JAX, batch.valid.shape[1])
+    said = forward(spec, config, params, batch.obs, _starts(batch), memory)
+    return said.logits, said.values
+
+
+def _targets(
+    spec: PolicySpec,
+    config: LearnerConfig,
+    logits: Array,
+    values: Array,
+    batch: Batch,
+    *,
+    lam: Array | float,
+) -> _Towards:
+    """From what the parameters before the batch say."""
+    anchor = distributions.log_prob(JAX, spec.actions, logits, batch.actions, batch.legal)
+    # A row that only bootstraps (or pads) ends in its own value, so that it corrects nothing. The
+    # last row is always such a row: dropping its transition loses nothing.
+    rewards = jnp.where(batch.valid > 0, batch.rewards, values)[:-1]
+    discounts = (config.gamma * batch.ongoing)[:-1]
+    ratios = jnp.where(batch.sampled > 0, jnp.exp(anchor - batch.log_probs), 1.0)
+    if config.algorithm == "reinforce":
+        targets = discounted_returns(rewards=rewards, discounts=discounts, bootstrap=values[-1])
+        advantages = targets - values[:-1]
+    else:
+        targets, advantages = vtrace(
+            rewards=rewards,
+            discounts=discounts,
+            values=values,
+            ratios=ratios[:-1],
+            lam=lam,
+            cap=config.behaviour_clip,
+        )
+    targets = jnp.concatenate([targets, values[-1:]])
+    advantages = jnp.concatenate([advantages, jnp.zeros_like(values[-1:])])
+    return _Towards(
+        anchor_log_probs=anchor,
+        targets=targets,
+        advantages=advantages,
+    )

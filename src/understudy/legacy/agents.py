@@ -1,0 +1,303 @@
+"""What agents with the old API share: one `Understudy` a run folder, however many there are.
+
+The old bot made a new agent for every game, and its trainer made another: with a learner each they
+would refuse one another. Counters are a small file in the run folder, so they survive a restart.
+
+Where an agent with the old API plays: its present match and the one before.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import math
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+import numpy as np
+
+from understudy.bot.match import Match
+from understudy.bot.understudy import RESULT_REWARDS, Understudy
+from understudy.core import files
+from understudy.core.arrays import NDArray, read_npz
+from understudy.core.clock import SystemClock
+from understudy.core.config import Config, with_values
+from understudy.core.errors import Fenced, FileFormatError, InputError, RunFolderError
+from understudy.core.ops import NUMPY
+from understudy.experience.episode import Episode, Outcome, returns_of
+from understudy.experience.spool import Spool
+from understudy.legacy import experience as old_files
+from understudy.legacy import models as old_models
+from understudy.legacy.models import begin_with
+from understudy.policy import distributions
+from understudy.policy.policy import Policy
+from understudy.policy.spec import PolicySpec
+from understudy.policy.weights import normalise
+from understudy.registry.run_folder import RunFolder
+from understudy.telemetry import events
+from understudy.telemetry.journal import Journal
+from understudy.telemetry.text import complain
+
+
+class LegacyMatch:
+    """One match as an agent of the old API lives it; it begins with the first decision."""
+
+    def __init__(self, mind: Understudy) -> None:
+        self._mind = mind
+        self._match: Match | None = None
+        self._states: list[NDArray] = []
+        self._actions: list[int] = []
+        self.rewards: list[float] = []
+
+    def explore(self, state: Sequence[float] | NDArray) -> tuple[int, float]:
+        """Draw an action: its number and its probability. It is learned from."""
+        if self._match is None:
+            self._match = self._mind.match(api="rl_agent")
+        number = self._number(self._match.decide(state))
+        self._states.append(np.array(state, np.float32))
+        self._actions.append(number)
+        self.rewards.append(0.0)
+        return number, self._match.last.probability or 0.0
+
+    def exploit(self, state: Sequence[float] | NDArray) -> tuple[int, float]:
+        """The likeliest action and its probability. It is not learned from."""
+        seen = np.asarray(state, np.float32)
+        expected = (len(self._mind.spec.features),)
+        if seen.shape != expected or not np.isfinite(seen).all():
+            raise InputError(f"state: expected {expected[0]} finite numbers, got {state!r}")
+        policy = self._mind.policy
+        choice = policy.act(seen[None], policy.begin())
+        return int(choice.actions[0, 0]), math.exp(choice.log_probs[0])
+
+    def reward(self, amount: float) -> None:
+        """Add to the last decision that is learned from, if there is one."""
+        if self._match is not None:
+            self._match.reward(amount)
+            self.rewards[-1] += float(amount)
+
+    def finish(self, outcome: Outcome) -> None:
+        """The match is over, and kept when this returns."""
+        if self._match is not None:
+            self._match.finish(outcome)
+
+    def leave(self) -> None:
+        """Nobody plays on: what was not finished is kept as aborted."""
+        if self._match is not None:
+            self._match.leave()
+
+    def arrays(self) -> dict[str, NDArray]:
+        """states [T, F], actions [T], rewards [T], as old experience files have them."""
+        return {
+            "states": np.array(self._states, np.float32),
+            "actions": np.array(self._actions, np.int64),
+            "rewards": np.array(self.rewards, np.float32),
+        }
+
+    def exploration(self) -> float:
+        """How often the policy does something else than its favourite in these states."""
+        return 1.0 - float(_favourites(self._mind.policy, np.array(self._states)).mean())
+
+    def _number(self, label: str) -> int:
+        return self._mind.spec.actions.names.index(label)  # type: ignore[union-attr]
+
+
+class LegacyMatches:
+    """Where an agent plays: its present match and the one before."""
+
+    def __init__(self, mind: Understudy) -> None:
+        self.play = LegacyMatch(mind)
+        self.finished = self.play
+
+    def next(self, mind: Understudy) -> None:
+        """The present match is over."""
+        self.finished, self.play = self.play, LegacyMatch(mind)
+
+
+def _favourites(policy: Policy, states: NDArray) -> NDArray:
+    """The probability [T] of the likeliest action in states [T, F]."""
+    weights, network = policy.weights, policy.spec.network
+    obs = normalise(NUMPY, weights, states)
+    logits, _, _ = network.step(NUMPY, weights.params, obs, policy.begin(len(states)))
+    log_probs = distributions.log_probs(NUMPY, policy.spec.actions, logits, None)
+    likeliest: NDArray = np.exp(log_probs.max(-1))
+    return likeliest
+
+
+_COUNTERS = "rl_agent.json"
+_BASELINE_DECAY = 0.95
+_RECENT = 10
+
+
+class Counted(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """What an agent has counted over all restarts."""
+
+    episodes: int = 0
+    steps: int = 0
+    total_reward: float = 0.0
+    baseline: float = 0.0
+    """Moving average of the discounted returns."""
+    epsilon: float = 0.0
+    recent: list[float] = []
+    """Mean reward a decision of the last ten matches."""
+
+
+class SharedUnderstudy:
+    """A run folder with a learner beside it, and the agents that play in it."""
+
+    def __init__(self, mind: Understudy, counted: Counted) -> None:
+        self.mind = mind
+        self.counted = counted
+        self.imports = old_files.Imports(mind.folder.root)
+        self._spool = Spool(mind.folder.root, mind.spec, mind.folder.clock)
+        self._journal = Journal(mind.folder.journal, "agent", mind.folder.clock)
+        self._seats: list[LegacyMatches] = []
+        self._metrics: tuple[int, dict[str, float]] = (0, {})
+
+    def sit_down(self) -> LegacyMatches:
+        """A place for one more agent."""
+        seat = LegacyMatches(self.mind)
+        self._seats.append(seat)
+        return seat
+
+    def stand_up(self, seat: LegacyMatches) -> None:
+        """An agent goes; a match that it did not finish is kept as aborted."""
+        with contextlib.suppress(ValueError):
+            self._seats.remove(seat)
+        seat.play.leave()
+
+    def close(self, *, whoever_plays: bool) -> None:
+        """Stop the learner, unless somebody else plays here."""
+        if self._seats and not whoever_plays:
+            return
+        for seat in tuple(self._seats):
+            self.stand_up(seat)
+        with _lock:  # whoever opens the same run waits until its learner is gone
+            if _open.get(self.mind.folder.root) is self:
+                del _open[self.mind.folder.root]
+            self.mind.close()
+
+    def decode(self, arrays: Mapping[str, NDArray], name: str) -> Episode:
+        """An old match as an episode of this run."""
+        now = self.mind.folder.clock.time()
+        return old_files.decode(arrays, self.mind.spec, name=name, now=now)
+
+    def put(self, episode: Episode, name: str) -> None:
+        """Hand an old match to the learner (which looks every second)."""
+        self._spool.put(episode)
+        self.imports.add(episode.meta.id, name)
+        self._journal.write(events.EpisodesImported(count=1))
+
+    def metrics(self) -> dict[str, float]:
+        """Of the batch that made the version now playing; nothing for an untrained one."""
+        version = self.mind.version
+        if version and version != self._metrics[0]:
+            with contextlib.suppress(FileFormatError, OSError):
+                self._metrics = (version, self.mind.folder.versions.manifest(version).metrics)
+        return self._metrics[1]
+
+    def count(self, play: LegacyMatch, gamma: float) -> None:
+        """Add a finished match; a full disk costs the counters of this one, not the game."""
+        counted, rewards = self.counted, play.rewards
+        counted.steps += len(rewards)
+        counted.episodes += 1
+        counted.total_reward += sum(rewards)
+        counted.recent = [*counted.recent, sum(rewards) / len(rewards)][-_RECENT:]
+        counted.baseline += (1.0 - _BASELINE_DECAY) * (
+            float(returns_of(rewards, gamma).mean()) - counted.baseline
+        )
+        counted.epsilon = play.exploration()
+        try:
+            files.write_atomic(self.mind.folder.root / _COUNTERS, msgspec.json.encode(counted))
+        except OSError as error:
+            complain(f"the counters could not be saved: {error}")
+
+
+_open: dict[Path, SharedUnderstudy] = {}
+_lock = threading.Lock()
+
+
+def shared(
+    root: Path,
+    *,
+    model_path: Path,
+    spec: PolicySpec,
+    values: Mapping[str, float],
+    config: Config | None,
+    learner: Literal["process", "thread", "off"],
+    seed: int | None,
+) -> SharedUnderstudy:
+    """What is open for this run folder in this process, else a new one."""
+    root = root.absolute()
+    with _lock:
+        if root not in _open:
+            clock = SystemClock()
+            folder = RunFolder.open(
+                root, spec=spec, config=_settings(root, config, values), clock=clock
+            )
+            counted = _counted(folder, _begin(folder, model_path))
+            mind = Understudy.open(
+                root,
+                features=spec.features,
+                actions=spec.actions,
+                network=spec.network,
+                mode="learn",
+                learner=learner,
+                # The old bot says itself what a result is worth.
+                result_rewards=dict.fromkeys(RESULT_REWARDS, 0.0),
+                seed=seed,
+                clock=clock,
+            )
+            _open[root] = SharedUnderstudy(mind, counted)
+        if _open[root].mind.spec != spec:
+            raise RunFolderError(f"{root}: is open with other actions or another size of state")
+        return _open[root]
+
+
+@atexit.register
+def _close_all() -> None:
+    for one in tuple(_open.values()):
+        one.close(whoever_plays=True)
+
+
+def _settings(root: Path, config: Config | None, values: Mapping[str, float]) -> Config:
+    """The settings given, else those that the run folder keeps, with the agent's own arguments."""
+    if config is None and (root / "run.json").exists():
+        config = RunFolder.load(root, SystemClock()).config
+    config = config or Config()
+    rate = values["learner.learning_rate"]
+    bounds = {
+        "learner.learning_rate_min": min(config.learner.learning_rate_min, rate),
+        "learner.learning_rate_max": max(config.learner.learning_rate_max, rate),
+    }
+    return with_values(config, {**bounds, **values})
+
+
+def _begin(folder: RunFolder, model_path: Path) -> old_models.OldModel | None:
+    """An old model becomes the first version of a run that has none."""
+    if folder.versions.numbers() or not model_path.is_file():
+        return None
+    try:
+        arrays = read_npz(model_path)
+        model = old_models.decode(arrays, folder.spec, what=str(model_path))
+    except FileFormatError as error:
+        raise FileFormatError(f"{error}; move it away to begin without it") from error
+    with contextlib.suppress(Fenced):  # a learner was faster: then its version plays
+        begin_with(folder, model, Journal(folder.journal, "import", folder.clock))
+        old_files.Imports(folder.root).add(old_models.identify(model), model_path.name)
+    return model
+
+
+def _counted(folder: RunFolder, model: old_models.OldModel | None) -> Counted:
+    path = folder.root / _COUNTERS
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Counted)
+    except FileNotFoundError:
+        counted = Counted(epsilon=1.0 - 1.0 / folder.spec.actions.options)
+        if model is not None:
+            counted.episodes, counted.baseline = model.episodes, model.baseline
+        return counted
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise RunFolderError(f"{path}: {error}; remove it to count from 0 again") from error

@@ -1,0 +1,162 @@
+"""The old StarCraft II bot's model: what it saw and chose, and its weights as its files had them.
+
+An old model is a plain softmax network over raw features, so it fits an `Mlp` exactly: the same
+probabilities come out. Written back, the normaliser of a version is folded into the first layer;
+only its bound (ten spreads) is lost, which an old file has no word for.
+
+An old model as the first version of a run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from understudy.core.arrays import NDArray, to_npz
+from understudy.core.errors import FileFormatError, RunFolderError
+from understudy.core.spaces import Discrete
+from understudy.policy import weights as weight_files
+from understudy.policy.layers import Params
+from understudy.policy.mlp import Mlp
+from understudy.policy.network import Reads
+from understudy.policy.spec import PolicySpec
+from understudy.policy.weights import Weights, renormalised
+from understudy.registry.pointers import LATEST, NAMES
+from understudy.registry.run_folder import RunFolder
+from understudy.registry.versions import WEIGHTS, Manifest
+from understudy.telemetry import events
+from understudy.telemetry.journal import Journal
+
+FEATURES = (
+    "minerals", "vespene", "supply_used", "supply_cap", "workers", "units", "enemy_units",
+    "townhalls", "time_s", "enemy_bases", "upgrades", "larva", "map_control", "our_army_hp",
+    "enemy_hp",
+)  # fmt: skip
+ACTIONS = ("ECONOMY", "AGGRESSIVE", "DEFENSIVE", "TECH", "ALL_IN")
+WIDTHS = (64, 64)
+
+ARRAYS = ("W1", "b1", "W2", "b2", "W3", "b3")
+_LAYERS = ("trunk.0", "trunk.1", "policy")
+
+
+@dataclass(frozen=True)
+class OldModel:
+    """What an old model file holds."""
+
+    weights: Weights
+    baseline: float
+    """Its moving average of returns."""
+    episodes: int
+    """How many matches it had played."""
+
+
+def features(count: int) -> tuple[str, ...]:
+    """The names of an old bot's features; it had none for any other number of them."""
+    return FEATURES if count == len(FEATURES) else tuple(f"state_{i}" for i in range(count))
+
+
+def spec(*, state_dim: int = len(FEATURES), labels: Sequence[str] = ACTIONS) -> PolicySpec:
+    """What an old bot's policy is made for."""
+    return PolicySpec(features(state_dim), Discrete(tuple(labels)), Mlp(widths=WIDTHS))
+
+
+def decode(arrays: Mapping[str, NDArray], spec: PolicySpec, *, what: str) -> OldModel:
+    """The model in these arrays; `FileFormatError` if it does not fit the spec."""
+    network = spec.network
+    if not isinstance(network, Mlp) or network.widths != WIDTHS:
+        raise FileFormatError(
+            f"{what}: an old model fits a network of widths {WIDTHS}, this run has {network}"
+        )
+    sizes = (len(spec.features), *WIDTHS, spec.actions.options)
+    params: Params = dict(network.init(np.random.default_rng(0), sizes[0], sizes[-1]))
+    for index, layer in enumerate(_LAYERS):
+        inputs, outputs = sizes[index], sizes[index + 1]
+        params[f"{layer}.w"] = _array(arrays, f"W{index + 1}", (inputs, outputs), what)
+        params[f"{layer}.b"] = _array(arrays, f"b{index + 1}", (outputs,), what)
+    baseline = _number(arrays, "baseline", what)
+    # It foresaw the same return everywhere: that is what the value head says until it learns.
+    params["value.w"] = np.zeros((WIDTHS[-1], 1), np.float32)
+    params["value.b"] = np.full(1, baseline, np.float32)
+    inputs = len(spec.features)
+    weights = Weights(
+        params, np.zeros(inputs, np.float32), np.ones(inputs, np.float32), np.float32(1.0)
+    )
+    return OldModel(weights, baseline, max(0, int(_number(arrays, "episode_count", what))))
+
+
+def encode(model: OldModel) -> bytes:
+    """As the `.npz` file that the old code reads."""
+    weights = model.weights
+    inputs = len(weights.obs_mean)
+    params = renormalised(
+        weights.params,
+        (Reads(_LAYERS[0]),),
+        before=(weights.obs_mean, weights.obs_scale),
+        after=(np.zeros(inputs, np.float32), np.ones(inputs, np.float32)),
+    )
+    arrays: dict[str, NDArray] = {}
+    for index, layer in enumerate(_LAYERS):
+        arrays[f"W{index + 1}"] = np.asarray(params[f"{layer}.w"])
+        arrays[f"b{index + 1}"] = np.asarray(params[f"{layer}.b"])
+    arrays["baseline"] = np.array([model.baseline])
+    arrays["episode_count"] = np.array([model.episodes])
+    return to_npz(arrays)
+
+
+def identify(model: OldModel) -> str:
+    """The id of a model: the same numbers, under whatever name, are the same model."""
+    return f"model-{hashlib.sha256(encode(model)).hexdigest()[:32]}"
+
+
+def _array(arrays: Mapping[str, NDArray], name: str, shape: tuple[int, ...], what: str) -> NDArray:
+    if name not in arrays:
+        raise FileFormatError(f"{what}: has no {name}, so it is not a whole model")
+    array = arrays[name]
+    if array.dtype.kind != "f" or array.shape not in (shape, (1, *shape)):
+        raise FileFormatError(f"{what}: {name} is {array.dtype} {array.shape}, expected {shape}")
+    with np.errstate(over="ignore"):
+        array = array.reshape(shape).astype(np.float32)
+    if not np.isfinite(array).all():
+        raise FileFormatError(f"{what}: {name} holds numbers that are not finite")
+    return array
+
+
+def _number(arrays: Mapping[str, NDArray], name: str, what: str) -> float:
+    array = arrays.get(name, np.zeros(1))
+    if array.size != 1 or array.dtype.kind not in "fiu" or not abs(float(array.item())) < 1e30:
+        raise FileFormatError(f"{what}: {name} is not one finite number")
+    return float(array.item())
+
+
+"""The same rule that the learner promotes by, so that its next version follows this one."""
+
+
+def begin_with(folder: RunFolder, model: OldModel, journal: Journal) -> Manifest:
+    """Commit the model and let it play; `Fenced` if a learner commits at the same time."""
+    if folder.versions.numbers():
+        raise RunFolderError(
+            f"{folder.root}: has versions of its own already; "
+            "an old model can only be the first one, so import it into a new run folder"
+        )
+    manifest = folder.versions.commit(
+        Manifest(
+            number=1,
+            parent=None,
+            created_at=folder.clock.time(),
+            spec=folder.spec,
+            counters={"old_episodes": model.episodes},
+            session=1,
+            mode="import",
+        ),
+        {WEIGHTS: weight_files.encode(model.weights)},
+    )
+    moved = [folder.pointers.move(name, manifest.number, by=LATEST) for name in NAMES]
+    journal.write(
+        events.VersionPublished(
+            version=manifest.number, parent=None, matches=0, promoted=all(moved)
+        )
+    )
+    return manifest

@@ -1,1 +1,0 @@
-"""The live side: the facade that a bot uses. Needs numpy and msgspec alone."""

@@ -1,1 +1,0 @@
-"""Training in environments of others: the game on the host, the learner compiled."""

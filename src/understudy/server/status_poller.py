@@ -1,0 +1,37 @@
+"""What the journals of a run say, read off the event loop and handed over by reference."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from understudy.core.clock import Clock
+from understudy.core.pause import read_pause
+from understudy.telemetry.fold import StatusFold, counted
+from understudy.telemetry.journal import Reader
+from understudy.telemetry.learning import Patience
+from understudy.telemetry.status import Folders, Status
+
+_EVERY_S = 2.0
+
+
+class StatusPoller:
+    """One thread calls `look`; any may read `now`."""
+
+    def __init__(self, root: Path, clock: Clock, patience: Patience | None = None) -> None:
+        self._root = root
+        self._journal = Reader(root / "journal")
+        self._fold = StatusFold(str(root), patience)
+        self._clock = clock
+        self._looked = -_EVERY_S
+        self.now = Status(run=str(root))
+
+    def look(self, *, at_once: bool = False) -> None:
+        """Read what is new, every other second at most unless it has to be at once."""
+        if not at_once and self._clock.monotonic() - self._looked < _EVERY_S:
+            return
+        self._looked = self._clock.monotonic()
+        for entry in self._journal.new():
+            self._fold.add(entry)
+        # The archive has thousands of files: counting them now and then would hold everybody up.
+        folders = Folders(buffer=counted(self._root / "buffer", sizes=False))
+        self.now = self._fold.status(folders, self._clock.time(), read_pause(self._root))

@@ -1,0 +1,1 @@
+"""A live game's session: messages in, messages out, no I/O."""

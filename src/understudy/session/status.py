@@ -1,0 +1,89 @@
+"""What a live session tells of itself, and the counting behind it."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import msgspec
+
+from understudy.experience.ledger import DecisionCounts
+from understudy.gates.worker import Circuit
+
+_RECENT = 1_000
+"""Settled decisions that the recent mean looks back over, about."""
+
+
+class LiveStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """Of one moment; the ledger's counts are since the run began, the others since this start."""
+
+    game: str
+    gate: str
+    version: int
+    clients: int
+    """Connected now"""
+    territories: int
+    """Active ones, without those that were evicted"""
+    ledger: DecisionCounts
+    decisions: int
+    """Answers to new observations, all of them"""
+    sent: int
+    """Of these: to be executed, the explored ones among them"""
+    waited: int
+    explored: int
+    degraded: int
+    """Answered with the safe action"""
+    unrecorded: int
+    """Degraded and not in the ledger: it could not write, or there was no room or rate left"""
+    duplicates: int
+    errors: dict[str, int]
+    """Refused messages by code"""
+    ledger_errors: int
+    settled: int
+    mean_reward: float
+    """Of decisions settled since this start"""
+    recent_reward: float
+    """The same, of the last thousand or so"""
+    safe_actions: dict[str, int] = {}
+    """Degraded answers by cause: `overload`, `disk`, `territories` (no room), `rate`,
+    `gate_deadline`, `error` (the policy or the gate raised)"""
+    evictions: int = 0
+    """Idle territories that made room for others"""
+    gate_misses: int = 0
+    """Deadlines that a custom gate missed"""
+    gate_circuit: Circuit = "closed"
+    """`open`: a custom gate missed its deadline several times in a row and is not asked"""
+
+
+class SessionCounts:
+    """Counts that only ever grow, and two means."""
+
+    def __init__(self) -> None:
+        self.decisions = 0
+        self.sent = 0
+        self.waited = 0
+        self.explored = 0
+        self.degraded = 0
+        self.safe_actions: Counter[str] = Counter()
+        self.unrecorded = 0
+        self.duplicates = 0
+        self.ledger_errors = 0
+        self.errors: Counter[str] = Counter()
+        self.settled = 0
+        self._total = 0.0
+        self._recent = 0.0
+
+    def reward(self, reward: float) -> None:
+        """A decision was settled with that."""
+        self.settled += 1
+        self._total += reward
+        self._recent += (reward - self._recent) / min(self.settled, _RECENT)
+
+    @property
+    def mean_reward(self) -> float:
+        """0 before there is any."""
+        return self._total / self.settled if self.settled else 0.0
+
+    @property
+    def recent_reward(self) -> float:
+        """0 before there is any."""
+        return self._recent

@@ -1,0 +1,1 @@
+"""Training in Gymnasium and PettingZoo environments: NumPy plays, JAX learns."""

@@ -1,0 +1,104 @@
+"""The frozen matches at the end of a session: mean rewards, and win rates of zero-sum environments.
+
+In self-play the rewards of a zero-sum match add up to 0 however well the policy plays. What it
+learned shows only against others: a random player and earlier versions of the run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from understudy.core.errors import FileFormatError
+from understudy.match.live_match import EVALUATION, match_seeds
+from understudy.match.tally import Tally
+from understudy.policy.policy import Policy
+from understudy.registry.versions import Versions
+from understudy.training.environments.environments import HostEnvironments
+from understudy.training.environments.factory import maker
+from understudy.training.environments.rollout import judge, meet
+from understudy.training.environments.session import (
+    Evaluation,
+    EvaluationProgress,
+    HostSession,
+    zero_sum,
+)
+
+RANDOM = "random"
+_SNAPSHOTS = 3
+"""Earlier versions that are met, spread evenly over those that the run still has."""
+
+
+def evaluate_host(
+    session: HostSession,
+    policy: Policy,
+    versions: Versions,
+    *,
+    show: Callable[[EvaluationProgress], None] = lambda progress: None,
+) -> Evaluation:
+    """Play `session.evaluate` frozen matches on seeds that nothing was learned from.
+
+    The policy plays every side, with its likeliest actions. Where these matches were zero-sum, as
+    many follow against a random player, and as many against earlier versions, shared among them.
+    """
+    began, asked = time.monotonic(), session.evaluate
+    count = min(session.config.train.games, asked)
+    seed = session.config.learner.seed
+    seeds = match_seeds(seed, np.arange(count), purpose=EVALUATION)
+    make = maker(session.environment, **session.options)
+
+    @contextlib.contextmanager
+    def opened() -> Iterator[HostEnvironments]:
+        environments = HostEnvironments(make, count, seeds, features=policy.spec.features)
+        try:
+            yield environments
+        finally:
+            environments.close()
+
+    def told(opponent: str, matches: int) -> Callable[[float], None]:
+        return lambda share: show(EvaluationProgress(policy.version, opponent, matches, share))
+
+    with opened() as environments:
+        agents = environments.agents
+        matches = judge(policy, environments, asked, show=told("", asked))
+    met: dict[str, Tally] = {}
+    if zero_sum(matches):
+        snapshots = _snapshots(versions, before=policy.version)
+        each = -(-asked // max(len(snapshots), 1))
+        rivals = {RANDOM: (random_player(policy), asked)}
+        rivals |= {f"version {one.version}": (one, each) for one in snapshots}
+        for name, (rival, number) in rivals.items():
+            with opened() as environments:
+                rng = np.random.default_rng([seed, EVALUATION])
+                met[name] = meet(
+                    policy, rival, environments, number, rng=rng, show=told(name, number)
+                )
+    return Evaluation(
+        version=policy.version,
+        agents=agents,
+        matches=tuple(matches),
+        opponents=met,
+        seconds=time.monotonic() - began,
+    )
+
+
+def random_player(policy: Policy) -> Policy:
+    """Uniform over the legal options; real numbers are normal around the middle of their range."""
+    nought = {name: np.zeros_like(value) for name, value in policy.weights.params.items()}
+    return Policy(policy.spec, replace(policy.weights, params=nought), 0)
+
+
+def _snapshots(versions: Versions, *, before: int) -> list[Policy]:
+    """Earlier versions, oldest first; damaged ones are left out, as when a run is resumed."""
+    earlier = []
+    for number in versions.numbers():
+        with contextlib.suppress(FileFormatError, OSError):
+            if number < before:
+                versions.verify(number)
+                earlier.append(number)
+    places = np.linspace(0, len(earlier) - 1, min(_SNAPSHOTS, len(earlier))).round().astype(int)
+    return [versions.policy(earlier[place]) for place in places]

@@ -1,0 +1,98 @@
+"""Environments of others by name.
+
+    gymnasium:CartPole-v1           whatever `gymnasium.make` knows; gymnasium:my_module:MyEnv-v0
+                                    imports a module first
+    pettingzoo:my_package.my_game   a module with `parallel_env()`
+
+Modules are also looked for in the folder that a person works in.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from understudy.core.errors import ConfigError, MissingDependency
+
+KINDS = ("gymnasium", "pettingzoo")
+_AGENT = "agent"
+
+
+class Alone:
+    """A Gymnasium environment in the shape of a parallel one with a single agent."""
+
+    possible_agents: Sequence[str] = (_AGENT,)
+
+    def __init__(self, env: Any) -> None:
+        self._env = env
+        self.agents: list[str] = []
+
+    def observation_space(self, agent: str) -> Any:
+        """Of the one agent."""
+        return self._env.observation_space
+
+    def action_space(self, agent: str) -> Any:
+        """Of the one agent."""
+        return self._env.action_space
+
+    def reset(self, seed: int | None = None) -> tuple[dict[str, Any], dict[str, Any]]:
+        """A new episode."""
+        obs, info = self._env.reset(seed=seed)
+        self.agents = [_AGENT]
+        return {_AGENT: obs}, {_AGENT: info}
+
+    def step(self, actions: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
+        """Observations, rewards, terminations, truncations and infos."""
+        values = self._env.step(actions[_AGENT])
+        if values[2] or values[3]:
+            self.agents = []
+        return tuple({_AGENT: value} for value in values)
+
+    def close(self) -> None:
+        """Let it go."""
+        self._env.close()
+
+
+def maker(name: str, **options: Any) -> Callable[[], Any]:
+    """What makes one environment of this name: `gymnasium:<id>` or `pettingzoo:<module>`."""
+    kind, _, rest = name.partition(":")
+    if kind not in KINDS or not rest:
+        raise ConfigError(f"expected gymnasium:<id> or pettingzoo:<module>, got {name!r}")
+    here = str(Path.cwd())
+    if here not in sys.path:  # an environment of one's own lies in the folder that one works in
+        sys.path.append(here)
+    return _gymnasium(rest, options) if kind == "gymnasium" else _pettingzoo(rest, options)
+
+
+def _gymnasium(name: str, options: Mapping[str, Any]) -> Callable[[], Any]:
+    import gymnasium
+
+    importlib.import_module("understudy.adapters.gymnasium.env")  # makes our own games known
+
+    def make() -> Alone:
+        # The checker would say the same of every copy, and none of it concerns a learner.
+        return Alone(gymnasium.make(name, disable_env_checker=True, **options))
+
+    try:
+        make().close()
+    except (gymnasium.error.Error, ImportError, TypeError) as error:
+        raise ConfigError(f"gymnasium:{name}: {error}") from error
+    return make
+
+
+def _pettingzoo(name: str, options: Mapping[str, Any]) -> Callable[[], Any]:
+    try:
+        module = importlib.import_module(name)
+    except ImportError as error:
+        if error.name == "pettingzoo":
+            raise MissingDependency(
+                'pettingzoo is not installed: pip install ".[envs]" in your clone'
+            ) from error
+        raise ConfigError(f"pettingzoo:{name}: {error}") from error
+    make = getattr(module, "parallel_env", None)
+    if make is None:
+        raise ConfigError(f"pettingzoo:{name}: the module has no parallel_env()")
+    return lambda: make(**options)

@@ -1,0 +1,108 @@
+"""A session of a population: how it goes and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from understudy.league.lineage import Lineage, LineageRow, Replacement, Settings, ancestry, founder
+from understudy.training.session import ArenaSummary, TrainProgress
+
+if TYPE_CHECKING:
+    from understudy.arena.results import Iteration
+    from understudy.core.errors import NotFinite
+
+
+@dataclass
+class PopulationProgress(TrainProgress):
+    """How a population goes; steps are those of each agent."""
+
+    fitness: tuple[float | None, ...] = ()
+    """Of each agent, in this round so far or, while there are too few matches, in the last one."""
+    best: int = 1
+    rounds: int = 0
+
+    def note_all(self, found: Sequence[Iteration | NotFinite], steps: int) -> None:
+        """One iteration of all agents."""
+        self.count(steps)
+        self.matches += sum(getattr(one, "matches", 0) for one in found)
+
+    def note_round(self, rows: Sequence[LineageRow]) -> None:
+        """What a round did; no news where everyone stayed."""
+        self.rounds = rows[0].round
+        self.news = [told(row) for row in rows if row.replaced or row.before != row.after]
+
+    def standing(self) -> str:
+        """`agents 61% 58% *70% -`: the fitness of each, a star for the best."""
+        parts = [
+            f"{'*' if number == self.best else ''}{'-' if one is None else f'{one:.0%}'}"
+            for number, one in enumerate(self.fitness, start=1)
+        ]
+        return f"agents {' '.join(parts)}"
+
+
+def told(row: LineageRow) -> str:
+    """`agent 4 (41%) gives way to a copy of agent 1 (63%)`."""
+    if not row.replaced:
+        return f"agent {row.agent}: {row.why}"
+    return (
+        f"agent {row.agent} ({row.fitness:.0%}) gives way to a copy of agent {row.parent} "
+        f"({row.parent_fitness:.0%}), learning rate {row.after.learning_rate:.3g}"
+    )
+
+
+@dataclass(frozen=True)
+class PopulationSummary(ArenaSummary):
+    """What came of a session; the version is the run's own, with the best agent's weights."""
+
+    best: int
+    fitness: tuple[float | None, ...]
+    settings: tuple[Settings, ...]
+    lineage: Lineage
+
+    @property
+    def ancestry(self) -> list[Replacement]:
+        """How the best agent came to be, newest first."""
+        return ancestry(self.lineage, self.best)
+
+    def lines(self) -> list[str]:
+        """For people: every agent, and the line of the best one."""
+        known = ("too few matches" if one is None else f"score {one:.1%}" for one in self.fitness)
+        agents = [
+            f"  agent {number}{' (best)' if number == self.best else ''}: {fitness}; "
+            f"learning rate {settings.learning_rate:.3g}, entropy bonus "
+            f"{settings.entropy_weight:.3g}, shaping {settings.shaping:.3g}"
+            for number, (fitness, settings) in enumerate(
+                zip(known, self.settings, strict=True), start=1
+            )
+        ]
+        line = [f"  {change}" for change in self.ancestry]
+        descent = [f"Agent {self.best} from the beginning to the end; nobody else is in its line."]
+        if line:
+            first = founder(self.lineage, self.best)
+            descent = [f"The line of agent {self.best}, back to agent {first} of the start:", *line]
+        head = f"After {self.lineage.rounds} rounds (scores against scripted opponents, exploring):"
+        return [head, *agents, "", *descent]
+
+    def as_dict(self) -> dict[str, object]:
+        """For `--json`."""
+        return {
+            **super().as_dict(),
+            "agents": len(self.settings),
+            "best": self.best,
+            "fitness": list(self.fitness),
+            "settings": [one.as_dict() for one in self.settings],
+            "rounds": self.lineage.rounds,
+            "ancestry": [
+                {
+                    "steps": change.steps,
+                    "agent": change.agent,
+                    "parent": change.parent,
+                    "before": change.before.as_dict(),
+                    "after": change.after.as_dict(),
+                    "why": change.why,
+                }
+                for change in self.ancestry
+            ],
+        }
