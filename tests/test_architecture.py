@@ -181,6 +181,41 @@ def test_every_file_that_the_explanation_names_exists() -> None:
     assert not missing_files(page)
 
 
+def test_every_name_in_the_glossary_exists() -> None:
+    page = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+    homes = [
+        row.rstrip("| ").rpartition("| ")[2].strip("`")
+        for row in page.splitlines()
+        if row.startswith("| ") and not row.startswith("| word")
+    ]
+    assert len(homes) > 50
+    assert not [home for home in homes if not is_defined(home)]
+    assert not is_defined("match.duel.Nothing") and not is_defined("match.nothing")
+
+
+def is_defined(home: str) -> bool:
+    """A module of the package, or a name that is defined at the top of one."""
+    base = SOURCE.joinpath(*home.split("."))
+    if base.with_suffix(".py").is_file() or (base / "__init__.py").is_file():
+        return True
+    module, _, name = home.rpartition(".")
+    path = SOURCE.joinpath(*module.split(".")).with_suffix(".py")
+    text = path.read_text(encoding="utf-8") if path.is_file() else ""
+    return bool(re.search(rf"^(class |def )?{name}\b", text, re.MULTILINE))
+
+
+def test_a_public_class_name_means_one_thing() -> None:
+    """Games have the same parts, so each may have its `State`; all other rooms share one space."""
+    homes: dict[str, list[str]] = {}
+    for path in modules():
+        room, *_ = path.relative_to(SOURCE).parts
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_") and room != "games":
+                homes.setdefault(node.name, []).append(str(path.relative_to(SOURCE)))
+    assert len(homes) > 200
+    assert {name: paths for name, paths in homes.items() if len(paths) > 1} == {}
+
+
 def test_what_is_not_there_is_missed() -> None:
     assert missing_files("`training/train.py`, `run/gone.py`") == ["run/gone.py"]
 
