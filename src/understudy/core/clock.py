@@ -20,11 +20,9 @@ class SystemClock:
     """The machine's clock."""
 
     def time(self) -> float:
-        """Seconds since 1970."""
         return time.time()
 
     def monotonic(self) -> float:
-        """Seconds that only ever grow."""
         return time.monotonic()
 
 

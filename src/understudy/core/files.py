@@ -82,11 +82,9 @@ class Disk:
         _patiently(lambda: source.replace(target) if source.is_file() else source.rename(target))
 
     def remove(self, path: Path) -> None:
-        """One file less."""
         _patiently(path.unlink)
 
     def make_folder(self, path: Path) -> None:
-        """One new folder."""
         path.mkdir()
 
     def remove_folder(self, path: Path) -> None:

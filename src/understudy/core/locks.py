@@ -24,7 +24,6 @@ class BoundedLock:
         return self._lock.acquire(timeout=timeout_s)
 
     def release(self) -> None:
-        """Others may have it."""
         self._lock.release()
 
     def __enter__(self) -> None:

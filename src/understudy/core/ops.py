@@ -101,7 +101,6 @@ def numpy_recur(
     hidden: Array,
     state: Array,
 ) -> tuple[Array, Array, Array]:
-    """See `Recur`."""
     every = []
     for inputs_t, first_t in zip(inputs, first, strict=True):
         kept = ~first_t[:, None]

@@ -75,11 +75,9 @@ class OpenGate:
     name = "open"
 
     def evaluate(self, observation: NDArray, action: NDArray) -> Verdict:
-        """SEND."""
         return _LET_THROUGH
 
     def evaluate_all(self, observations: NDArray, actions: NDArray) -> list[Verdict]:
-        """SEND, each."""
         return [_LET_THROUGH] * len(observations)
 
 

@@ -102,8 +102,6 @@ def judge(expected: NDArray, actual: NDArray, weights: NDArray) -> Foresight:
 
 
 class _Line(NamedTuple):
-    """The line of actual over expected."""
-
     slope: float
     slope_interval: Interval
     correlation: float

@@ -81,7 +81,6 @@ class GateWorker:
         return "open" if self._clock.monotonic() < self._ask_again_at else "half-open"
 
     def evaluate(self, observation: NDArray, action: NDArray) -> Verdict:
-        """As `evaluate_all`, for one."""
         return self.evaluate_all(observation[None], action[None])[0]
 
     def evaluate_all(self, observations: NDArray, actions: NDArray) -> list[Verdict]:

@@ -78,7 +78,6 @@ def read_out(ops: Ops, params: Params, name: str, x: Array) -> Array:
 
 
 def relu(ops: Ops, x: Array) -> Array:
-    """The positive part."""
     return ops.xp.maximum(x, cast(_ZERO, x))
 
 

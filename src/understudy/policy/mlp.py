@@ -48,7 +48,6 @@ class Mlp(msgspec.Struct, frozen=True, tag="mlp", forbid_unknown_fields=True):
         return params
 
     def memory(self, ops: Ops, batch: int, dtype: Any = np.float32) -> Tree:
-        """Nothing."""
         return ()
 
     def step(self, ops: Ops, params: Params, obs: Array, memory: Tree) -> tuple[Array, Array, Tree]:

@@ -97,7 +97,6 @@ class Pointer(msgspec.Struct, frozen=True, tag="pointer", forbid_unknown_fields=
         return params
 
     def memory(self, ops: Ops, batch: int, dtype: Any = np.float32) -> Tree:
-        """Nothing."""
         return ()
 
     def step(self, ops: Ops, params: Params, obs: Array, memory: Tree) -> tuple[Array, Array, Tree]:

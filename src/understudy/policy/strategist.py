@@ -200,7 +200,6 @@ class Strategist(msgspec.Struct, frozen=True, tag="strategist", forbid_unknown_f
         return params
 
     def memory(self, ops: Ops, batch: int, dtype: Any = np.float32) -> Tree:
-        """No frame is held."""
         xp, past = ops.xp, self.window - 1
         return (
             *empty_caches(ops, self, batch, dtype),

@@ -52,7 +52,6 @@ class Transformer(msgspec.Struct, frozen=True, tag="transformer", forbid_unknown
 
     @property
     def input_layers(self) -> tuple[Reads, ...]:
-        """The embedding."""
         return (Reads("embed"),)
 
     def init(
@@ -66,7 +65,6 @@ class Transformer(msgspec.Struct, frozen=True, tag="transformer", forbid_unknown
         return params
 
     def memory(self, ops: Ops, batch: int, dtype: Any = np.float32) -> Tree:
-        """No decision is held."""
         caches = empty_caches(ops, self, batch, dtype)
         return (*caches, ops.xp.zeros((batch, self.window - 1), np.bool_))
 

@@ -83,7 +83,6 @@ def reread(params: Params, layers: tuple[Reads, ...], *, slope: NDArray, offset:
 
 
 def encode(weights: Weights) -> bytes:
-    """As `.npz`."""
     extra = (weights.obs_mean, weights.obs_scale, weights.value_scale)
     arrays = {f"params.{name}": np.asarray(value) for name, value in weights.params.items()}
     arrays |= {name: np.asarray(value) for name, value in zip(_EXTRA, extra, strict=True)}

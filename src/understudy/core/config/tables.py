@@ -51,8 +51,6 @@ _KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: 
 
 
 class Config(Section, frozen=True, kw_only=True):
-    """All sections."""
-
     learner: LearnerConfig = LearnerConfig()
     train: TrainConfig = TrainConfig()
     league: LeagueConfig = LeagueConfig()
@@ -114,7 +112,6 @@ def _within(values: Sequence[Any], path: Path) -> list[Any]:
 
 
 def save(path: Path, config: Config) -> None:
-    """Keep the resolved settings as TOML."""
     files.write_atomic(path, toml.dumps(msgspec.to_builtins(config)).encode())
 
 

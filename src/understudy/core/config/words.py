@@ -17,8 +17,6 @@ from understudy.core.config.section import Section, inner
 
 
 class Setting(NamedTuple):
-    """One setting of a section."""
-
     name: str
     default: Any
     """None where there is no default."""
@@ -28,7 +26,6 @@ class Setting(NamedTuple):
 
 
 def settings(section: type[Section]) -> Iterator[Setting]:
-    """The settings of a section, in order."""
     words = _words(section)
     for field in msgspec.structs.fields(section):
         yield Setting(field.name, _default(field), words.get(field.name, ""), inner(field.type))
