@@ -6,10 +6,9 @@ latent joins the whole observation in an LSTM, and actor and critic read that. F
 alone auxiliary heads foresee the opponent's next action and, where training knows it, name the
 opponent, so that it must tell opponents apart.
 
-Attention pooling: the last `window` frames of a stream as one, by scores that are learned.
-
-A frame's score depends on the frame and on how long ago it was, not on who asks: so the weights
-say which frames told most. Both forms are one softmax over the frames of the match in the window.
+Attention pooling turns the last `window` frames of a stream into one vector. The score of a frame
+depends on the frame and on its age, not on a query, so the weights show which frames mattered. The
+step and the unrolled form compute the same softmax over the frames of the match in the window.
 """
 
 from __future__ import annotations
