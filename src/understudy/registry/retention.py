@@ -14,7 +14,6 @@ from itertools import islice, zip_longest
 from typing import NamedTuple
 
 from understudy.core.errors import FileFormatError
-from understudy.registry.comparisons import Comparison
 from understudy.registry.pointers import NAMES
 from understudy.registry.run_folder import RunFolder
 from understudy.registry.scores import Score, best_versions
@@ -104,14 +103,8 @@ def prune(folder: RunFolder) -> list[int]:
 
 def scores_of(folder: RunFolder) -> tuple[Score, ...]:
     """How the versions of a run played, as its head knows it."""
-    head = folder.versions.head()
-    return () if head is None else folder.versions.manifest(head).scores
-
-
-def comparisons_of(folder: RunFolder) -> tuple[Comparison, ...]:
-    """What the rewards of a run are measured against, as its head knows it."""
-    head = folder.versions.head()
-    return () if head is None else folder.versions.manifest(head).comparisons
+    head = folder.versions.head_manifest()
+    return () if head is None else head.scores
 
 
 def _wanted(newest_first: Sequence[VersionFacts], best: Sequence[int]) -> Iterable[tuple[int, str]]:

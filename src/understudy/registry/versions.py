@@ -78,7 +78,7 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     replay: dict[str, ReplayEntry] = {}
     """Episodes that may be sampled again, by id."""
     counters: dict[str, int] = {}
-    """Totals over the lineage (matches, steps, updates), and `ingested` over all versions."""
+    """Totals with those of all ancestors (matches, steps, updates); `ingested`: of all versions."""
     metrics: dict[str, float] = {}
     """What the last batch looked like."""
     session: int = 0
@@ -110,12 +110,14 @@ class Versions:
 
     def head(self) -> int | None:
         """The highest version that verifies."""
+        manifest = self.head_manifest()
+        return None if manifest is None else manifest.number
+
+    def head_manifest(self) -> Manifest | None:
+        """The manifest of the highest version that verifies."""
         for number in reversed(self.numbers()):
-            try:
-                self.verify(number)
-            except (FileFormatError, OSError):
-                continue
-            return number
+            with contextlib.suppress(FileFormatError, OSError):
+                return self.verify(number)
         return None
 
     def commit(self, manifest: Manifest, contents: Mapping[str, bytes]) -> Manifest:

@@ -14,6 +14,7 @@ from understudy.core.clock import Clock, SystemClock
 from understudy.core.errors import ConfigError
 from understudy.games import catalog
 from understudy.policy.spec import PolicySpec
+from understudy.registry.checkpoints import STEPS, resume_version
 from understudy.registry.run_folder import RunFolder, check_resume, kept, remember
 from understudy.supervise.compile_cache import keep_compiled
 from understudy.supervise.interrupts import Interrupts
@@ -126,12 +127,8 @@ def check_unspent(session: TrainSession, *runs: Path) -> None:
 
 def _steps(folder: RunFolder | None) -> int:
     """Of the version that a resume goes on from."""
-    from understudy.training.checkpoints import STEPS, resume_point
-
-    point = resume_point(folder) if folder else None
-    if folder is None or point is None:
-        return 0
-    return folder.versions.manifest(point.version).counters.get(STEPS, 0)
+    manifest = resume_version(folder) if folder else None
+    return manifest.counters.get(STEPS, 0) if manifest else 0
 
 
 def preset_for_this_machine() -> str:
