@@ -15,7 +15,7 @@ from understudy.core.errors import ConfigError
 from understudy.games import catalog
 from understudy.policy.spec import PolicySpec
 from understudy.registry.checkpoints import STEPS, resume_version
-from understudy.registry.run_folder import RunFolder, check_resume, kept, remember
+from understudy.registry.run_folder import RunFolder, check_resume, remember
 from understudy.supervise.compile_cache import keep_compiled
 from understudy.supervise.interrupts import Interrupts
 from understudy.supervise.lock import learner_lock, missing
@@ -118,7 +118,7 @@ def check_course(session: TrainSession) -> StagePlan:
 def check_unspent(session: TrainSession, *runs: Path) -> None:
     """Steps that all these runs have already are an error: going on would train nothing."""
     if session.resume and session.budget.steps is not None:
-        steps = min(_steps(kept(run)) for run in runs)
+        steps = min(_steps(RunFolder.kept(run)) for run in runs)
         if steps >= session.budget.steps:
             raise ConfigError(
                 f"--steps: this run has {steps:,} steps already; name more of them, or --minutes"

@@ -36,7 +36,7 @@ from understudy.match.live_match import TRAINING, match_seeds
 from understudy.policy.policy import Policy
 from understudy.policy.spec import PolicySpec
 from understudy.registry.checkpoints import MATCHES, STEPS, TRAIN, Checkpoints
-from understudy.registry.run_folder import RunFolder, kept
+from understudy.registry.run_folder import RunFolder
 from understudy.supervise.lock import missing
 from understudy.telemetry import events
 from understudy.telemetry.events import ENVIRONMENT
@@ -327,7 +327,7 @@ class Endings:
 
 def open_folder(session: HostSession, make: Callable[[], Any]) -> RunFolder:
     """The run folder for what the environment declares; an error if nothing could be learned."""
-    before = kept(session.run) if session.resume else None
+    before = RunFolder.kept(session.run) if session.resume else None
     features = before.spec.features if before else ()
     one = HostEnvironments(make, 1, np.zeros(1, np.uint32), features=features)
     one.close()
