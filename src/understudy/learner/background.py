@@ -6,6 +6,7 @@ is the only thing that a learner goes back to; how often an episode was sampled 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Generic, Protocol, TypeVar
 
@@ -57,7 +58,7 @@ class LearnerReplay(Protocol):
 R = TypeVar("R", bound=LearnerReplay)
 
 
-class BackgroundLearner(Generic[R]):
+class BackgroundLearner(ABC, Generic[R]):
     """One learner at work on one run folder; a subclass says when it learns, and from what.
 
     `empty_replay` makes a replay. `ingested_by_training`: an episode is ingested by the batch that
@@ -118,6 +119,18 @@ class BackgroundLearner(Generic[R]):
     def pending(self) -> int:
         """How many episodes wait to come in."""
         return len(self._intake.waiting())
+
+    @abstractmethod
+    def work(self, *, hurry: bool = False) -> bool:
+        """Do what there is to do; True: there is more. In a hurry: before the process ends."""
+
+    @abstractmethod
+    def wait_s(self) -> float:
+        """Seconds until `work` has something to do without being woken; may be infinite."""
+
+    @abstractmethod
+    def publish_rest(self) -> None:
+        """Publish whatever is not published yet, without waiting for the interval."""
 
     # --- going back ------------------------------------------------------------------------------
 

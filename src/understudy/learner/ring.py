@@ -68,7 +68,6 @@ class RingLearner(BackgroundLearner[EpisodeReplay]):
         return learned
 
     def wait_s(self) -> float:
-        """Seconds until `work` has something to do without being woken; may be infinite."""
         return min(self.publish_in_s(), self._gather_until - self._clock.monotonic())
 
     def publish_in_s(self) -> float:
@@ -80,7 +79,6 @@ class RingLearner(BackgroundLearner[EpisodeReplay]):
         return self._commit()
 
     def publish_rest(self) -> None:
-        """Publish whatever is not published yet, without waiting for the interval."""
         if self._intake.uncommitted:
             self.publish()
 
@@ -104,7 +102,7 @@ class RingLearner(BackgroundLearner[EpisodeReplay]):
         if not batch:
             return True
         epochs = self._config.epochs
-        # Suspects are tried alone: beside a poisonous neighbour the innocent would be condemned.
+        # Suspects are tried alone: with a poisonous neighbour, good ones would be condemned too.
         others = 0 if suspected else self._config.replay_matches
         replayed = self._replay.sample(self._rng, others, times=epochs)
         tried = tuple(batch)
@@ -123,7 +121,7 @@ class RingLearner(BackgroundLearner[EpisodeReplay]):
         return True
 
     def _retreat(self, tried: tuple[str, ...], message: str) -> None:
-        """Nothing of this batch is kept: back to the last good version, slower, and suspicious."""
+        """Go back to the last version, with smaller steps; the batch's episodes are suspects."""
         self._problem("training", message)
         self._intake.suspects.failed(tried)
         self._go_back_to(self.version)

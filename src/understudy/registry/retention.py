@@ -1,10 +1,10 @@
-"""Retention: which versions are kept, and why. Every other one may go.
+"""Retention: which versions are kept, and why; pruning removes all others.
 
 `reasons` is the policy, a pure function. Without bound are kept the newest versions, the head and
 its parent, what a pointer names and what a person ever pinned as champion. Within
 `registry.keep_bytes` are kept besides: the best, the last of each mode and session, and a history
 that is thinned with age. The history depends on the versions alone and not on the clock: where the
-bytes suffice, pruning after every version leaves what pruning once would leave.
+bytes suffice, pruning after every version leaves what pruning once at the end would leave.
 """
 
 from __future__ import annotations

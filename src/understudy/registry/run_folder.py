@@ -42,7 +42,7 @@ class Identity(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     spec: PolicySpec
     created_at: float
     game: str = ""
-    """`swarm 1`: the built-in game and the version of its rules; empty for a bot of one's own."""
+    """`swarm 1`: the built-in game and the version of its rules; empty for a custom bot."""
     game_options: dict[str, str] = {}
     """The options that the game was made with, where they belong to the run (a delay, say)."""
 

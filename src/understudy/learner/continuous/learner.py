@@ -1,9 +1,9 @@
 """The continuous learner: behind a server, from the spool into a replay, a batch every interval.
 
-Coming in is one thing and being learned from another. An episode is ingested when its items are
-held; the next version names it, and only then is it archived, so that a death at any point neither
-loses it nor takes it in twice. Never more is sampled than `continuous.samples_per_insert` allows:
-then it says that it waits for experience, since going on would be memorising.
+An episode is ingested when its items are held, not when they are learned from. The next version
+names it, and only then is it archived, so that a crash at any point neither loses it nor ingests it
+twice. At most `continuous.samples_per_insert` samples are drawn for an item; then the learner
+journals that it waits for experience, since going on would be memorising.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _UPDATES, _COLLAPSES = "updates", "collapses"
 
 
 class ItemTrainer(Resumable, Protocol):
-    """What is trained behind a server: batches of items, at a rate that is told."""
+    """What is trained behind a server: batches of items, at a rate that the learner sets."""
 
     def train_items(
         self,
@@ -136,13 +136,11 @@ class ContinuousLearner(BackgroundLearner[ItemReplay]):
         return more
 
     def wait_s(self) -> float:
-        """Seconds until `work` has something to do without being woken; may be infinite."""
         publish_s = self._may_publish_in_s() if self._learned else float("inf")
         learn_s = self._next_at - self._clock.monotonic()
         return publish_s if self._waiting else min(publish_s, learn_s)
 
     def publish_rest(self) -> None:
-        """Publish whatever is not published yet, without waiting for the interval."""
         if self._learned:
             self._publish()
         self._tell()
@@ -245,8 +243,8 @@ class ContinuousLearner(BackgroundLearner[ItemReplay]):
     # --- when something goes wrong -------------------------------------------------------------
 
     def _retreat(self, names: tuple[str, ...], message: str, batch: Batch) -> None:
-        """Back to the last version, slower, and suspicious of all that has come in since and of
-        what was in the batch."""
+        """Go back to the last version, with a smaller learning rate. Suspects are the episodes that
+        came in since and those of the batch."""
         self._problem("training", message)
         self._retreats += 1
         self._learned = False
@@ -267,8 +265,8 @@ class ContinuousLearner(BackgroundLearner[ItemReplay]):
             self._intake.suspects.failed(names)
 
     def _broken(self, batch: Batch) -> bool:
-        """Whether a batch fails for what the last version has counted itself, long ago: with zeros
-        in place of everything that came in since. Then no episode of today is to blame."""
+        """Whether a batch fails because of what the last version has counted: it fails with zeros
+        in place of all that came in since. Then no new episode is to blame."""
         if not self._uncounted.names:
             return False
         try:
@@ -282,11 +280,11 @@ class ContinuousLearner(BackgroundLearner[ItemReplay]):
         return False
 
     def _fall_back(self) -> None:
-        """The policy stopped choosing: the last good version plays again, under a new number.
+        """After a collapse: publish the last good version again, under a new number.
 
-        A number of its own, since the head of a registry is its highest: whoever starts next goes
-        on from there too. Where no good version is known, nothing is given up; from here on
-        variety is worth more and learning is slower in any case.
+        The head of a registry is its highest number, so the next learner goes on from there too.
+        Where no good version is known, the trainer stays as it is. In any case the entropy bonus
+        is larger and the learning rate is smaller from here on.
         """
         collapsed = self.version
         self._collapses += 1
@@ -341,8 +339,8 @@ class ContinuousLearner(BackgroundLearner[ItemReplay]):
         return True
 
     def _try(self, names: Sequence[str]) -> None:
-        """Whether these files can be learned from, and counted by the normaliser if they are yet to
-        be; nothing else comes of it."""
+        """Raise `NotFinite` if training on these files fails, or counting those that the normaliser
+        has not counted yet; the trainer stays as it is."""
         items, new = self._replay.of(names), self._uncounted.of(names)
         for start in range(0, max(len(items["length"]), 1), self._columns):
             part = {key: array[start : start + self._columns] for key, array in items.items()}

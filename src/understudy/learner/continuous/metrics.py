@@ -31,7 +31,7 @@ _MOST_DOUBLINGS = 4
 
 
 class BatchProgress:
-    """What happened since it was last told."""
+    """What happened since the last event."""
 
     def __init__(self, journal: Journal, clock: Clock) -> None:
         self._journal = journal
@@ -44,7 +44,6 @@ class BatchProgress:
         """Of the last batch in which there was something to choose."""
 
     def came_in(self, episodes: int) -> None:
-        """Episodes were ingested."""
         self._sums["episodes"] += episodes
 
     def batch(
@@ -65,12 +64,12 @@ class BatchProgress:
         self._entropy_share = metrics.get("entropy_share", self._entropy_share)
 
     def due(self) -> bool:
-        """Whether there is something to tell, and it is time to."""
+        """Whether an event should be written now."""
         waited_s = self._clock.monotonic() - self._told_at
         return self._sums["batches"] > 0 and waited_s >= _EVERY_S
 
     def tell(self, *, buffer: int, samples_per_insert: float) -> None:
-        """Write it down, and begin anew; nothing where there was no batch."""
+        """Write the event and start over; nothing where there was no batch."""
         sums, batches = self._sums, self._sums["batches"]
         if not batches:
             return
@@ -142,5 +141,4 @@ class Collapse:
         return share is not None and share >= min(_HEALTHY * self._floor, 1.0)
 
     def forget(self) -> None:
-        """The policy is another one now."""
         self._streak = 0
