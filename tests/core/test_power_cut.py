@@ -28,7 +28,7 @@ from walk.toys import (
 from understudy.core import files
 from understudy.core.config import Config
 from understudy.core.files import Disk
-from understudy.learner import ring
+from understudy.learner import background
 from understudy.registry.run_folder import RunFolder
 
 PRUNED = settings(
@@ -127,7 +127,7 @@ def cut(tmp_path: Path, scenario: Callable[[Path, Told], None]) -> Cuts:
 def test_after_any_power_cut_nothing_finished_is_lost_and_nothing_is_learned_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ring, "_TIDY_EVERY", 2)
+    monkeypatch.setattr(background, "_TIDY_EVERY", 2)
     cuts = cut(tmp_path, play_and_learn)
     assert cuts.effects > 150
     with quick_folder() as quick, files.using(UnsyncedDisk()):

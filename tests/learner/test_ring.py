@@ -390,7 +390,7 @@ def test_of_two_learners_the_second_is_fenced_off(tmp_path: Path) -> None:
     folder = run(tmp_path, learner__publish_interval_s=1e9)
     play(folder, "a", "b")
     first, second = learner(folder), learner(folder)
-    first._publisher.last_at = second._publisher.last_at = 0.0  # neither publishes by itself
+    first._published_at = second._published_at = 0.0  # neither publishes by itself
     assert first.work() and second.work()
     first.publish()
     with pytest.raises(Fenced):

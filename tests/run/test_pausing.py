@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cli.calling import understudy
@@ -15,8 +16,9 @@ from walk.toys import SetClock, episode, open_run, settings, spool_of
 from walk.toys import learner as ring
 
 from understudy.core.pause import PAUSE, read_pause
+from understudy.learner.background import BackgroundLearner
 from understudy.registry.run_folder import RunFolder
-from understudy.run.learner import Learner, _loop
+from understudy.run.learner import _loop
 from understudy.telemetry import events as ev
 from understudy.telemetry.journal import Journal, Reader
 
@@ -35,7 +37,9 @@ class Steps(threading.Event):
         return True
 
 
-def work(folder: RunFolder, learner: Learner, steps: Callable[[], Iterator[None]]) -> None:
+def work(
+    folder: RunFolder, learner: BackgroundLearner[Any], steps: Callable[[], Iterator[None]]
+) -> None:
     journal = Journal(folder.journal, "learner", folder.clock)
     wake = Steps(steps)
     _loop(folder.root, learner, journal, wake, wake.stop, tells_idle=False)
@@ -54,7 +58,7 @@ def test_a_paused_learner_takes_nothing_until_it_may_go_on(tmp_path: Path, serve
     folder = open_run(tmp_path, (served_settings if served else settings)(**values), clock)
     spool = spool_of(folder)
 
-    def made() -> Learner:
+    def made() -> BackgroundLearner[Any]:
         return behind_a_server(folder, ToyItems()) if served else ring(folder)
 
     def play(*numbers: int) -> None:

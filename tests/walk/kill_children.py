@@ -28,7 +28,7 @@ from understudy import Understudy
 from understudy.core import files
 from understudy.core.config import Config
 from understudy.core.files import Disk
-from understudy.learner import ring
+from understudy.learner import background
 from walk.power import UnsyncedDisk
 from walk.toys import (
     SPEC,
@@ -209,7 +209,7 @@ class DeadlyDisk(UnsyncedDisk):
 
 def short_life(root: Path, config: Config, told: Path) -> None:
     """A bot and a learner in one process: some matches, some versions, archives, pruning."""
-    ring._TIDY_EVERY = 2
+    background._TIDY_EVERY = 2
     folder = open_run(root, config)
     spool = spool_of(folder)
     for rounds in range(2):

@@ -87,7 +87,7 @@ def test_a_killed_training_goes_on_from_its_last_version(tmp_path: Path) -> None
     assert child.returncode == 0, errors
     told = json.loads(out)
     assert (told["steps"], told["version"], told["stage"]) == (goal, last + 2, "second")
-    check_lineage(run)
+    check_ancestry(run)
     check_league(run, last + 2)
     check_tables(run, goal)
     check_journal(run, reached)
@@ -109,7 +109,7 @@ def check_resumed(run: Path, journal: Path, number: int) -> None:
         assert hashlib.sha256(path.read_bytes()).hexdigest() == snapshot.sha256
 
 
-def check_lineage(run: Path) -> None:
+def check_ancestry(run: Path) -> None:
     """Every version that is kept follows from the one before, three iterations later."""
     folder = RunFolder.load(run, SystemClock())
     assert not list(folder.versions.root.glob(".tmp-*")), "what a kill left is swept"

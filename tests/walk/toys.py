@@ -82,7 +82,7 @@ def episode(name: str, *, length: int = 3, finished_at: float = START, **changes
 
 
 class Tally(msgspec.Struct):
-    """What a version has seen over its whole lineage: how often each episode, as new and at all."""
+    """What a version has seen with its ancestors: how often each episode, as new and at all."""
 
     ingested: dict[str, int] = {}
     sampled: dict[str, int] = {}
@@ -241,6 +241,6 @@ def check_ingested_once(folder: RunFolder, ids: set[str]) -> None:
     counted = Counter(key for manifest in manifests(folder) for key in manifest.ingested)
     assert set(counted.values()) <= {1}, "an episode is named by two versions"
     tally = head_tally(folder).ingested
-    assert set(tally.values()) <= {1}, "an episode was ingested twice by one lineage"
+    assert set(tally.values()) <= {1}, "an episode was ingested twice by one line of versions"
     assert ids <= tally.keys(), "an episode was lost"
     assert list(metas(folder.root / "buffer")) == []

@@ -200,12 +200,12 @@ def play(
     difficulty, learner = difficulty or "hard", learner or "process"
     from understudy.cli.show import Screen, summary_text
     from understudy.policy.presets import network as network_named
-    from understudy.registry.run_folder import kept, new_run, newest
+    from understudy.registry.run_folder import RunFolder, new_run, newest
     from understudy.run.play import ADAPTIVE, PlaySession, judging_difficulty
     from understudy.run.play import play as play_session
 
     _check_difficulty(game, difficulty, ADAPTIVE)
-    before = kept(run)
+    before = RunFolder.kept(run)
     if seed is None:
         seed = before.config.learner.seed if before else 0
     new = network_named(network or "mlp", flag="--network")

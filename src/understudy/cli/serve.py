@@ -98,13 +98,13 @@ def serve(
         raise MissingDependency(f"serve needs {', '.join(missing)}: {INSTALL_LINE}")
     from understudy.cli.show import Screen
     from understudy.policy.presets import network as network_named
-    from understudy.registry.run_folder import kept, new_run, newest
+    from understudy.registry.run_folder import RunFolder, new_run, newest
     from understudy.run.serve import serve as serve_game
     from understudy.run.server_wiring import ServeOptions
     from understudy.server.auth import read_token
     from understudy.training.named_configs import config as config_named
 
-    before = kept(run)
+    before = RunFolder.kept(run)
     base = before.config if before and not config else config_named(config or _CONFIG)
     new = network_named(network or ("mlp" if schema else "pointer"), flag="--network")
     own = {} if before else _defaults(new, base)

@@ -152,12 +152,12 @@ class _Wish:
         resume: bool,
         set_: list[str],
     ) -> None:
-        from understudy.registry.run_folder import kept, latest
+        from understudy.registry.run_folder import RunFolder, latest
 
         self.game, self.preset, self.config, self.set = game, preset, config, set_
         self.steps, self.minutes, self.resume = steps, minutes, resume
         self.run = latest() if resume and run is None else run
-        self.before = kept(self.run) if resume else None
+        self.before = RunFolder.kept(self.run) if resume else None
         old = self.before.config.learner.seed if self.before else 0
         self.seed = old if seed is None else seed
 

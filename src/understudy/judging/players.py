@@ -21,7 +21,7 @@ from understudy.league import snapshots
 from understudy.match.players import BotPlayer, Player, PolicyPlayer, PoolPlayer
 from understudy.match.series import Engine, plain
 from understudy.policy.policy import Policy
-from understudy.registry.run_folder import RUNS, RunFolder, latest_of
+from understudy.registry.run_folder import RUNS, RunFolder, holds_run, latest_of
 
 ALL, HELD_OUT, LEAGUE = "all", "heldout", "league"
 """Opponents by the group: every scripted bot, those that no training meets, the agent's league."""
@@ -191,7 +191,7 @@ class PlayerResolver:
             path = Path(stem)
         if not path.is_dir():
             runs = [one.as_posix() for one in sorted(RUNS.iterdir())] if RUNS.is_dir() else []
-            runs = [run for run in runs if Path(run, "run.json").exists()]
+            runs = [run for run in runs if holds_run(Path(run))]
             known = [*self._bots, *self._strangers, *runs]
             raise ConfigError(
                 f"{flag}: there is no bot or run folder {name!r}; {self._game} has the bots "

@@ -1,14 +1,14 @@
 """The intake: which episodes are learned from next, and where all the others go.
 
-Good, new and fresh ones are learned from. Whatever a version names is archived, copies, damaged
-files and absurd numbers are quarantined, poison is hunted, and what is too old leaves without being
-learned from. A file that cannot be read just now is tried again later, and nobody waits for it.
+Good, new and fresh episodes are learned from. Episodes that a version names are archived; copies,
+damaged files and absurd numbers are quarantined; what is too old is archived unused. A file that
+cannot be read now is tried again later, and does not hold up the others.
 
-Suspects: which episodes were being learned from when training failed, kept across deaths.
-
-A batch is written down before it is trained on and crossed out afterwards. One that is still there
-when a learner starts has killed its predecessor. After three failures a batch is halved; a single
-episode that fails three times is poison.
+`Suspects` searches for poison: an episode that makes training fail. A batch is written down before
+it is trained on and crossed out afterwards; one that is still there when a learner starts has
+killed its predecessor. After three failures a batch is halved; a single episode that fails three
+times is poison and is quarantined. The ring tries suspects by learning from them alone
+(`next_names`), the continuous learner without learning from them.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ from understudy.telemetry import events
 from understudy.telemetry.journal import Journal
 
 _TRIES = 3
+_READ_TRIES = 5
+_READ_AGAIN_S = 5.0
 
 
 class SuspectGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -44,7 +46,8 @@ class _Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Suspects:
-    """The record, in one small file of the run folder."""
+    """The episodes that were trained on when training failed, in one small file that outlives
+    the process."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -69,12 +72,12 @@ class Suspects:
         self._save(names)
 
     def succeeded(self, names: tuple[str, ...]) -> None:
-        """Trained on these; nothing happened."""
+        """Training on these worked."""
         self._groups = [group for group in self._groups if group.names != names]
         self._save(())
 
     def failed(self, names: tuple[str, ...]) -> None:
-        """Training on these gave nonsense, or killed the learner."""
+        """Training on these gave numbers that are not finite, or killed the learner."""
         known = next((group for group in self._groups if group.names == names), SuspectGroup(names))
         others = [group for group in self._groups if group.names != names]
         group = SuspectGroup(names, known.failures + 1)
@@ -114,10 +117,6 @@ def _read(path: Path) -> _Record:
         return msgspec.json.decode(path.read_bytes(), type=_Record)
     except (FileNotFoundError, msgspec.MsgspecError, UnicodeDecodeError):
         return _Record()
-
-
-_READ_TRIES = 5
-_READ_AGAIN_S = 5.0
 
 
 class Intake:
@@ -192,7 +191,7 @@ class Intake:
         return self.oldest(most)
 
     def oldest(self, most: int) -> Sequence[str]:
-        """The oldest of what `look` saw, whoever is suspected."""
+        """The oldest of what `look` saw, suspected or not."""
         return self._take(list(islice(self._backlog, most)))
 
     def named(self, names: Sequence[str]) -> Sequence[str]:
@@ -200,7 +199,7 @@ class Intake:
         return self._take([name for name in names if name in self._backlog])
 
     def condemn(self, name: str) -> None:
-        """Poison: not to be learned from any more, although it was held, or even archived."""
+        """Quarantine poison, wherever it lies: in the buffer, or in the archive by now."""
         self.uncommitted = {key: other for key, other in self.uncommitted.items() if other != name}
         reason = "poison: training on it fails, alone and again"
         for load in (self.spool.load, self.spool.load_archived):
@@ -222,7 +221,7 @@ class Intake:
                 self._quarantine(name, str(error))
                 continue
             except FileNotFoundError:
-                continue  # somebody removed it by hand
+                continue  # removed by hand
             except OSError as error:
                 self._could_not_read(name, f"cannot be read: {error.strerror or error}")
                 continue
@@ -251,7 +250,7 @@ class Intake:
         return names
 
     def _could_not_read(self, name: str, reason: str) -> None:
-        """Too many open files, or a virus scanner at work: that is no fault of the match."""
+        """Too many open files, or a virus scanner at work: the episode itself may be fine."""
         failures = self._unread.get(name, (0, 0.0))[0] + 1
         self._unread[name] = failures, self._folder.clock.monotonic() + _READ_AGAIN_S
         if failures >= _READ_TRIES:
@@ -260,7 +259,7 @@ class Intake:
             self._problem(f"{name} {reason}; it is tried again")
 
     def _largest(self, episode: Episode) -> tuple[float, str]:
-        """The largest number of an episode, and whose and which it is."""
+        """The largest number of an episode, and which client's and which feature's it is."""
         client = episode.meta.tags.get("client")
         size, words = largest_number(episode, self._folder.spec)
         return size, f"client {client!r}: {words}" if client else words

@@ -264,9 +264,8 @@ def _close_all() -> None:
 
 def _settings(root: Path, config: Config | None, values: Mapping[str, float]) -> Config:
     """The settings given, else those that the run folder keeps, with the agent's own arguments."""
-    if config is None and (root / "run.json").exists():
-        config = RunFolder.load(root, SystemClock()).config
-    config = config or Config()
+    kept = RunFolder.kept(root) if config is None else None
+    config = config or (kept.config if kept else Config())
     rate = values["learner.learning_rate"]
     bounds = {
         "learner.learning_rate_min": min(config.learner.learning_rate_min, rate),

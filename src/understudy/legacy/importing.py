@@ -23,7 +23,7 @@ from understudy.legacy import experience as old_files
 from understudy.legacy import models as old_models
 from understudy.legacy.models import OldModel, begin_with
 from understudy.policy.spec import PolicySpec
-from understudy.registry.run_folder import RunFolder
+from understudy.registry.run_folder import RunFolder, holds_run
 from understudy.supervise.lock import learner_lock
 from understudy.telemetry import events
 from understudy.telemetry.journal import Journal
@@ -98,9 +98,9 @@ class _Door:
 
     @cached_property
     def _folder(self) -> RunFolder:
-        if (self._run / "run.json").exists():
-            return RunFolder.load(self._run, self._clock)
-        return RunFolder.open(self._run, spec=self._spec, config=None, clock=self._clock)
+        return RunFolder.kept(self._run, self._clock) or RunFolder.open(
+            self._run, spec=self._spec, config=None, clock=self._clock
+        )
 
     @cached_property
     def _journal(self) -> Journal:
@@ -205,9 +205,10 @@ def _commit(folder: RunFolder, model: OldModel) -> None:
 
 def _spec(run: Path, clock: Clock) -> PolicySpec:
     """What the run is for; an error if it is for something that no old file can be about."""
-    if not (run / "run.json").exists():
+    kept = RunFolder.kept(run, clock)
+    if kept is None:
         return old_models.spec()
-    spec = RunFolder.load(run, clock).spec
+    spec = kept.spec
     if spec.features != old_models.features(len(spec.features)):
         raise RunFolderError(
             f"{run}: was made for other features than the old bot's "
@@ -224,7 +225,7 @@ def _spec(run: Path, clock: Clock) -> PolicySpec:
 def _npz_files(folder: Path) -> Iterator[Path]:
     """All of them below a folder, but none inside a run folder."""
     for where, folders, names in os.walk(folder):
-        if "run.json" in names:
+        if holds_run(Path(where)):
             folders.clear()
             continue
         yield from (Path(where) / name for name in names if name.endswith(".npz"))

@@ -24,10 +24,9 @@ from understudy.policy.mlp import Mlp
 from understudy.policy.network import Reads
 from understudy.policy.spec import PolicySpec
 from understudy.policy.weights import Weights, renormalised
-from understudy.registry.pointers import LATEST, NAMES
+from understudy.registry.checkpoints import publish
 from understudy.registry.run_folder import RunFolder
 from understudy.registry.versions import WEIGHTS, Manifest
-from understudy.telemetry import events
 from understudy.telemetry.journal import Journal
 
 FEATURES = (
@@ -131,9 +130,6 @@ def _number(arrays: Mapping[str, NDArray], name: str, what: str) -> float:
     return float(array.item())
 
 
-"""The same rule that the learner promotes by, so that its next version follows this one."""
-
-
 def begin_with(folder: RunFolder, model: OldModel, journal: Journal) -> Manifest:
     """Commit the model and let it play; `Fenced` if a learner commits at the same time."""
     if folder.versions.numbers():
@@ -141,22 +137,14 @@ def begin_with(folder: RunFolder, model: OldModel, journal: Journal) -> Manifest
             f"{folder.root}: has versions of its own already; "
             "an old model can only be the first one, so import it into a new run folder"
         )
-    manifest = folder.versions.commit(
-        Manifest(
-            number=1,
-            parent=None,
-            created_at=folder.clock.time(),
-            spec=folder.spec,
-            counters={"old_episodes": model.episodes},
-            session=1,
-            mode="import",
-        ),
-        {WEIGHTS: weight_files.encode(model.weights)},
+    manifest = Manifest(
+        number=1,
+        parent=None,
+        created_at=folder.clock.time(),
+        spec=folder.spec,
+        counters={"old_episodes": model.episodes},
+        session=1,
+        mode="import",
     )
-    moved = [folder.pointers.move(name, manifest.number, by=LATEST) for name in NAMES]
-    journal.write(
-        events.VersionPublished(
-            version=manifest.number, parent=None, matches=0, promoted=all(moved)
-        )
-    )
-    return manifest
+    contents = {WEIGHTS: weight_files.encode(model.weights)}
+    return publish(folder, journal, manifest, contents, matches=0)

@@ -79,11 +79,18 @@ class Pointers:
             self._append(name, current.version, pinned=False, by="release", forced=True)
 
     def _append(self, name: Name, version: int, *, pinned: bool, by: str, forced: bool) -> bool:
+        """Create the next record of a pointer; False if it is pinned and the move is not `forced`.
+
+        There is no lock: a record is created exclusively under the next free number, and the mover
+        that finds the number taken reads the pointer again. An automatic rule must never move past
+        a pin, so it reads the numbers first and the newest record after: a pin that comes in
+        between takes the number that the rule is about to create. Only the newest `_KEEP` records
+        stay, and those that pinned; so a forced move checks afterwards that its number is not one
+        that so many other moves used and cleared away while it was written.
+        """
         folder = self._root / name
         patient_until = time.monotonic() + _PATIENCE_S
         while True:
-            # The sequence is read before the pin: if a person pins in between, they take the number
-            # that we are about to create, the creation fails, and we look again.
             taken = _sequences(folder)
             if not forced and _unreadable(folder, taken) and time.monotonic() < patient_until:
                 # Where there are no hard links a record has its name before its content: it may be
@@ -105,7 +112,6 @@ class Pointers:
             except FileExistsError:
                 continue
             if forced and max(_sequences(folder)) >= sequence + _KEEP:
-                # So many moves came while we wrote that our number had been used and cleared away.
                 with contextlib.suppress(FileNotFoundError):  # cleared away once more
                     files.remove(_path(folder, sequence))
                 continue

@@ -1,10 +1,10 @@
-"""Retention: which versions are kept, and why. Every other one may go.
+"""Retention: which versions are kept, and why; pruning removes all others.
 
 `reasons` is the policy, a pure function. Without bound are kept the newest versions, the head and
 its parent, what a pointer names and what a person ever pinned as champion. Within
 `registry.keep_bytes` are kept besides: the best, the last of each mode and session, and a history
 that is thinned with age. The history depends on the versions alone and not on the clock: where the
-bytes suffice, pruning after every version leaves what pruning once would leave.
+bytes suffice, pruning after every version leaves what pruning once at the end would leave.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from itertools import islice, zip_longest
 from typing import NamedTuple
 
 from understudy.core.errors import FileFormatError
-from understudy.registry.comparisons import Comparison
 from understudy.registry.pointers import NAMES
 from understudy.registry.run_folder import RunFolder
 from understudy.registry.scores import Score, best_versions
@@ -104,14 +103,8 @@ def prune(folder: RunFolder) -> list[int]:
 
 def scores_of(folder: RunFolder) -> tuple[Score, ...]:
     """How the versions of a run played, as its head knows it."""
-    head = folder.versions.head()
-    return () if head is None else folder.versions.manifest(head).scores
-
-
-def comparisons_of(folder: RunFolder) -> tuple[Comparison, ...]:
-    """What the rewards of a run are measured against, as its head knows it."""
-    head = folder.versions.head()
-    return () if head is None else folder.versions.manifest(head).comparisons
+    head = folder.versions.head_manifest()
+    return () if head is None else head.scores
 
 
 def _wanted(newest_first: Sequence[VersionFacts], best: Sequence[int]) -> Iterable[tuple[int, str]]:

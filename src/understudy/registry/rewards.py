@@ -19,8 +19,8 @@ _TRAINED = "train"
 
 def reward_status(folder: RunFolder) -> RewardStatus | None:
     """As the newest version knows it; None: no reward was ever counted."""
-    head = folder.versions.head()
-    return None if head is None else rewards_in(folder.versions.manifest(head))
+    head = folder.versions.head_manifest()
+    return None if head is None else rewards_in(head)
 
 
 def rewards_in(manifest: Manifest) -> RewardStatus | None:

@@ -1,4 +1,4 @@
-"""The run folder: everything that one run is, in one place that can be copied and shared.
+"""Run folders: everything that one run is, in one place that can be copied and shared.
 
 run.json          what the run is for: features, actions, network
 config.toml       its settings, resolved
@@ -6,9 +6,8 @@ buffer/ archive/ quarantine/      the spool
 versions/ pointers/               the registry
 journal/ logs/                    what happened
 
-Beside the run folders, `runs/LATEST` names the one that was opened for writing last.
-
-Where runs live: `runs/<game>-<n>` for writers, the one named in `runs/LATEST` for readers.
+Commands that write make `runs/<game>-<n>`, unless a person names another folder. `runs/LATEST`
+names the run that was opened for writing last: commands that read use it by default.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ class Identity(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     spec: PolicySpec
     created_at: float
     game: str = ""
-    """`swarm 1`: the built-in game and the version of its rules; empty for a bot of one's own."""
+    """`swarm 1`: the built-in game and the version of its rules; empty for a custom bot."""
     game_options: dict[str, str] = {}
     """The options that the game was made with, where they belong to the run (a delay, say)."""
 
@@ -63,13 +62,14 @@ class RunFolder:
 
     @property
     def spec(self) -> PolicySpec:
-        """Features, actions and network."""
         return self.identity.spec
 
     @classmethod
-    def kept(cls, root: Path, clock: Clock) -> RunFolder | None:
-        """The run folder as it was left; None: there is no run yet."""
-        return cls.load(root, clock) if (root / _IDENTITY).exists() else None
+    def kept(cls, root: Path | None, clock: Clock | None = None) -> RunFolder | None:
+        """Open the run that a folder holds; None where it holds none, or no folder is named."""
+        if root is None or not holds_run(root):
+            return None
+        return cls.load(root, clock or SystemClock())
 
     @classmethod
     def load(cls, root: Path, clock: Clock) -> RunFolder:
@@ -104,8 +104,8 @@ class RunFolder:
             for name in ("journal", "logs"):
                 files.make_folders(root / name)
             files.check_writable(root)
-            if (root / _IDENTITY).exists():
-                folder = cls.load(root, clock)
+            folder = cls.kept(root, clock)
+            if folder is not None:
                 _check_fit(folder.identity, spec, game, dict(game_options or {}), root)
                 if config is not None and config != folder.config:
                     configs.save(root / _CONFIG, config)
@@ -127,12 +127,25 @@ class RunFolder:
             ) from error
 
 
-def remember(run: Path) -> None:
-    """Readers that are given no run read this one from now on."""
-    # A convenience: where nothing can be written here, people name the run themselves.
-    with contextlib.suppress(OSError):
-        files.make_folders(RUNS)
-        files.write_atomic(RUNS / LATEST, f"{run.as_posix()}\n".encode())
+def holds_run(root: Path) -> bool:
+    """Whether a folder holds a run, damaged or not."""
+    return (root / _IDENTITY).exists()
+
+
+def newest(folder: RunFolder | None) -> int:
+    """The number of the newest version; 0 where there is none."""
+    return max(folder.versions.numbers(), default=0) if folder else 0
+
+
+def check_resume(run: Path, *, resume: bool) -> None:
+    """`RunFolderError` where `run` holds a run and is not resumed, or is resumed and holds none."""
+    exists = holds_run(run)
+    if exists and not resume:
+        raise RunFolderError(
+            f"--run: {run} holds a run already; --resume continues it, or name another"
+        )
+    if resume and not exists:
+        raise RunFolderError(f"--resume: {run} holds no run to go on with")
 
 
 def _check_fit(
@@ -162,6 +175,9 @@ def _short(old: object, new: object) -> str:
     return f"{old!r}, now it is {new!r}"
 
 
+# --- the latest run ------------------------------------------------------------------------------
+
+
 def new_run(game: str) -> Path:
     """The next free `runs/<game>-<n>`."""
     taken = {path.name for path in RUNS.iterdir()} if RUNS.is_dir() else set()
@@ -169,6 +185,14 @@ def new_run(game: str) -> Path:
     while f"{game}-{number}" in taken:
         number += 1
     return RUNS / f"{game}-{number}"
+
+
+def remember(run: Path) -> None:
+    """Make this the latest run, which commands read by default."""
+    # A convenience: where nothing can be written here, people name the run themselves.
+    with contextlib.suppress(OSError):
+        files.make_folders(RUNS)
+        files.write_atomic(RUNS / LATEST, f"{run.as_posix()}\n".encode())
 
 
 @contextlib.contextmanager
@@ -207,10 +231,17 @@ def latest_of(game: str) -> Path:
     with contextlib.suppress(RunFolderError):  # no run yet, or it is gone
         if _is_of(latest(), game):
             return latest()
-    found = [path.parent for path in RUNS.glob("*/run.json") if _is_of(path.parent, game)]
+    found = [path.parent for path in RUNS.glob(f"*/{_IDENTITY}") if _is_of(path.parent, game)]
     if not found:
         raise RunFolderError(f"there is no run of {game} yet (`understudy train {game}`)")
     return max(found, key=_written_at)
+
+
+def _named_latest() -> Path | None:
+    try:
+        return Path((RUNS / LATEST).read_text(encoding="utf-8").strip())
+    except OSError:
+        return None
 
 
 def _is_of(run: Path, game: str) -> bool:
@@ -221,35 +252,7 @@ def _is_of(run: Path, game: str) -> bool:
 
 
 def _written_at(run: Path) -> float:
-    return max(path.stat().st_mtime for path in (run / "run.json", *run.glob("journal/*.jsonl")))
-
-
-def check_resume(run: Path, *, resume: bool) -> None:
-    """A run is gone on with only where a person says so, and only where there is one."""
-    exists = (run / "run.json").exists()
-    if exists and not resume:
-        raise RunFolderError(
-            f"--run: {run} holds a run already; --resume continues it, or name another"
-        )
-    if resume and not exists:
-        raise RunFolderError(f"--resume: {run} holds no run to go on with")
-
-
-def newest(folder: RunFolder | None) -> int:
-    """The number of the newest version; 0 where there is none."""
-    return max(folder.versions.numbers(), default=0) if folder else 0
-
-
-def kept(run: Path | None) -> RunFolder | None:
-    """The run folder that a person wants to go on with; None where there is no such run yet."""
-    return None if run is None else RunFolder.kept(run, SystemClock())
-
-
-def _named_latest() -> Path | None:
-    try:
-        return Path((RUNS / LATEST).read_text(encoding="utf-8").strip())
-    except OSError:
-        return None
+    return max(path.stat().st_mtime for path in (run / _IDENTITY, *run.glob("journal/*.jsonl")))
 
 
 def _undo(run: Path, *, existed: bool, before: Path | None) -> None:
@@ -257,6 +260,6 @@ def _undo(run: Path, *, existed: bool, before: Path | None) -> None:
         remember(before)
     else:
         files.remove(RUNS / LATEST)
-    files.remove(run / "run.json")
+    files.remove(run / _IDENTITY)
     if not existed:
         files.remove_folder(run)

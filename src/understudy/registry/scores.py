@@ -1,9 +1,9 @@
-"""How well versions played, pooled over neighbours until there are enough matches to tell.
+"""Scores: how well versions played, pooled over neighbours until there are enough matches.
 
 A version may last half a second and play one match, which says nothing about it. So the results of
 consecutive versions are added up until `ENOUGH` matches (or segments of an endless match) are in;
 then the next version begins the next score. All functions are pure. A manifest holds the scores of
-the versions that are still there, so what is known survives exactly as long as it is of use.
+the versions that are still there.
 """
 
 from __future__ import annotations

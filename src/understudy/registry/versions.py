@@ -3,9 +3,8 @@
 The rename to the next number is the commit *and* the fence: if the number exists, another learner
 won and the loser raises `Fenced`. The head is the highest directory that verifies. A directory that
 does not verify is never loaded and never counted, and its number is not used again. What a version
-ingested is known for ever: `pruned.jsonl` keeps it when the version goes.
-
-Small records with their checksum on the line before them: whole, or not there.
+ingested is known for ever: `pruned.jsonl` keeps it when the version goes. Manifests and pointers
+are sealed: their checksum is on the line before them, so a reader sees them whole or not at all.
 """
 
 from __future__ import annotations
@@ -26,6 +25,14 @@ from understudy.policy.spec import PolicySpec
 from understudy.registry.comparisons import Comparison
 from understudy.registry.scores import Score
 
+SCHEMA = 1
+WEIGHTS = "weights.npz"
+LEARNER = "learner.npz"
+_MANIFEST = "manifest.json"
+_PRUNED = "pruned.jsonl"
+_MAX_MANIFEST = 64 * 2**20
+_DIGITS = 8
+
 
 def seal(body: bytes) -> bytes:
     """The body behind its checksum."""
@@ -40,15 +47,6 @@ def unseal(data: bytes) -> bytes | None:
 
 def _checksum(body: bytes) -> bytes:
     return hashlib.sha256(body).hexdigest().encode()
-
-
-SCHEMA = 1
-WEIGHTS = "weights.npz"
-LEARNER = "learner.npz"
-_MANIFEST = "manifest.json"
-_PRUNED = "pruned.jsonl"
-_MAX_MANIFEST = 64 * 2**20
-_DIGITS = 8
 
 
 class FileSeal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -78,14 +76,14 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     replay: dict[str, ReplayEntry] = {}
     """Episodes that may be sampled again, by id."""
     counters: dict[str, int] = {}
-    """Totals over the lineage (matches, steps, updates), and `ingested` over all versions."""
+    """Totals with those of all ancestors (matches, steps, updates); `ingested`: of all versions."""
     metrics: dict[str, float] = {}
     """What the last batch looked like."""
     session: int = 0
     """The first number of its session: from a learner's start, or a rollback, to the next one."""
     mode: str = ""
-    """`learn` or `shadow`: who decided in what it learned from last; `train`, `import`; or not
-    known."""
+    """`learn` or `shadow`: the policy or the rules decided in the episode that was ingested last;
+    `train`; `import`; empty: not known."""
     scores: tuple[Score, ...] = ()
     """How the versions so far played, of those that are still there, oldest first."""
     comparisons: tuple[Comparison, ...] = ()
@@ -110,12 +108,14 @@ class Versions:
 
     def head(self) -> int | None:
         """The highest version that verifies."""
+        manifest = self.head_manifest()
+        return None if manifest is None else manifest.number
+
+    def head_manifest(self) -> Manifest | None:
+        """The manifest of the highest version that verifies."""
         for number in reversed(self.numbers()):
-            try:
-                self.verify(number)
-            except (FileFormatError, OSError):
-                continue
-            return number
+            with contextlib.suppress(FileFormatError, OSError):
+                return self.verify(number)
         return None
 
     def commit(self, manifest: Manifest, contents: Mapping[str, bytes]) -> Manifest:
@@ -157,12 +157,12 @@ class Versions:
 
     def read(self, manifest: Manifest, name: str) -> bytes:
         """One file of a version, checked against its seal."""
-        seal = manifest.files[name]
+        expected = manifest.files[name]
         try:
-            data = read_bytes(self.folder(manifest.number) / name, limit=seal.bytes)
+            data = read_bytes(self.folder(manifest.number) / name, limit=expected.bytes)
         except FileNotFoundError as error:
             raise FileFormatError(f"version {manifest.number}: {name} is missing") from error
-        if _seal(data) != seal:
+        if _seal(data) != expected:
             raise FileFormatError(f"version {manifest.number}: {name} does not match its checksum")
         return data
 

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -26,6 +26,9 @@ from understudy.telemetry.journal import Entry, Journal, Reader
 from understudy.telemetry.text import plain, say
 from understudy.telemetry.training_log import LOG, TrainingLog
 
+if TYPE_CHECKING:
+    from understudy.learner.background import BackgroundLearner
+
 _IDLE_AFTER_S = 5.0
 _LOOK_EVERY_S = 1.0
 """How often to look at the spool unasked: another machine may share the folder."""
@@ -37,38 +40,6 @@ class ContinuousOptions(msgspec.Struct, frozen=True, kw_only=True):
     gate: str = "open"
     threshold: float | None = None
     """None: that of the run's settings."""
-
-
-class Learner(Protocol):
-    """What works here: `RingLearner` for the ring, `ContinuousLearner` behind a server."""
-
-    @property
-    def version(self) -> int:
-        """The version that it learns on from; 0: none yet."""
-
-    @property
-    def total_matches(self) -> int:
-        """Episodes ingested by any version, ever."""
-
-    @property
-    def samples_per_insert(self) -> float:
-        """How often what came in was sampled, on average."""
-
-    @property
-    def drain_s(self) -> float:
-        """How long stopping may take."""
-
-    def pending(self) -> int:
-        """How many episodes wait."""
-
-    def work(self, *, hurry: bool = False) -> bool:
-        """Do what there is to do; True: there is more."""
-
-    def wait_s(self) -> float:
-        """Seconds until there is something to do without being woken."""
-
-    def publish_rest(self) -> None:
-        """Publish whatever is not published yet."""
 
 
 def step_back(niceness: int) -> None:
@@ -161,7 +132,9 @@ def _check_kind(root: Path, *, continuous: bool) -> None:
         )
 
 
-def _made(folder: RunFolder, journal: Journal, behind: ContinuousOptions | None) -> Learner:
+def _made(
+    folder: RunFolder, journal: Journal, behind: ContinuousOptions | None
+) -> BackgroundLearner[Any]:
     """Called with the lock held: JAX takes a second to load, being refused should not."""
     judge = None if behind is None else _judge(folder, behind)
     try:
@@ -191,7 +164,7 @@ def _judge(folder: RunFolder, behind: ContinuousOptions) -> DecisionGate:
 
 def _loop(
     root: Path,
-    learner: Learner,
+    learner: BackgroundLearner[Any],
     journal: Journal,
     wake: threading.Event,
     stop: threading.Event,
@@ -224,7 +197,7 @@ def _loop(
     learner.publish_rest()
 
 
-def _switched(learner: Learner, journal: Journal, *, paused: bool) -> None:
+def _switched(learner: BackgroundLearner[Any], journal: Journal, *, paused: bool) -> None:
     """Before it pauses, what was learned becomes a version: from then on none comes."""
     if paused:
         learner.publish_rest()

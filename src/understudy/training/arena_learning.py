@@ -38,11 +38,11 @@ from understudy.match.series import Engine
 from understudy.match.tally import EvaluationReport
 from understudy.policy.policy import Policy
 from understudy.policy.spec import AnyNetwork
+from understudy.registry.checkpoints import MATCHES, STEPS, TRAIN, Checkpoints, resume_version
 from understudy.registry.run_folder import RunFolder
 from understudy.supervise.budget import Budget
 from understudy.telemetry import events
 from understudy.telemetry.journal import Journal
-from understudy.training.checkpoints import MATCHES, STEPS, Keeper, resume_point
 from understudy.training.exploiter import NAME, exploited, victim_of
 from understudy.training.iteration_events import (
     batch_trained,
@@ -52,6 +52,7 @@ from understudy.training.iteration_events import (
     strategy_measured,
 )
 from understudy.training.position import TRAINING, Position, decode, encode, position_of
+from understudy.training.schedule import LearningSchedule
 from understudy.training.snapshot_opponents import SnapshotOpponents
 from understudy.training.stage_plan import StagePlan
 
@@ -104,9 +105,8 @@ def check_arena(
 
 def check_resumed(folder: RunFolder, course: StagePlan) -> None:
     """A course that cannot go on from where the run is, is an error, before anything is written."""
-    point = resume_point(folder)
-    if point is not None:
-        manifest = folder.versions.manifest(point.version)
+    manifest = resume_version(folder)
+    if manifest is not None:
         kept = position_of(folder.versions, manifest)
         course.resume(kept.course, steps=manifest.counters.get(STEPS, 0))
 
@@ -123,8 +123,10 @@ class ArenaLearning:
         self._news: list[events.Event] = []
         """What is found on the way in, told once somebody listens."""
         trainer = Trainer(folder.spec, folder.config.learner)
-        self._keeper = Keeper(folder, journal, trainer)
-        self.counters = dict(self._keeper.resume())
+        self._checkpoints = Checkpoints(folder, journal, mode=TRAIN)
+        self._checkpoints.resume(trainer, follow=True)
+        self._schedule = LearningSchedule(folder.config, journal, trainer, resumed=self.version > 0)
+        self.counters = dict(self._checkpoints.counters)
         self._bots = bots = catalog.bots(game, **options)
         self._monitor = folder.config.monitor
         self.course = StagePlan(game, folder.config, tuple(bots))
@@ -179,7 +181,7 @@ class ArenaLearning:
     @property
     def version(self) -> int:
         """The newest one."""
-        return self._keeper.version
+        return self._checkpoints.version
 
     def iterate(self) -> Iteration | None:
         """One iteration, counted and told; None if it broke and a smaller step is tried instead."""
@@ -187,7 +189,7 @@ class ArenaLearning:
         self.arena.order(self.course.mix, self.course.weights(self.steps))
         if self.victim is None:
             self.rivalry.seat()
-        iteration = self._keeper.attempt(self.arena.iterate)
+        iteration = self._schedule.attempt(self.arena.iterate)
         if iteration is None:
             return None
         self._count(iteration)
@@ -197,13 +199,13 @@ class ArenaLearning:
 
     def begin(self, budget: Budget, share: float) -> None:
         """Take up the schedule where so much of the budget is spent already."""
-        self._keeper.begin(budget)
-        self._keeper.follow_schedule(share)
+        self._schedule.begin(budget)
+        self._schedule.follow(share)
 
     def keep(self, iteration: Iteration, share: float) -> None:
         """Follow the schedule, and make a version where one is due (a benchmark makes its own)."""
-        self._keeper.follow_schedule(share, kl=iteration.metrics["kl"])
-        if self._keeper.due(self.steps) and not self.benchmark_due(last=share >= 1.0):
+        self._schedule.follow(share, kl=iteration.metrics["kl"])
+        if self._checkpoints.due(self.steps) and not self.benchmark_due(last=share >= 1.0):
             self.commit()
 
     def commit(self) -> None:
@@ -214,7 +216,7 @@ class ArenaLearning:
             league_files.FILE: league.encode(),
             TRAINING: encode(position),
         }
-        if self._keeper.commit(self.counters, self._metrics, extras=extras):
+        if self._checkpoints.save(self.arena.trainer, self.counters, self._metrics, extras=extras):
             league.settled()
 
     def policy(self) -> Policy:
@@ -235,7 +237,7 @@ class ArenaLearning:
             engine=engine,
         )
         seconds = time.monotonic() - began
-        self._keeper.benchmarked(
+        self._checkpoints.add_benchmark(
             matches=sum(report.tally.matches for report in reports.values()),
             wins=sum(report.tally.wins for report in reports.values()),
         )
@@ -260,19 +262,19 @@ class ArenaLearning:
     def _anchors(self, game: str, options: Mapping[str, str]) -> dict[str, Rating]:
         if self.victim:
             return {NAME: ORIGIN}
-        if league_files.FILE in self._keeper.extras:  # it has its own, and keeps them
+        if league_files.FILE in self._checkpoints.extras:  # it has its own, and keeps them
             return {}
         return anchors_of(game, options, engine=compiled)
 
     def _take_up(self) -> None:
         """League, course and seats as the version that is gone on from has them."""
-        extras = self._keeper.extras
-        what = f"version {self._keeper.version}"
+        extras = self._checkpoints.extras
+        what = f"version {self._checkpoints.version}"
         if league_files.FILE in extras:
             gone = self.rivalry.league.restore(
                 extras[league_files.FILE],
                 what=f"{what}: {league_files.FILE}",
-                newest=not self._keeper.rolled_back,
+                newest=not self._checkpoints.rolled_back,
             )
             if gone:
                 self._news.append(

@@ -14,7 +14,8 @@ from understudy.core.clock import Clock, SystemClock
 from understudy.core.errors import ConfigError
 from understudy.games import catalog
 from understudy.policy.spec import PolicySpec
-from understudy.registry.run_folder import RunFolder, check_resume, kept, remember
+from understudy.registry.checkpoints import STEPS, resume_version
+from understudy.registry.run_folder import RunFolder, check_resume, remember
 from understudy.supervise.compile_cache import keep_compiled
 from understudy.supervise.interrupts import Interrupts
 from understudy.supervise.lock import learner_lock, missing
@@ -117,7 +118,7 @@ def check_course(session: TrainSession) -> StagePlan:
 def check_unspent(session: TrainSession, *runs: Path) -> None:
     """Steps that all these runs have already are an error: going on would train nothing."""
     if session.resume and session.budget.steps is not None:
-        steps = min(_steps(kept(run)) for run in runs)
+        steps = min(_steps(RunFolder.kept(run)) for run in runs)
         if steps >= session.budget.steps:
             raise ConfigError(
                 f"--steps: this run has {steps:,} steps already; name more of them, or --minutes"
@@ -126,12 +127,8 @@ def check_unspent(session: TrainSession, *runs: Path) -> None:
 
 def _steps(folder: RunFolder | None) -> int:
     """Of the version that a resume goes on from."""
-    from understudy.training.checkpoints import STEPS, resume_point
-
-    point = resume_point(folder) if folder else None
-    if folder is None or point is None:
-        return 0
-    return folder.versions.manifest(point.version).counters.get(STEPS, 0)
+    manifest = resume_version(folder) if folder else None
+    return manifest.counters.get(STEPS, 0) if manifest else 0
 
 
 def preset_for_this_machine() -> str:

@@ -1,10 +1,9 @@
-"""From sampled items to the batch that is trained on: judged again, and laid out in one shape.
+"""From sampled items to the batch that is trained on: re-validated, and laid out in one shape.
 
-Re-validation: the decision gate looks again at what was sampled, and says what it is worth now.
-
-Pure functions over arrays of one shape [...], a decision each. Whatever is not to be learned from
-is masked, never given a made-up reward: a masked decision stands in its item as a bootstrap does,
-so what came before it ends in its value, and what came after it begins anew.
+Re-validation: the decision gate judges sampled decisions again, by what it knows now. Its functions
+are pure, over arrays of one shape [...], a decision each. A decision that is not to be learned from
+is masked and never given a made-up reward: it acts in its item as a bootstrap does. Returns before
+it end in its value, and returns after it begin anew.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ class Revalidated(NamedTuple):
     learned: NDArray
     """bool: False where nothing is to be learned"""
     agreed: NDArray
-    """bool: the gate judges as it did; False where nobody judged"""
+    """bool: the gate judges as it did; False where no gate judged"""
 
 
 def revalidate(
@@ -113,14 +112,14 @@ def _waits(
         # What is blocked costs what doing nothing costs: it is never worth more than that, whatever
         # the gate expected of it, or proposing it would pay.
         return np.where(blocked, np.minimum(simulated, actual), actual), everything
-    # A loss is never made smaller by being blocked: whoever is punished for doing nothing would
-    # learn to propose what the gate holds back.
+    # Being blocked never makes a loss smaller: a policy that is punished for doing nothing would
+    # learn to propose what the gate blocks.
     held_back = np.minimum(actual, config.wait_multiplier * actual)
     return np.where(blocked, held_back, actual), everything
 
 
 def _bounded(expected: NDArray, actual: NDArray, clip: float) -> NDArray:
-    """A gate of one's own may expect anything; what is no number is what really followed."""
+    """Expectations within bounds; one that is not finite gives way to what really followed."""
     return np.clip(np.where(np.isfinite(expected), expected, actual), -clip, clip)
 
 

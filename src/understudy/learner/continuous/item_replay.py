@@ -1,15 +1,17 @@
-"""The continuous learner's replay: items by slot, and which episode each of them was cut from.
+"""What came in to the continuous learner: items to sample, and episodes that are yet uncounted.
 
-Samples are counted for items and kept for episodes: those of one episode share their count, rounded
-up, when a version writes it down. Totals are those of the last version, so no restart and no
-rollback allows a sample more than before, and what left unsampled leaves its samples to nobody.
-Nothing older than `continuous.max_age_s` is ever drawn, counted from when its episode was finished,
-not from when it came in; but what no policy sampled does not age.
+`ItemReplay` holds items by slot, and which episode each was cut from. Samples are counted for items
+and kept for episodes: the items of one episode share their count, rounded up, when a version writes
+it down. Totals are those of the last version, so no restart and no rollback allows a sample more
+than before, and the unused samples of an item are lost when it leaves. Nothing older than
+`continuous.max_age_s` is drawn, counted from the end of its episode and not from when it came in.
+Decisions of the fallback and imported ones have no age limit.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -24,7 +26,7 @@ from understudy.learner.continuous.items import cut, fields, item_length
 from understudy.policy.spec import PolicySpec
 from understudy.registry.versions import ReplayEntry
 
-_NOBODY = -1
+_NO_EPISODE = -1
 ITEMS = "items"
 SAMPLES = "samples"
 """Counters of versions: items that ever came in, and samples that were ever drawn of them."""
@@ -55,7 +57,7 @@ class ItemReplay:
             capacity=c.capacity, priority=c.priority, alpha=c.alpha, beta=c.beta
         )  # ages are kept here: episodes do not come in the order in which they were finished
         self._columns = Columns(c.capacity, fields(spec, self.length))
-        self._owner = np.full(c.capacity, _NOBODY, np.int64)
+        self._owner = np.full(c.capacity, _NO_EPISODE, np.int64)
         """Which episode an item was cut from, by its number."""
         self._finished_at = np.full(c.capacity, np.inf)
         self._episodes: dict[int, tuple[str, str]] = {}
@@ -162,6 +164,72 @@ class ItemReplay:
         if len(old):
             self._replay.discard(old)
             self._finished_at[old] = np.inf
+
+
+class UncountedEpisodes:
+    """Episodes that the trainer's normaliser has not counted, or would forget by going back.
+
+    Each is counted once in what becomes of the run. A batch counts those that came in before it.
+    Until a version holds the sums, going back undoes the counting, so they are kept here, by file
+    name in the order in which they came in, and are counted again.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: dict[str, Episode] = {}
+        """Came in since the last batch."""
+        self._counted: dict[str, Episode] = {}
+        """By batches since the last version."""
+
+    def add(self, name: str, episode: Episode) -> None:
+        """One came in."""
+        self._waiting[name] = episode
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All that no version has counted: what one of them did to the normaliser is undone by
+        going back to the last version, so any of them may be why a batch failed."""
+        return (*self._counted, *self._waiting)
+
+    def of(self, names: Collection[str]) -> list[Episode]:
+        """Those of these names."""
+        every = self._counted | self._waiting
+        return [episode for name, episode in every.items() if name in names]
+
+    def emptied(self) -> list[Episode]:
+        """All of them with zeros for numbers: as many to count, and nothing in them to blame."""
+        return [
+            replace(
+                one,
+                observations=np.zeros_like(one.observations),
+                rewards=np.zeros_like(one.rewards),
+                values=np.zeros_like(one.values),
+            )
+            for one in (*self._counted.values(), *self._waiting.values())
+        ]
+
+    def take(self) -> list[Episode]:
+        """What a batch is to count."""
+        taken, self._waiting = self._waiting, {}
+        self._counted |= taken
+        return list(taken.values())
+
+    def keep(self) -> None:
+        """A version holds everything that was counted."""
+        self._counted = {}
+
+    def give_back(self) -> None:
+        """The trainer is that of a version again: what was counted since is to be counted again."""
+        self._waiting = self._counted | self._waiting
+        self._counted = {}
+
+    def discard(self, name: str) -> None:
+        """It is set aside: never count it."""
+        self._waiting.pop(name, None)
+        self._counted.pop(name, None)
+
+    def clear(self) -> None:
+        """Never count any of these."""
+        self._waiting, self._counted = {}, {}
 
 
 def _check(config: Config) -> None:

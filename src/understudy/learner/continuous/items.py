@@ -144,7 +144,7 @@ def batch_of(
         valid=laid(taught, np.float32),
         sampled=laid(sampled, np.float32),
         on_policy=laid(sampled & (items["versions"] >= version - max_lag), np.float32),
-        # In a live game nobody chose what was not sampled: it is the safe action of an overloaded
+        # In a live game what was not sampled was not chosen: it is the safe action of an overloaded
         # server, and imitation, which never pushes away, would teach it even where it is punished.
         imitated=laid(taught & ~items["sampled"] & ~items["gated"][:, None], np.float32),
         weights=laid(np.broadcast_to(weights[:, None], taught.shape), np.float32),

@@ -35,7 +35,8 @@ from understudy.core.errors import ConfigError
 from understudy.match.live_match import TRAINING, match_seeds
 from understudy.policy.policy import Policy
 from understudy.policy.spec import PolicySpec
-from understudy.registry.run_folder import RunFolder, kept
+from understudy.registry.checkpoints import MATCHES, STEPS, TRAIN, Checkpoints
+from understudy.registry.run_folder import RunFolder
 from understudy.supervise.lock import missing
 from understudy.telemetry import events
 from understudy.telemetry.events import ENVIRONMENT
@@ -106,7 +107,7 @@ class HostLearning:
     def __init__(self, session: HostSession, make: Callable[[], Any], folder: RunFolder) -> None:
         try:
             from understudy.learner.trainer import Trainer
-            from understudy.training.checkpoints import Keeper
+            from understudy.training.schedule import LearningSchedule
         except ImportError as error:
             raise missing(error) from error
         self._config = session.config
@@ -114,20 +115,24 @@ class HostLearning:
         past = Reader(folder.journal).new()
         log = TrainingLog(folder.logs / LOG, past=past)
         self._journal = Journal(folder.journal, "train", folder.clock, also=log.add)
-        self._keeper = Keeper(folder, self._journal, self._trainer)
-        counters = self._keeper.resume()
+        self._checkpoints = Checkpoints(folder, self._journal, mode=TRAIN)
+        self._checkpoints.resume(self._trainer, follow=True)
+        counters = self._checkpoints.counters
         self._fresh = not counters
-        steps = counters.get("steps", 0)
+        self._schedule = LearningSchedule(
+            folder.config, self._journal, self._trainer, resumed=self._checkpoints.version > 0
+        )
+        steps = counters.get(STEPS, 0)
         self.progress = HostProgress(
             session,
             steps=steps,
             earlier=steps,
-            matches=counters.get("matches", 0),
+            matches=counters.get(MATCHES, 0),
             updates=counters.get("updates", 0),
-            version=self._keeper.version,
+            version=self._checkpoints.version,
         )
-        self._keeper.begin(session.budget)
-        self._keeper.follow_schedule(self.progress.share)
+        self._schedule.begin(session.budget)
+        self._schedule.follow(self.progress.share)
         # Other seeds than before a resume: those matches were learned from already.
         games = session.config.train.games
         seeds = match_seeds(session.config.learner.seed, np.arange(games) + steps, purpose=TRAINING)
@@ -145,7 +150,7 @@ class HostLearning:
     def __enter__(self) -> Self:
         """Say that somebody learns here."""
         self._cpu = time.process_time()
-        version = self._keeper.version
+        version = self._checkpoints.version
         self._journal.write(events.LearnerStarted(pid=os.getpid(), version=version, pending=0))
         return self
 
@@ -162,7 +167,7 @@ class HostLearning:
 
     def policy(self) -> Policy:
         """What would play now."""
-        return Policy(self._trainer.spec, self._trainer.weights(), self._keeper.version)
+        return Policy(self._trainer.spec, self._trainer.weights(), self._checkpoints.version)
 
     def iterate(self, *, stop: Callable[[], bool]) -> bool:
         """Play a segment and learn from it; False if `stop` said so before."""
@@ -185,7 +190,7 @@ class HostLearning:
         else:
             self._learn(segments, finished)
         self._tell(finished)
-        if self._keeper.due(progress.steps):
+        if self._checkpoints.due(progress.steps):
             self.checkpoint()
         return True
 
@@ -194,18 +199,18 @@ class HostLearning:
         progress = self.progress
         if progress.updates:
             counters = {
-                "steps": progress.steps,
-                "matches": progress.matches,
+                STEPS: progress.steps,
+                MATCHES: progress.matches,
                 "updates": progress.updates,
             }
             metrics = dict(progress.metrics)
             # Of a zero-sum match the mean of both sides is 0, whatever was learned.
             if progress.recent and not zero_sum(progress.recent):
-                self._keeper.returned([match.reward for match in self._since])
+                self._checkpoints.add_returns([match.reward for match in self._since])
                 metrics["reward"] = progress.reward
             self._since.clear()
-            self._keeper.commit(counters, metrics)
-            progress.version = self._keeper.version
+            self._checkpoints.save(self._trainer, counters, metrics)
+            progress.version = self._checkpoints.version
 
     def evaluated(self, evaluation: Evaluation) -> None:
         """Journal the frozen matches of the newest version."""
@@ -247,11 +252,11 @@ class HostLearning:
             return state, report
 
         began = time.monotonic()
-        metrics: dict[str, Any] | None = self._keeper.attempt(lambda: self._trainer.learn(step))
+        metrics: dict[str, Any] | None = self._schedule.attempt(lambda: self._trainer.learn(step))
         if metrics is None:
             return
         self._trainer.absorb(seen(segments), return_square=squares[0])
-        rate = self._keeper.follow_schedule(self.progress.share, kl=metrics["kl"])
+        rate = self._schedule.follow(self.progress.share, kl=metrics["kl"])
         self.progress.updates += 1
         self.progress.metrics = metrics
         self._journal.write(
@@ -322,7 +327,7 @@ class Endings:
 
 def open_folder(session: HostSession, make: Callable[[], Any]) -> RunFolder:
     """The run folder for what the environment declares; an error if nothing could be learned."""
-    before = kept(session.run) if session.resume else None
+    before = RunFolder.kept(session.run) if session.resume else None
     features = before.spec.features if before else ()
     one = HostEnvironments(make, 1, np.zeros(1, np.uint32), features=features)
     one.close()

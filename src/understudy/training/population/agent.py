@@ -25,11 +25,12 @@ from understudy.games.rewards import within_limits
 from understudy.league.lineage import Settings
 from understudy.league.selection import Counts
 from understudy.policy.layers import Params
+from understudy.registry.checkpoints import MATCHES, STEPS, Checkpoints
 from understudy.registry.run_folder import RunFolder
 from understudy.telemetry import events
 from understudy.telemetry.journal import Journal
-from understudy.training.checkpoints import MATCHES, STEPS, Keeper
 from understudy.training.iteration_events import batch_trained, matches_trained
+from understudy.training.schedule import LearningSchedule
 
 RESULT_TERMS = frozenset({"win", "loss", "result"})
 """Rewards for the result itself, which `shaping` leaves alone."""
@@ -87,15 +88,22 @@ class Agent:
     """An agent at work; use it under the learner's lock of its folder."""
 
     def __init__(
-        self, number: int, folder: RunFolder, journal: Journal, keeper: Keeper, member: Member
+        self,
+        number: int,
+        folder: RunFolder,
+        journal: Journal,
+        checkpoints: Checkpoints,
+        schedule: LearningSchedule,
+        member: Member,
     ) -> None:
         self.number = number
         self.folder = folder
         self.journal = journal
         self.member = member
-        self._keeper = keeper
-        self.counters = dict(keeper.kept)
-        kept = _decoded(keeper)
+        self._checkpoints = checkpoints
+        self._schedule = schedule
+        self.counters = dict(checkpoints.counters)
+        kept = _decoded(checkpoints)
         self.evidence: dict[str, Counts] = dict(kept.evidence)
         self.broken = kept.broken
         self._metrics: dict[str, float] = {}
@@ -108,12 +116,12 @@ class Agent:
     @property
     def version(self) -> int:
         """The newest one."""
-        return self._keeper.version
+        return self._checkpoints.version
 
     @property
     def due(self) -> bool:
         """Whether a version should be kept, whatever the round."""
-        return self._keeper.due(self.steps)
+        return self._checkpoints.due(self.steps)
 
     def weights_at(self, steps: int) -> Params:
         """As they were after so many steps; as they are now where no version holds those."""
@@ -135,7 +143,7 @@ class Agent:
         if config.train.schedule == "linear":
             rate += (config.learner.learning_rate_min - rate) * share
         if config.train.entropy_schedule == "linear":
-            entropy *= self._keeper.spend_bonus(share)
+            entropy *= self._schedule.spend_bonus(share)
         trainer.learning_rate, trainer.entropy_weight = rate, entropy
 
     def note(self, found: Iteration | NotFinite, *, seconds: float) -> None:
@@ -189,7 +197,7 @@ class Agent:
         """What was learned becomes the next version."""
         kept = _Kept(self.evidence, self.broken)
         extras = {_FILE: msgspec.json.encode(kept)}
-        self._keeper.commit(self.counters, self._metrics, extras=extras)
+        self._checkpoints.save(self.member.trainer, self.counters, self._metrics, extras=extras)
 
 
 def aligned(folders: Sequence[RunFolder]) -> int:
@@ -247,13 +255,13 @@ def _steps(folder: RunFolder) -> dict[int, int]:
     return found
 
 
-def _decoded(keeper: Keeper) -> _Kept:
-    if _FILE not in keeper.extras:
+def _decoded(checkpoints: Checkpoints) -> _Kept:
+    if _FILE not in checkpoints.extras:
         return _Kept()
     try:
-        return msgspec.json.decode(keeper.extras[_FILE], type=_Kept)
+        return msgspec.json.decode(checkpoints.extras[_FILE], type=_Kept)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise FileFormatError(f"version {keeper.version}: {_FILE}: {error}") from error
+        raise FileFormatError(f"version {checkpoints.version}: {_FILE}: {error}") from error
 
 
 def _by_agent(found: Iteration) -> Iteration:

@@ -11,14 +11,11 @@ from understudy.core import files
 from understudy.core.errors import MissingDependency, RunFolderError
 from understudy.league import lineage as lineages
 from understudy.league.lineage import Lineage
-from understudy.learner.commit import commit
-from understudy.registry.retention import prune
+from understudy.registry.checkpoints import MATCHES, STEPS, TRAIN, Checkpoints
 from understudy.registry.run_folder import RunFolder
 from understudy.screens.family_tree import draw
-from understudy.telemetry import events
 from understudy.telemetry.journal import Journal
 from understudy.telemetry.text import complain
-from understudy.training.checkpoints import MATCHES, MODE, STEPS
 from understudy.training.population.agent import Agent
 
 AGENT = "agent"
@@ -31,12 +28,12 @@ class BestAgent:
     def __init__(self, folder: RunFolder, journal: Journal) -> None:
         self.folder = folder
         self.journal = journal
-        self._session = self.version + 1
+        self._checkpoints = Checkpoints(folder, journal, mode=TRAIN)
 
     @property
     def version(self) -> int:
         """The newest one."""
-        return max(self.folder.versions.numbers(), default=0)
+        return self._checkpoints.taken
 
     def known(self, agents: int) -> Lineage | None:
         """The lineage of an earlier session; an error where there is none, or of others."""
@@ -74,30 +71,6 @@ class BestAgent:
 
     def publish(self, agent: Agent) -> None:
         """The agent's weights are what the run offers from now on."""
-        versions = self.folder.versions
-        head = versions.head()
-        kept = versions.manifest(head).counters if head else {}
-        if not agent.steps or (kept.get(STEPS), kept.get(AGENT)) == (agent.steps, agent.number):
-            return
-        counters = {STEPS: agent.steps, MATCHES: agent.counters[MATCHES], AGENT: agent.number}
-        manifest, promoted = commit(
-            self.folder,
-            agent.member.trainer.snapshot(),
-            number=self.version + 1,
-            parent=head,
-            ingested={},
-            replay={},
-            counters=counters,
-            metrics={},
-            session=self._session,
-            mode=MODE,
-        )
-        self.journal.write(
-            events.VersionPublished(
-                version=manifest.number,
-                parent=manifest.parent,
-                matches=max(0, counters[MATCHES] - kept.get(MATCHES, 0)),
-                promoted=promoted,
-            )
-        )
-        prune(self.folder)
+        if agent.steps:
+            counters = {STEPS: agent.steps, MATCHES: agent.counters[MATCHES], AGENT: agent.number}
+            self._checkpoints.save(agent.member.trainer, counters, {})

@@ -15,7 +15,7 @@ from understudy.games.moments import RewardSet
 from understudy.league.lineage import Settings
 from understudy.learner.trainer import Trainer
 from understudy.policy.spec import PolicySpec
-from understudy.registry.run_folder import RunFolder
+from understudy.registry.run_folder import RunFolder, holds_run
 from understudy.training.population.agent import config_of, seed_of, shaped
 from understudy.training.session import TrainSession
 from understudy.training.stage_plan import StagePlan
@@ -65,7 +65,7 @@ class PopulationContext:
         """The run folder of that name in the population's, or, without a name, that itself; made
         with these settings, or as it is: until `keep` it works by them, but does not hold them."""
         root = self.session.run / name
-        folder = self._open(root, None if (root / "run.json").exists() else config)
+        folder = self._open(root, None if holds_run(root) else config)
         folder.config = config
         return folder
 

@@ -24,15 +24,16 @@ from understudy.core.ops import NUMPY
 from understudy.league.lineage import Lineage, LineageRow, Settings
 from understudy.league.selection import Limits, first_settings, held_round, standings
 from understudy.learner.trainer import Trainer
+from understudy.registry.checkpoints import STEPS, TRAIN, Checkpoints
 from understudy.registry.run_folder import RunFolder
 from understudy.supervise.lock import learner_lock
 from understudy.telemetry import events
 from understudy.telemetry.journal import Journal
-from understudy.training.checkpoints import STEPS, Keeper
 from understudy.training.monitoring import Monitoring
 from understudy.training.population.agent import Agent, aligned, name_of, seed_of, shaped
 from understudy.training.population.best_agent import BestAgent
 from understudy.training.population.context import MATCHES, RIVALS, PopulationContext
+from understudy.training.schedule import LearningSchedule
 from understudy.training.session import TrainSession
 from understudy.training.stage_plan import StagePlan
 
@@ -124,10 +125,15 @@ class PopulationLearning:
         folder = frame.open(name_of(number), frame.config_of(number, settings))
         journal = Journal(folder.journal, "train", frame.clock)
         trainer = Trainer(folder.spec, folder.config.learner)
-        keeper = Keeper(folder, journal, trainer)
-        seed = seed_of(frame.seed, MATCHES, number, keeper.resume().get(STEPS, 0))
-        keeper.begin(frame.session.budget)
-        agent = Agent(number, folder, journal, keeper, frame.member(trainer, seed=seed))
+        checkpoints = Checkpoints(folder, journal, mode=TRAIN)
+        checkpoints.resume(trainer, follow=True)
+        schedule = LearningSchedule(
+            folder.config, journal, trainer, resumed=checkpoints.version > 0
+        )
+        schedule.begin(frame.session.budget)
+        seed = seed_of(frame.seed, MATCHES, number, checkpoints.counters.get(STEPS, 0))
+        member = frame.member(trainer, seed=seed)
+        agent = Agent(number, folder, journal, checkpoints, schedule, member)
         if agent.steps != steps:
             raise RunFolderError(
                 f"{folder.root}: this agent is at {agent.steps:,} steps, the others at {steps:,}; "

@@ -1,20 +1,39 @@
-"""From a segment of decisions to what its reward is measured against (`registry.comparisons`)."""
+"""What an episode says of the version that decided in it: its score, and the alternatives' reward.
+
+All functions are pure; `registry.scores` and `registry.comparisons` add up what they give.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
 from understudy.core.arrays import NDArray
 from understudy.core.spaces import ActionSpace, Continuous
-from understudy.experience.episode import Episode
+from understudy.experience.episode import Episode, Outcome
 from understudy.registry.comparisons import Comparison, WeightedMean
+from understudy.registry.scores import Score, with_match, with_rewards
 
 MOST_ACTIONS = 64
 """Fixed actions that are compared one by one; they are part of every manifest."""
 _LEAST = 1e-12
 """A draw that is less likely does not happen; its weight must not overflow all others."""
+
+
+def decided_by_policy(episode: Episode) -> bool:
+    """Whether a policy made most of the decisions, and not the rules."""
+    return bool(2 * episode.sampled.sum() > len(episode))
+
+
+def scored(scores: Sequence[Score], episode: Episode) -> tuple[Score, ...]:
+    """The scores after an episode, which counts for the version of its last decision."""
+    version, known = int(episode.versions[-1]), episode.rewards[episode.taught]
+    if not episode.truncated:
+        won = episode.meta.outcome is Outcome.VICTORY
+        return with_match(scores, version, won=won, reward=float(known.sum()))
+    return with_rewards(scores, version, [float(known.mean())] if len(known) else [])
 
 
 def compared(episode: Episode, space: ActionSpace) -> Comparison:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from understudy.core.spaces import Continuous, Discrete, MultiDiscrete
-from understudy.learner.continuous.collapse import (
+from understudy.learner.continuous.metrics import (
     Collapse,
     entropy_share,
     entropy_weight,

@@ -12,7 +12,7 @@ from walk.toys import episode
 from understudy.core.arrays import NDArray
 from understudy.core.spaces import ActionSpace, Continuous, Discrete, MultiDiscrete
 from understudy.experience.episode import Episode
-from understudy.learner.comparing import MOST_ACTIONS, alternatives, compared
+from understudy.learner.scoring import MOST_ACTIONS, alternatives, compared
 from understudy.registry.comparisons import (
     Comparison,
     WeightedMean,
