@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.request
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -40,6 +41,7 @@ from understudy.supervise.interrupts import INTERRUPTED
 from understudy.telemetry import events
 from understudy.telemetry.journal import Reader
 
+DOCS = Path(__file__).parents[2] / "docs"
 GAME = """
 [game]
 name = "skirmish"
@@ -136,6 +138,19 @@ def test_every_acknowledged_decision_survives_sigkill(tmp_path: Path) -> None:
         assert child.wait(30) == 130
         assert child.stderr is not None
         assert f"{len(acknowledged)} settled" in child.stderr.read()
+
+
+def test_a_server_of_any_game_knows_the_messages_of_all(tmp_path: Path) -> None:
+    """In a process of its own: here, other tests have imported the games."""
+    with of_my_own(tmp_path) as (_, url), connect(url, compression=None) as socket:
+        incomplete = ask(socket, {"type": "observation_data", "data": {}})
+        unknown = ask(socket, {"type": "spawn"})
+        with urllib.request.urlopen(url.replace("ws:", "http:").replace("/ws", "/schema")) as page:
+            published = page.read()
+    assert (incomplete["code"], incomplete["field"]) == ("bad_message", "data.timestamp")
+    types = "hello, observation, observation_data, reward, end, ping"
+    assert unknown["message"] == f"type: expected one of {types}"
+    assert published == (DOCS / "protocol.schema.json").read_bytes()
 
 
 def test_what_was_settled_is_in_the_spool_when_it_closes(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+import understudy.adapters.territory.messages  # noqa: F401  registers its messages
 from understudy.adapters import gate_factory
 from understudy.bot.watcher import Watcher
 from understudy.core import files

@@ -27,9 +27,8 @@ from understudy.server.connection import Connections, Room
 from understudy.server.http import Http, Pages
 from understudy.server.metrics import Metrics, MetricsReading, quantile
 from understudy.server.refusal import Code, Refusal
-from understudy.session import json_schema
-from understudy.session.message_fields import RequestId
-from understudy.session.protocol import Error
+from understudy.session import protocol
+from understudy.session.protocol import Error, RequestId
 from understudy.session.status import LiveStatus
 from understudy.telemetry.learning import stalled
 from understudy.telemetry.status import Status
@@ -98,7 +97,7 @@ class Server:
                 status=self.status,
                 ready=self._ready,
                 metrics=Metrics(self.reading).text,
-                schema=lambda: json_schema.text().encode(),
+                schema=lambda: protocol.schema_text().encode(),
             ),
             max_bytes=config.max_message_bytes,
             most=config.max_clients,

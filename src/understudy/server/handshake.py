@@ -11,8 +11,7 @@ from understudy.server.auth import Auth
 from understudy.server.clients import Clients
 from understudy.server.refusal import Refusal
 from understudy.session import protocol
-from understudy.session.message_fields import RequestId
-from understudy.session.protocol import PROTOCOL, Error, Hello
+from understudy.session.protocol import PROTOCOL, Error, Hello, RequestId
 
 Greeting: TypeAlias = Callable[[str, RequestId | None], bytes]
 """Makes the welcome for a client, with the id of its hello."""

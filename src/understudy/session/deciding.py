@@ -24,8 +24,7 @@ from understudy.core.ops import Tree, mapped, stacked
 from understudy.experience.ledger import Closing, Ledger, Opened, pack_legal
 from understudy.gates.decision import DecisionGate, Verdict, judge
 from understudy.policy.policy import Policy
-from understudy.session.message_fields import RequestId
-from understudy.session.protocol import Decision
+from understudy.session.protocol import Decision, RequestId
 from understudy.session.status import SessionCounts
 from understudy.session.territory import TerritoryState, WaitingDecision, clipped
 from understudy.session.translation import Sight, Step, TranslatedObservation, Translator

@@ -22,7 +22,6 @@ from understudy.policy.policy import Policy
 from understudy.session import protocol
 from understudy.session.deciding import FAILED, GATE_LATE, OVERLOAD, Decider, DecisionRequest, Safe
 from understudy.session.limits import Beyond, Rates
-from understudy.session.message_fields import RequestId
 from understudy.session.protocol import (
     Answer,
     Decision,
@@ -30,11 +29,11 @@ from understudy.session.protocol import (
     Ended,
     Error,
     Hello,
-    Observation,
-    ObservationData,
+    ObservationRequest,
     Ping,
     Pong,
     Request,
+    RequestId,
     Reward,
     Rewarded,
     Welcome,
@@ -153,13 +152,13 @@ class Inbox:
         rates, config = self._parts.rates, self._parts.config
         beyond = [rates.take(one.client, one.address, self._monotonic) for one in inbox]
         requests = [protocol.decode(one.data, max_bytes=config.max_message_bytes) for one in inbox]
-        seen = [one for one in requests if isinstance(one, Observation | ObservationData)]
+        seen = [one for one in requests if isinstance(one, ObservationRequest)]
         readings = iter(self._parts.translator.read(seen) if seen else ())
         waits = Pong()  # stands where an answer will be
         self._answers = [waits] * len(requests)
         for place, (message, request, over) in enumerate(zip(inbox, requests, beyond, strict=True)):
             refused = None if over is None else too_many(over, config)
-            if isinstance(request, Observation | ObservationData):
+            if isinstance(request, ObservationRequest):
                 self._observe(place, message, request.id, next(readings), refused)
             elif refused is not None:
                 self._answers[place] = refused

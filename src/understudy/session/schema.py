@@ -36,7 +36,7 @@ from understudy.core.config.section import Section, float32, inner
 from understudy.core.config.tables import read
 from understudy.core.errors import ConfigError, InputError, nearest
 from understudy.core.spaces import ActionSpace, Discrete, MultiDiscrete
-from understudy.session.protocol import Decision, Error, Observation, ObservationData
+from understudy.session.protocol import Decision, Error, Observation, ObservationRequest
 from understudy.session.translation import Sight, Step, TranslatedObservation
 
 _SHOWN = 3
@@ -204,9 +204,7 @@ class SchemaGame:
         self._terms = schema.rewards
         self.rewards_by_observation = bool(schema.rewards)
 
-    def read(
-        self, requests: Sequence[Observation | ObservationData]
-    ) -> list[TranslatedObservation | Error]:
+    def read(self, requests: Sequence[ObservationRequest]) -> list[TranslatedObservation | Error]:
         """See `Translator`."""
         mine = [one for one in requests if isinstance(one, Observation)]
         rows = iter(self._reader.read([one.features for one in mine]))

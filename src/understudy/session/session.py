@@ -23,8 +23,7 @@ from understudy.session import protocol
 from understudy.session.deciding import Decider
 from understudy.session.inbox import Inbox, Parts, too_many, welcome
 from understudy.session.limits import Rates
-from understudy.session.message_fields import RequestId
-from understudy.session.protocol import Error
+from understudy.session.protocol import Error, RequestId
 from understudy.session.status import LiveStatus, SessionCounts
 from understudy.session.territory import Territories, overdue, resume
 from understudy.session.translation import Translator

@@ -14,7 +14,7 @@ import msgspec
 
 from understudy.core.arrays import NDArray
 from understudy.core.spaces import ActionSpace
-from understudy.session.protocol import Decision, Error, Observation, ObservationData
+from understudy.session.protocol import Decision, Error, ObservationRequest
 
 
 class Sight(NamedTuple):
@@ -79,9 +79,7 @@ class Translator(Protocol):
     def tick_field(self) -> str:
         """Where in a message the tick stands, for errors."""
 
-    def read(
-        self, requests: Sequence[Observation | ObservationData]
-    ) -> list[TranslatedObservation | Error]:
+    def read(self, requests: Sequence[ObservationRequest]) -> list[TranslatedObservation | Error]:
         """What each message of a client says, or what is wrong with it."""
 
     def rewards(self, steps: Sequence[Step]) -> list[float | None]:

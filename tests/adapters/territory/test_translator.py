@@ -10,12 +10,11 @@ import numpy as np
 import pytest
 from session.sessions import Table, Wait
 
-from understudy.adapters.territory.messages import QueenObservation
+from understudy.adapters.territory.messages import ObservationData, QueenObservation
 from understudy.adapters.territory.translator import TerritoryTranslator
 from understudy.core.ops import NUMPY
 from understudy.games.territory import Territory, tables
 from understudy.games.territory.state import State, at_work, chunk_of, on_guard
-from understudy.session.protocol import ObservationData
 from understudy.session.translation import Step, TranslatedObservation
 
 GAME = Territory()

@@ -12,12 +12,17 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from understudy.adapters.territory.messages import ObservationAck, QueenObservation, SpawnDecision
+from understudy.adapters.territory.messages import (
+    ObservationAck,
+    ObservationData,
+    QueenObservation,
+    SpawnDecision,
+)
 from understudy.core.arrays import NDArray
 from understudy.core.ops import NUMPY
 from understudy.games.territory import BOTS, Territory, observation, rewards, tables
 from understudy.games.territory.observation import Seen
-from understudy.session.protocol import Decision, Error, Observation, ObservationData
+from understudy.session.protocol import Decision, Error, ObservationRequest
 from understudy.session.translation import Sight, Step, TranslatedObservation
 
 _CHUNKS, _KINDS = tables.CHUNKS, tables.KINDS
@@ -51,9 +56,7 @@ class TerritoryTranslator:
     def __init__(self) -> None:
         self._fallback = BOTS["queen"]
 
-    def read(
-        self, requests: Sequence[Observation | ObservationData]
-    ) -> list[TranslatedObservation | Error]:
+    def read(self, requests: Sequence[ObservationRequest]) -> list[TranslatedObservation | Error]:
         """See `Translator`."""
         wrong = [
             _wrong(one.data) if isinstance(one, ObservationData) else _OTHER_GAME
