@@ -581,7 +581,7 @@ def test_a_gate_that_fails_on_one_observation_costs_its_neighbours_nothing(
     ]  # fmt: skip
     assert (answers[2]["tick"], answers[2]["degraded"], answers[4]["last"]) == (1, False, "settled")
     assert (answers[3]["action"], answers[3]["verdict"], answers[3]["id"]) == ("retreat", "SEND", 7)
-    assert (answers[3]["degraded"], answers[3]["reasons"]) == (True, [FAILED.reason])
+    assert (answers[3]["degraded"], answers[3]["reasons"]) == (True, [FAILED.words])
     words = (
         "the gate failed: ZeroDivisionError" if worker else "an observation could not be decided"
     )
