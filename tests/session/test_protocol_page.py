@@ -41,7 +41,7 @@ _POLICYS = {
 }  # fmt: skip
 
 
-class Exchange(NamedTuple):
+class Dialog(NamedTuple):
     """A message, what the page says is answered, and what is."""
 
     client: str
@@ -54,7 +54,7 @@ def dialogs(page: str) -> list[re.Match[str]]:
     return list(_BLOCK.finditer(page))
 
 
-def exchanges(block: re.Match[str], folder: Path) -> Iterator[Exchange]:
+def answered(block: re.Match[str], folder: Path) -> Iterator[Dialog]:
     translator = (
         TerritoryTranslator() if block["game"] else load(DOCS / "examples" / "my_game.toml")
     )
@@ -67,12 +67,12 @@ def exchanges(block: re.Match[str], folder: Path) -> Iterator[Exchange]:
         told = after["text"] if after is not None and after["way"] == "←" else ""
         client = one["client"] or "alice"
         (answer,) = table.say(one["text"].strip(), client=client)
-        yield Exchange(one["client"] or "", one["text"], told, answer)
+        yield Dialog(one["client"] or "", one["text"], told, answer)
 
 
 @pytest.mark.parametrize("index", range(len(dialogs(PAGE.read_text(encoding="utf-8")))))
 def test_the_examples_are_what_is_answered(tmp_path: Path, index: int) -> None:
-    for one in exchanges(dialogs(PAGE.read_text(encoding="utf-8"))[index], tmp_path):
+    for one in answered(dialogs(PAGE.read_text(encoding="utf-8"))[index], tmp_path):
         told = json.loads(one.told)
         assert told.keys() == one.answer.keys()
         free = {name: told[name] for name in _POLICYS & told.keys()}
@@ -107,7 +107,7 @@ def write() -> None:
             lines = "".join(
                 f"→ {one.client + ' ' if one.client else ''}{one.sent.rstrip()}\n"
                 f"← {json.dumps(_rounded(one.answer))}\n"
-                for one in exchanges(block, Path(folder))
+                for one in answered(block, Path(folder))
             )
         page = page[: block.start("lines")] + lines + page[block.end("lines") :]
     PAGE.write_text(page, encoding="utf-8")

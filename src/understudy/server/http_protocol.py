@@ -1,7 +1,4 @@
-"""Whoever opens a socket: not too many at once, and each has to say soon what it wants.
-
-That holds for its first request and for each one after it.
-"""
+"""uvicorn's HTTP protocol with a limit on open sockets and on the time for each request."""
 
 from __future__ import annotations
 
@@ -12,15 +9,16 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 REQUEST_WITHIN_S = 10.0
 SPARE = 64
-"""Sockets beyond the limit of clients, for requests and for those who are told that it is full."""
+"""Sockets beyond the limit of clients: for requests, and to answer that the server is full."""
 
 
-def arrivals(most: int) -> type[H11Protocol]:
-    """What uvicorn makes for every socket (`http=`), with a limit of so many open ones."""
+def http_protocol(most: int) -> type[H11Protocol]:
+    """The protocol class for uvicorn (`http=`), with at most so many open sockets.
 
-    class Arrival(H11Protocol):
-        """uvicorn's, which would wait for ever for a request to end, on any number of sockets."""
+    uvicorn's own waits for ever for a request to end, on any number of sockets.
+    """
 
+    class HttpProtocol(H11Protocol):
         _deadline: asyncio.TimerHandle | None = None
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -35,7 +33,7 @@ def arrivals(most: int) -> type[H11Protocol]:
             super().on_response_complete()
 
         def handle_websocket_upgrade(self, event: h11.Request) -> None:
-            self._stop_waiting()  # its wire waits from here on
+            self._stop_waiting()  # `WsProtocol` has its own limits
             super().handle_websocket_upgrade(event)
 
         def connection_lost(self, exc: Exception | None) -> None:
@@ -47,7 +45,7 @@ def arrivals(most: int) -> type[H11Protocol]:
                 self.transport.abort()
 
         def _wait(self) -> None:
-            """From now on for a whole request; a body has a time of its own."""
+            """For a whole request from now on; a body has its own time limit (`Http`)."""
             self._stop_waiting()
             self._deadline = self.loop.call_later(REQUEST_WITHIN_S, self._give_up)
 
@@ -55,4 +53,4 @@ def arrivals(most: int) -> type[H11Protocol]:
             if self._deadline is not None:
                 self._deadline.cancel()
 
-    return Arrival
+    return HttpProtocol

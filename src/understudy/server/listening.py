@@ -1,9 +1,7 @@
-"""Listening: an address, uvicorn on it, and a heartbeat, until somebody says stop.
+"""Listening: a socket, uvicorn on it, a heartbeat, and the limit on open files.
 
-Stopping accepts nobody new, answers what was read, says goodbye (1001) and ends within seconds,
-whatever the peers do. Signals are the affair of whoever calls.
-
-How many files and sockets this process may have open: as many as it asks for, where it may.
+Stopping accepts no new connections, answers what was read, closes with 1001 and ends within
+seconds, whatever the peers do. The caller handles signals.
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ import uvicorn
 from starlette.applications import Starlette
 
 from understudy.core.errors import ConfigError
-from understudy.server.http_protocol import arrivals
+from understudy.server.http_protocol import http_protocol
 from understudy.server.ws_protocol import LINGER_S, WsProtocol
 
 _HEARTBEAT_S = 0.25
@@ -37,7 +35,7 @@ class Tls(NamedTuple):
 
 
 def check_tls(tls: Tls) -> None:
-    """The two files are what they should be and belong together."""
+    """Raises `ConfigError` unless the two files are a certificate and its key."""
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(tls.certificate, tls.key)
     except (OSError, ValueError) as error:  # an SSLError is an OSError
@@ -49,7 +47,7 @@ def check_tls(tls: Tls) -> None:
 
 
 def bound(host: str, port: int) -> socket.socket:
-    """A socket at this address; an address that cannot be had is an error that names it."""
+    """A listening socket. Raises `ConfigError` if the address cannot be used."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family, backlog=2048)
@@ -62,14 +60,14 @@ def bound(host: str, port: int) -> socket.socket:
 
 
 def address(listening: socket.socket, *, tls: bool) -> str:
-    """`ws://127.0.0.1:8765/ws`: where clients go."""
+    """The URL for clients: `ws://127.0.0.1:8765/ws`."""
     host, port = listening.getsockname()[:2]
     shown = f"[{host}]" if ipaddress.ip_address(host).version == 6 else host
     return f"{'wss' if tls else 'ws'}://{shown}:{port}/ws"
 
 
 class Listening(uvicorn.Server):
-    """uvicorn, ended by `should_exit` alone."""
+    """uvicorn, stopped by `should_exit` alone."""
 
     def __init__(
         self,
@@ -84,7 +82,7 @@ class Listening(uvicorn.Server):
             uvicorn.Config(
                 app,
                 ws=WsProtocol,
-                http=arrivals(max_clients),
+                http=http_protocol(max_clients),
                 ws_max_size=max_message_bytes,
                 ws_per_message_deflate=False,  # milliseconds of work, and bombs to defuse
                 lifespan="off",
@@ -105,11 +103,11 @@ class Listening(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """None of them."""
+        """Installs no signal handlers."""
         yield
 
     async def main_loop(self) -> None:
-        """`beat` several times a second."""
+        """Calls `beat` several times a second."""
         while not self.should_exit:
             await self.on_tick(0)  # the date in headers
             self._beat()
@@ -119,7 +117,7 @@ class Listening(uvicorn.Server):
 if sys.platform != "win32":
 
     def allow(wanted: int) -> int:
-        """Raise the limit to so many if it is lower and that is allowed; how many there may be."""
+        """Raise the limit on open files to `wanted` if possible; how many may be open."""
         import resource  # of POSIX alone
 
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -133,5 +131,5 @@ if sys.platform != "win32":
 else:
 
     def allow(wanted: int) -> int:
-        """As many as anybody wants: Windows does not count sockets."""
+        """Windows has no such limit on sockets."""
         return wanted
