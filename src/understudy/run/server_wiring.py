@@ -241,7 +241,7 @@ def _only_server(root: Path) -> Iterator[None]:
 def _gate(options: ServeOptions, clock: Clock, stack: contextlib.ExitStack) -> DecisionGate:
     """The gate; a custom one may take any time, and runs in a worker thread."""
     live = options.config.live
-    gate = gate_factory.gate(
+    gate = gate_factory.make_gate(
         options.gate,
         game=options.game,
         threshold=live.threshold,

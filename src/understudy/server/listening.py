@@ -1,4 +1,4 @@
-"""Listening: a socket, uvicorn on it, a heartbeat, and the limit on open files.
+"""Listening: a socket, uvicorn on it with limits on sockets and requests, and a heartbeat.
 
 Stopping accepts no new connections, answers what was read, closes with 1001 and ends within
 seconds, whatever the peers do. The caller handles signals.
@@ -16,13 +16,17 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+import h11
 import uvicorn
 from starlette.applications import Starlette
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from understudy.core.errors import ConfigError
-from understudy.server.http_protocol import http_protocol
 from understudy.server.ws_protocol import LINGER_S, WsProtocol
 
+REQUEST_WITHIN_S = 10.0
+SPARE = 64
+"""Sockets beyond the limit of clients: for requests, and to answer that the server is full."""
 _HEARTBEAT_S = 0.25
 _STOP_WITHIN_S = LINGER_S + 2.0
 
@@ -66,6 +70,50 @@ def address(listening: socket.socket, *, tls: bool) -> str:
     return f"{'wss' if tls else 'ws'}://{shown}:{port}/ws"
 
 
+def _http_protocol(max_clients: int) -> type[H11Protocol]:
+    """The protocol class for uvicorn (`http=`), with a limit on open sockets.
+
+    uvicorn's own waits for ever for a request to end, on any number of sockets.
+    """
+
+    class HttpProtocol(H11Protocol):
+        _deadline: asyncio.TimerHandle | None = None
+
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+            super().connection_made(transport)
+            if len(self.connections) > max_clients + SPARE:
+                transport.abort()
+                return
+            self._wait()
+
+        def on_response_complete(self) -> None:
+            self._wait()  # first, since the next request may be here and may be an upgrade
+            super().on_response_complete()
+
+        def handle_websocket_upgrade(self, event: h11.Request) -> None:
+            self._stop_waiting()  # `WsProtocol` has its own limits
+            super().handle_websocket_upgrade(event)
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self._stop_waiting()
+            super().connection_lost(exc)
+
+        def _give_up(self) -> None:
+            if not self.cycle or self.cycle.response_complete:
+                self.transport.abort()
+
+        def _wait(self) -> None:
+            """For a whole request from now on; a body has its own time limit (`Http`)."""
+            self._stop_waiting()
+            self._deadline = self.loop.call_later(REQUEST_WITHIN_S, self._give_up)
+
+        def _stop_waiting(self) -> None:
+            if self._deadline is not None:
+                self._deadline.cancel()
+
+    return HttpProtocol
+
+
 class Listening(uvicorn.Server):
     """uvicorn, stopped by `should_exit` alone."""
 
@@ -82,7 +130,7 @@ class Listening(uvicorn.Server):
             uvicorn.Config(
                 app,
                 ws=WsProtocol,
-                http=http_protocol(max_clients),
+                http=_http_protocol(max_clients),
                 ws_max_size=max_message_bytes,
                 ws_per_message_deflate=False,  # milliseconds of work, and bombs to defuse
                 lifespan="off",
