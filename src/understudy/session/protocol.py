@@ -181,39 +181,12 @@ Answer: TypeAlias = Welcome | Decision | Rewarded | Ended | Pong | Error
 """Besides these, a translator may answer observations with registered messages."""
 
 
-class _Registered:
-    """All message types, and the decoder that is built from them."""
-
-    def __init__(self) -> None:
-        self._observations: tuple[type[ObservationRequest], ...] = (Observation,)
-        self.answers: tuple[type[msgspec.Struct], ...] = get_args(Answer)
-        self._build()
-
-    def add(
-        self, observation: type[ObservationRequest], answers: tuple[type[msgspec.Struct], ...]
-    ) -> None:
-        self._observations += (observation,)
-        self.answers += answers
-        self._build()
-
-    def _build(self) -> None:
-        self.requests: tuple[type[msgspec.Struct], ...] = (
-            Hello, *self._observations, Reward, End, Ping,
-        )  # fmt: skip
-        self.decoder: msgspec.json.Decoder[Request] = msgspec.json.Decoder(_union(self.requests))
-
-
 class _Id(msgspec.Struct, gc=False):
     """The part of a refused message that its answer needs."""
 
     id: RequestId | None = None
 
 
-def _union(kinds: tuple[type, ...]) -> Any:
-    return functools.reduce(operator.or_, kinds)
-
-
-_REGISTERED = _Registered()
 _ID_DECODER = msgspec.json.Decoder(_Id)
 _ENCODER = msgspec.json.Encoder()
 _PLACE = re.compile(r"^(?P<what>.*?)(?: - at `\$\.?(?P<path>[^`]*)`)?$", re.DOTALL)
@@ -222,23 +195,37 @@ _LONGEST = 160
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 
+_observations: list[type[ObservationRequest]] = [Observation]
+_answers: list[type[msgspec.Struct]] = [*get_args(Answer)]
+
+
+def request_types() -> tuple[type[msgspec.Struct], ...]:
+    return (Hello, *_observations, Reward, End, Ping)
+
+
+def answer_types() -> tuple[type[msgspec.Struct], ...]:
+    return tuple(_answers)
+
+
+def _union(kinds: tuple[type, ...]) -> Any:
+    return functools.reduce(operator.or_, kinds)
+
+
+_decoder: msgspec.json.Decoder[Request] = msgspec.json.Decoder(_union(request_types()))
+
+
 def register(
     observation: type[ObservationRequest], *, answers: tuple[type[msgspec.Struct], ...]
 ) -> None:
-    """Add the messages of a game: its form of an observation, and what answers that.
+    """Add the messages of a game: its form of an observation, and the answers to it.
 
     A game's module calls this when it is imported. A server imports every game that ships, so that
     all servers decode the same messages, whichever game they serve.
     """
-    _REGISTERED.add(observation, answers)
-
-
-def request_types() -> tuple[type[msgspec.Struct], ...]:
-    return _REGISTERED.requests
-
-
-def answer_types() -> tuple[type[msgspec.Struct], ...]:
-    return _REGISTERED.answers
+    global _decoder  # noqa: PLW0603  one decoder for all types: decoding is on the path of decisions
+    _observations.append(observation)
+    _answers.extend(answers)
+    _decoder = msgspec.json.Decoder(_union(request_types()))
 
 
 def decode(data: bytes | str, *, max_bytes: int) -> Request | Error:
@@ -246,7 +233,7 @@ def decode(data: bytes | str, *, max_bytes: int) -> Request | Error:
     if _size(data) > max_bytes:
         return Error(code="too_large", message=f"a message may have {max_bytes} bytes at most")
     try:
-        return _REGISTERED.decoder.decode(data)
+        return _decoder.decode(data)
     except msgspec.ValidationError as error:
         return _invalid(str(error), _request_id(data))
     except msgspec.DecodeError as error:
