@@ -169,15 +169,16 @@ def _learning(run: Status) -> Iterator[Metric]:
     yield _counter("versions", "Versions published.", run.versions)
     yield _gauge("buffer_episodes", "Segments that wait to be learned from.", run.buffer_file_count)
     yield _counter("rollbacks", "Times that learning was given up.", run.rollbacks)
-    told = run.continuous
-    if told is not None:
-        yield _gauge("learner_utilisation", "Share of its time in batches.", told.utilisation)
-        yield _gauge("replay_items", "Items that it samples from.", told.buffer)
-        yield _gauge("samples_per_insert", "Samples for each item.", told.samples_per_insert)
-        if told.step_share is not None:
-            yield _gauge("step_share", "Size of its steps, 1 is full size.", told.step_share)
-        if told.agreement is not None:
-            yield _gauge("gate_agreement", "Share that the gate judges as before.", told.agreement)
+    if (learner := run.continuous) is not None:
+        yield _gauge("learner_utilisation", "Share of its time in batches.", learner.utilisation)
+        yield _gauge("replay_items", "Items that it samples from.", learner.buffer)
+        yield _gauge("samples_per_insert", "Samples for each item.", learner.samples_per_insert)
+        if learner.step_share is not None:
+            yield _gauge("step_share", "Size of its steps, 1 is full size.", learner.step_share)
+        if learner.agreement is not None:
+            yield _gauge(
+                "gate_agreement", "Share that the gate judges as before.", learner.agreement
+            )
 
 
 def _gauge(name: str, words: str, value: float) -> GaugeMetricFamily:

@@ -76,7 +76,7 @@ class Proposal(NamedTuple):
 class Decider:
     """Decides batches of observations, one after the other.
 
-    `problem` is told what a gate or a policy raised.
+    `problem` gets what a gate or a policy raised.
     """
 
     def __init__(

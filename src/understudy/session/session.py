@@ -59,7 +59,7 @@ _ENDED_BEFORE: dict[str, Literal["duplicate", "expired", "superseded", "orphaned
     "superseded": "superseded",
     "orphaned": "orphaned",
 }
-"""What a reward is told that comes after its decision ended so."""
+"""The answer to a late reward, by how its decision ended."""
 
 
 class Incoming(NamedTuple):
@@ -98,9 +98,9 @@ class _Parts:
 class Session:
     """All territories of a live game and all their clients.
 
-    `policy` is called once for every inbox; a new version is adopted by what it returns. `problem`
-    is told what a gate or a policy raised, and the observation on which it raised gets the safe
-    action; without `problem`, `receive` raises.
+    `policy` is called once for every inbox, and returns the version to decide with. `problem` gets
+    what a gate or a policy raised, and the observation on which it raised gets the safe action;
+    without `problem`, `receive` raises.
     """
 
     def __init__(
@@ -208,16 +208,12 @@ class Session:
         window_s = parts.config.reward_window_s
         overdue = parts.ledger.older_than(self._clock.time() - window_s)
         quiet = parts.territories.quiet_since(self._clock.monotonic() - window_s)
+        closings = [
+            Closing(id=one.id, state="expired" if one.client in self._connections else "orphaned")
+            for one in overdue
+        ]
         try:
-            parts.decider.close(
-                [
-                    Closing(
-                        id=one.id,
-                        state="expired" if one.client in self._connections else "orphaned",
-                    )
-                    for one in overdue
-                ]
-            )
+            parts.decider.close(closings)
             for territory in quiet:
                 parts.ledger.cut(territory.name)
         except OSError:

@@ -24,7 +24,7 @@ class Sight(NamedTuple):
     """float32 [F], finite, raw"""
     legal: NDArray | None
     """bool [options], something in every part; None: everything"""
-    told: Any = None
+    reward_inputs: Any = None
     """What else the reward needs, if anything; `read` makes it and `rewards` alone uses it"""
 
 
@@ -81,7 +81,7 @@ class Translator(Protocol):
         """Each message translated, or what is wrong with it."""
 
     def rewards(self, steps: Sequence[Step]) -> list[float | None]:
-        """The reward of each step; None: unknown, since `before.told` was lost in a restart."""
+        """The reward of each step; None: unknown, its `reward_inputs` were lost in a restart."""
 
     def fallback(self, sights: Sequence[Sight]) -> NDArray:
         """Safe actions int32 [B, parts], legal, for when there is no time for a policy."""

@@ -71,19 +71,21 @@ class TerritoryTranslator:
 
     def rewards(self, steps: Sequence[Step]) -> list[float | None]:
         """The game's reward; None where the last observation was lost in a restart."""
-        known = [step for step in steps if step.before.told is not None]
+        known = [step for step in steps if step.before.reward_inputs is not None]
         if not known:
             return [None] * len(steps)
         with np.errstate(over="ignore", invalid="ignore"):  # see `SchemaGame.rewards`
             worth = rewards.reward(
                 NUMPY,
-                _seen([step.before.told for step in known]),
+                _seen([step.before.reward_inputs for step in known]),
                 np.array([step.action[0] for step in known], np.int32),
                 np.array([step.sent for step in known]),
-                _seen([step.after.told for step in known]),
+                _seen([step.after.reward_inputs for step in known]),
             )
-        told = iter(worth.tolist())
-        return [None if step.before.told is None else next(told) for step in steps]
+        known_rewards = iter(worth.tolist())
+        return [
+            None if step.before.reward_inputs is None else next(known_rewards) for step in steps
+        ]
 
     def fallback(self, sights: Sequence[Sight]) -> NDArray:
         """The actions of the game's scripted bot."""
@@ -164,8 +166,8 @@ def _wrong(data: QueenObservation) -> Error | None:
 def _readings(data: Sequence[QueenObservation]) -> list[TranslatedObservation]:
     heads = _heads(data)
     amounts = np.array([_amounts(one) for one in data], np.float32)
-    told = [RewardInputs(*pair) for pair in zip(heads, amounts, strict=True)]
-    seen = _seen(told)
+    inputs = [RewardInputs(*pair) for pair in zip(heads, amounts, strict=True)]
+    seen = _seen(inputs)
     with np.errstate(over="ignore"):  # the player's energy; its rate is clipped
         features = observation.features(NUMPY, seen).T
     legal = observation.legal(NUMPY, seen).T
@@ -176,7 +178,7 @@ def _readings(data: Sequence[QueenObservation]) -> list[TranslatedObservation]:
             round(one.timestamp),
             Sight(row.copy(), mask.copy(), RewardInputs(mine.heads.copy(), mine.amounts.copy())),
         )
-        for one, row, mask, mine in zip(data, features, legal, told, strict=True)
+        for one, row, mask, mine in zip(data, features, legal, inputs, strict=True)
     ]
 
 
@@ -200,10 +202,10 @@ def _heads(data: Sequence[QueenObservation]) -> NDArray:
     return heads.astype(np.uint16)
 
 
-def _seen(told: Sequence[RewardInputs]) -> Seen:
+def _seen(inputs: Sequence[RewardInputs]) -> Seen:
     """The input of the game's functions, with the batch as the last axis."""
-    heads = np.array([one.heads for one in told]).transpose(1, 2, 0).astype(np.float32)
-    energy_now, energy_max, *player = np.array([one.amounts for one in told]).T
+    heads = np.array([one.heads for one in inputs]).transpose(1, 2, 0).astype(np.float32)
+    energy_now, energy_max, *player = np.array([one.amounts for one in inputs]).T
     workers, mining, protectors, energy, combat = heads
     return Seen(
         workers=workers,
