@@ -147,8 +147,12 @@ class Decider:
         """A policy or a gate that raises does so before anything is closed or recorded."""
         closings = self._settled(batch, now)
         remembers = policy.remembers
-        cuts = self._cuts(batch, policy)
-        proposals = self._proposed(batch, policy) if safe is None else self._fallback(batch, safe)
+        cuts = self._cuts(batch, policy.version, remembers=remembers)
+        if safe is None:
+            share = self._config.explore_share
+            proposals = propose(policy, self._gate, batch, rng=self._rng, explore_share=share)
+        else:
+            proposals = self._fallback(batch, safe)
         for one in batch:
             one.territory.stop_waiting()
         try:
@@ -250,32 +254,23 @@ class Decider:
                 closings.append(Closing(id=due.opened.id, state="settled", reward=worth))
         return closings
 
-    def _cuts(self, batch: Sequence[DecisionRequest], policy: Policy) -> list[tuple[str, bytes]]:
+    def _cuts(
+        self, batch: Sequence[DecisionRequest], version: int, *, remembers: bool
+    ) -> list[tuple[str, bytes]]:
         """Territories whose segment ends here, and the observation after its end."""
-        remembers, segment = policy.remembers, self._config.segment
         cuts = []
         for one in batch:
-            bootstrap = one.territory.cut(
-                one.tick,
-                one.sight.features,
-                policy.version,
-                remembers=remembers,
-                widest=self._widest,
-                segment=segment,
-            )
+            limits = self._widest, self._config.segment
+            bootstrap = one.territory.cut(one.tick, one.sight, version, remembers, *limits)
             if bootstrap is not None:
                 cuts.append((one.territory.name, bootstrap))
         return cuts
 
     # --- new decisions ---------------------------------------------------------------------------
 
-    def _proposed(self, batch: Sequence[DecisionRequest], policy: Policy) -> list[Proposal]:
-        share = self._config.explore_share
-        return propose(policy, self._gate, batch, rng=self._rng, explore_share=share)
-
     def _fallback(self, batch: Sequence[DecisionRequest], safe: SafeReason) -> list[Proposal]:
-        sights: list[Sight] = [one.sight for one in batch]
-        return [_proposal(action, safe) for action in self._translator.fallback(sights).tolist()]
+        actions = self._translator.fallback([one.sight for one in batch])
+        return [_proposal(action, safe) for action in actions.tolist()]
 
     def _answered(
         self,

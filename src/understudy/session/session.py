@@ -306,7 +306,8 @@ class _Inbox:
         for place, (message, request, over) in enumerate(zip(inbox, requests, beyond, strict=True)):
             refused = None if over is None else _beyond_rate(over, config)
             if isinstance(request, ObservationRequest):
-                self._observe(place, message, request.id, next(readings), refused)
+                safe = None if refused is None else SafeReason("rate", refused.message)
+                self._observe(place, message, request.id, next(readings), safe)
             elif refused is not None:
                 self._answers[place] = refused
             else:
@@ -346,7 +347,7 @@ class _Inbox:
         sender: Incoming,
         request: RequestId | None,
         reading: TranslatedObservation | Error,
-        refused: Error | None,
+        refused: SafeReason | None,
     ) -> None:
         """An observation that is valid, in order and of its client's own territory always gets an
         action. `refused`: it is beyond a rate, so nothing is decided or recorded for it."""
@@ -365,7 +366,7 @@ class _Inbox:
             self._answers[place] = _with_id(territory, request)
             return
         if territory is None or isinstance(territory, str):
-            safe = _rate(refused) if refused is not None else _no_room(str(territory))
+            safe = refused or SafeReason("territories", str(territory))
             decision = self._parts.decider.stateless(
                 reading, self._policy.version, safe, request=request
             )
@@ -383,10 +384,10 @@ class _Inbox:
         full = territories.touch(territory, self._monotonic)
         if refused is not None:
             version = self._policy.version
-            self._answer(self._parts.decider.unrecorded([asked], version, _rate(refused)))
+            self._answer(self._parts.decider.unrecorded([asked], version, refused))
         elif full is not None:
             self._write_rewards()
-            self._decide([asked], _no_room(full))
+            self._decide([asked], SafeReason("territories", full))
         else:
             self._batch.append(asked)
             self._in_batch.add(territory.name)
@@ -520,14 +521,6 @@ class _Inbox:
         return Ended(
             territory=territory.name, decisions=territory.decisions, last=last, id=request.id
         )
-
-
-def _rate(refused: Error) -> SafeReason:
-    return SafeReason("rate", refused.message)
-
-
-def _no_room(limit: str) -> SafeReason:
-    return SafeReason("territories", limit)
 
 
 def _welcome(

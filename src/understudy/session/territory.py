@@ -67,21 +67,14 @@ class TerritoryState:
         self.memory, self.remembered, self.severed = None, 0, True
 
     def cut(
-        self,
-        tick: int,
-        features: NDArray,
-        version: int,
-        *,
-        remembers: bool,
-        widest: float,
-        segment: int,
+        self, tick: int, sight: Sight, version: int, remembers: bool, widest: float, segment: int
     ) -> bytes | None:
         """The bootstrap observation of the segment that ends before this observation; None: the
         segment continues.
 
         No segment spans a gap of more than `widest` ticks or an answer without the ledger. With a
-        policy that `remembers`, a segment is decided by one version and begins with empty memory,
-        so that training on it from empty memory repeats what was played.
+        policy that `remembers`, a segment has at most `segment` decisions, all of one version, and
+        begins with empty memory, so that training on it from empty memory repeats what was played.
         """
         gap = self.tick is not None and tick - self.tick > widest
         full = self.remembered >= segment
@@ -89,7 +82,8 @@ class TerritoryState:
             self.forget()
         if self.bootstrap is not None:
             return self.bootstrap
-        return features.tobytes() if gap or (remembers and self.severed) else None
+        ends = gap or (remembers and self.severed)
+        return sight.features.tobytes() if ends else None
 
     def stop_waiting(self) -> None:
         """The waiting decision is closed, or cannot be settled any more."""
