@@ -26,6 +26,7 @@ import served
 
 from understudy.adapters.territory.cost_gate import CostGate
 from understudy.adapters.territory.matches import SECONDS_PER_TICK, TerritoryMatches, action_of
+from understudy.adapters.territory.messages import ObservationData
 from understudy.adapters.territory.translator import TerritoryTranslator
 from understudy.core.config.serving import LiveConfig
 from understudy.experience.ledger import DecisionCounts, Ledger
@@ -33,7 +34,7 @@ from understudy.experience.spool import Spool
 from understudy.policy.policy import Policy, untrained
 from understudy.policy.presets import network
 from understudy.policy.spec import PolicySpec
-from understudy.session.protocol import End, ObservationData, Ping, Reward
+from understudy.session.protocol import End, Ping, Reward
 from understudy.session.session import Incoming, Session
 
 TICKS_PER_HOUR = 3600 // SECONDS_PER_TICK

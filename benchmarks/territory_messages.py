@@ -13,10 +13,11 @@ import msgspec
 import numpy as np
 
 from understudy.adapters.territory.matches import TerritoryMatches
+from understudy.adapters.territory.messages import ObservationData
 from understudy.core.ops import NUMPY
 from understudy.games.territory import BOTS
 from understudy.games.territory.observation import FEATURES, features, seen
-from understudy.session.protocol import Observation, ObservationData
+from understudy.session.protocol import Observation
 
 SCHEMA = f"""
 [game]

@@ -28,7 +28,7 @@ from understudy.adapters.territory.translator import TerritoryTranslator
 from understudy.core import files
 from understudy.core.files import Disk
 from understudy.server.app import Server
-from understudy.server.auth import door
+from understudy.server.auth import make_auth
 from understudy.server.clients import Clients
 from understudy.server.listening import Listening, bound
 from understudy.telemetry.status import Status
@@ -44,7 +44,7 @@ def served(table: Table, folder: Path) -> Iterator[str]:
     server = Server(
         table.session,
         config=table.config,
-        door=door(host="127.0.0.1", allow_hosts=(), allow_origins=(), token=None),
+        auth=make_auth(host="127.0.0.1", allow_hosts=(), allow_origins=(), token=None),
         clients=Clients(folder / "server", table.session.holds),
         run=Status,
         problem=lambda words, error: pytest.fail(f"{words}: {error}"),

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from understudy.adapters.gate_factory import gate
+from understudy.adapters.gate_factory import make_gate
 from understudy.core.errors import ConfigError
 from understudy.core.spaces import Discrete
 from understudy.gates.decision import DecisionGate
@@ -71,7 +71,7 @@ def own_gates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def made(name: str, **changes: Any) -> DecisionGate:
     options = {"game": "territory", "threshold": 0.1, "budget_ms": 5.0, **changes}
-    return gate(name, **options)
+    return make_gate(name, **options)
 
 
 def test_the_shipped_ones() -> None:

@@ -24,7 +24,7 @@ from understudy.policy.spec import PolicySpec
 from understudy.policy.transformer import Transformer
 from understudy.registry.run_folder import RunFolder
 from understudy.run import serve
-from understudy.run.serve import Served
+from understudy.run.serve import ServeSummary
 from understudy.run.server_wiring import ServeOptions
 from understudy.session import schema
 from understudy.telemetry.status import Status
@@ -193,12 +193,12 @@ def test_sigterm_ends_it_as_well_and_json_is_one_object(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def services(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[ServeOptions]:
+def served_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[ServeOptions]:
     """What would be served, by a server that never starts."""
     asked: list[ServeOptions] = []
 
-    def note(service: ServeOptions, **_: object) -> None:
-        asked.append(service)
+    def note(options: ServeOptions, **_: object) -> None:
+        asked.append(options)
         raise typer.Exit(0)
 
     monkeypatch.setattr(serve, "serve", note)
@@ -220,23 +220,25 @@ def services(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[ServeOptio
     ],
 )
 def test_where_there_is_memory_a_new_run_publishes_less_often(
-    services: list[ServeOptions], flags: str, interval_s: float
+    served_options: list[ServeOptions], flags: str, interval_s: float
 ) -> None:
     assert understudy("serve", "--schema", "game.toml", *flags.split()).code == 0
-    (one,) = services
+    (one,) = served_options
     assert one.config.learner.publish_interval_s == interval_s
     assert one.config.learner.max_version_lag == (100 if "mine" in flags else 1_000)
 
 
-def test_a_run_that_exists_keeps_its_settings(services: list[ServeOptions], tmp_path: Path) -> None:
+def test_a_run_that_exists_keeps_its_settings(
+    served_options: list[ServeOptions], tmp_path: Path
+) -> None:
     declared = schema.load(tmp_path / "game.toml")
     spec = PolicySpec(declared.features, declared.actions, Transformer())
     RunFolder.open(
         tmp_path / "run", spec=spec, config=Config(), clock=SystemClock(), game=declared.name
     )
     assert understudy("serve", "--schema", "game.toml", "--run", "run").code == 0
-    assert services[0].network == Transformer()
-    assert services[0].config == Config()
+    assert served_options[0].network == Transformer()
+    assert served_options[0].config == Config()
 
 
 @pytest.mark.parametrize(
@@ -245,7 +247,7 @@ def test_a_run_that_exists_keeps_its_settings(services: list[ServeOptions], tmp_
 def test_the_summary_counts_segments(waiting: int, words: str) -> None:
     live = Parrot().status()
     status = Status(buffer_file_count=waiting)
-    text = _summary(Served("ws://x", 1.0, live, (None, None), status, 130))
+    text = _summary(ServeSummary("ws://x", 1.0, live, (None, None), status, 130))
     assert f"Waiting         {words} the next learner" in text
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from understudy.adapters.gate_factory import SHIPPED, gate
+from understudy.adapters.gate_factory import SHIPPED, make_gate
 from understudy.adapters.territory import cost_gate
 from understudy.games.territory import observation, tables
 from understudy.gates import foresight
@@ -27,7 +27,7 @@ def test_the_gate_of_ones_own_runs_as_it_stands(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
     monkeypatch.delitem(sys.modules, "my_gates", raising=False)
-    careful = gate("my_gates:Careful", game="territory", threshold=0.1, budget_ms=5.0)
+    careful = make_gate("my_gates:Careful", game="territory", threshold=0.1, budget_ms=5.0)
     seen = np.zeros(len(observation.FEATURES), np.float32)
     assert careful.evaluate(seen, np.array([1], np.int32)) == (True, 0.5, ("protectors about",))
     seen[2] = 0.45

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from understudy.adapters.gate_factory import gate
+from understudy.adapters.gate_factory import make_gate
 from understudy.gates.decision import judge
 from understudy.gates.lookahead import LookaheadGate
 
@@ -24,7 +24,7 @@ def tried() -> Spawns:
 
 def test_the_real_game_agrees(tried: Spawns) -> None:
     """Against the truth, which only a test knows: the same tick with the spawn and without."""
-    rollout = gate("rollout", game="territory", threshold=0.0, budget_ms=float("inf"))
+    rollout = make_gate("rollout", game="territory", threshold=0.0, budget_ms=float("inf"))
     verdicts = judge(rollout, tried.observations, tried.actions)
     sent = np.array([verdict.send for verdict in verdicts])
     expected = np.array([verdict.expected_reward for verdict in verdicts])
@@ -38,7 +38,7 @@ def test_the_real_game_agrees(tried: Spawns) -> None:
 
 
 def test_a_server_whose_time_is_up_waits(tried: Spawns) -> None:
-    rollout = gate("rollout", game="territory", threshold=0.0, budget_ms=1e-6)
+    rollout = make_gate("rollout", game="territory", threshold=0.0, budget_ms=1e-6)
     for verdict in judge(rollout, tried.observations[:3], tried.actions[:3]):
         assert (verdict.send, verdict.reasons) == (False, ("past the time budget of 1e-06 ms",))
         assert np.isnan(verdict.expected_reward)

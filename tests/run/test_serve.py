@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.request
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -30,8 +31,7 @@ from understudy.experience.ledger import Ledger
 from understudy.experience.spool import Spool
 from understudy.policy.mlp import Mlp
 from understudy.registry.run_folder import RunFolder
-from understudy.run import serve
-from understudy.run import server_wiring as desks
+from understudy.run import serve, server_wiring
 from understudy.run.server_wiring import ServeOptions, ServerWiring
 from understudy.server import listening
 from understudy.session import schema
@@ -40,6 +40,7 @@ from understudy.supervise.interrupts import INTERRUPTED
 from understudy.telemetry import events
 from understudy.telemetry.journal import Reader
 
+DOCS = Path(__file__).parents[2] / "docs"
 GAME = """
 [game]
 name = "skirmish"
@@ -49,8 +50,8 @@ fallback = "retreat"
 """
 
 
-def service(run: Path, **options: object) -> ServeOptions:
-    chosen: dict[str, object] = {"learner": "off", "config": Config(), "gate": "open", **options}
+def options(run: Path, **changes: object) -> ServeOptions:
+    chosen: dict[str, object] = {"learner": "off", "config": Config(), "gate": "open", **changes}
     return ServeOptions(
         translator=schema.from_table(
             {
@@ -70,9 +71,9 @@ def service(run: Path, **options: object) -> ServeOptions:
 
 
 @contextlib.contextmanager
-def desk(one: ServeOptions) -> Iterator[ServerWiring]:
+def wired(one: ServeOptions) -> Iterator[ServerWiring]:
     with contextlib.ExitStack() as stack:
-        yield ServerWiring(one, one.door(), stack)
+        yield ServerWiring(one, one.auth(), stack)
 
 
 def decide(at: ServerWiring, tick: int) -> bytes:
@@ -138,8 +139,21 @@ def test_every_acknowledged_decision_survives_sigkill(tmp_path: Path) -> None:
         assert f"{len(acknowledged)} settled" in child.stderr.read()
 
 
+def test_a_server_of_any_game_knows_the_messages_of_all(tmp_path: Path) -> None:
+    """In a process of its own: here, other tests have imported the games."""
+    with of_my_own(tmp_path) as (_, url), connect(url, compression=None) as socket:
+        incomplete = ask(socket, {"type": "observation_data", "data": {}})
+        unknown = ask(socket, {"type": "spawn"})
+        with urllib.request.urlopen(url.replace("ws:", "http:").replace("/ws", "/schema")) as page:
+            published = page.read()
+    assert (incomplete["code"], incomplete["field"]) == ("bad_message", "data.timestamp")
+    types = "hello, observation, observation_data, reward, end, ping"
+    assert unknown["message"] == f"type: expected one of {types}"
+    assert published == (DOCS / "protocol.schema.json").read_bytes()
+
+
 def test_what_was_settled_is_in_the_spool_when_it_closes(tmp_path: Path) -> None:
-    with desk(service(tmp_path)) as at:
+    with wired(options(tmp_path)) as at:
         for tick in range(40):
             decide(at, tick)
         for key in range(1, 41):
@@ -161,8 +175,8 @@ def test_a_learner_that_is_killed_is_started_again_and_no_answer_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sleeper = [sys.executable, "-c", "import sys; sys.stdin.read()"]
-    monkeypatch.setattr(desks, "learner_command", lambda service: sleeper)
-    with desk(service(tmp_path, learner="process")) as at:
+    monkeypatch.setattr(server_wiring, "learner_command", lambda options: sleeper)
+    with wired(options(tmp_path, learner="process")) as at:
         learner = at._learner
         assert learner is not None
         first = learner.pid
@@ -183,7 +197,7 @@ def test_a_learner_that_is_killed_is_started_again_and_no_answer_fails(
 
 
 def test_the_learner_is_told_the_gate_by_the_command_line(tmp_path: Path) -> None:
-    line = desks.learner_command(service(tmp_path / "r", gate="my_gates:Careful"))
+    line = server_wiring.learner_command(options(tmp_path / "r", gate="my_gates:Careful"))
     assert line[line.index("--gate") + 1] == "my_gates:Careful"
     assert line[line.index("--threshold") + 1] == "0.0"
     assert {"learner", "--continuous", "--supervised"} <= set(line)
@@ -215,7 +229,7 @@ def test_a_gate_that_takes_its_time_does_not_stall_the_server(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])  # the gate's folder is added to it
     config = Config(live=LiveConfig(gate_deadline_ms=1.0))
-    with desk(service(tmp_path / "run", gate="stuck_gate:Slow", config=config)) as at:
+    with wired(options(tmp_path / "run", gate="stuck_gate:Slow", config=config)) as at:
         answers = [json.loads(decide(at, tick)) for tick in range(7)]
         own = importlib.import_module("stuck_gate")
         assert own.STUCK.is_set()
@@ -231,13 +245,13 @@ def test_a_gate_that_takes_its_time_does_not_stall_the_server(
 
 
 def test_a_gate_that_ships_is_asked_inline(tmp_path: Path) -> None:
-    with desk(service(tmp_path / "run")) as at:
+    with wired(options(tmp_path / "run")) as at:
         decide(at, 0)
         assert not [one for one in threading.enumerate() if one.name == "gate"]
 
 
 def test_a_new_version_decides_from_the_next_batch_on(tmp_path: Path) -> None:
-    with desk(service(tmp_path)) as at:
+    with wired(options(tmp_path)) as at:
         assert b'"version":0' in decide(at, 0)
         folder = RunFolder.load(tmp_path, SystemClock())
         publish(folder, 1)
@@ -252,21 +266,21 @@ def test_a_new_version_decides_from_the_next_batch_on(tmp_path: Path) -> None:
 
 def test_two_servers_in_one_run_folder_are_one_too_many(tmp_path: Path) -> None:
     with (
-        desk(service(tmp_path)),
+        wired(options(tmp_path)),
         pytest.raises(RunFolderError, match="another server"),
-        desk(service(tmp_path)),
+        wired(options(tmp_path)),
     ):
         pass
-    with desk(service(tmp_path)) as at:  # it is free again
+    with wired(options(tmp_path)) as at:  # it is free again
         assert b'"type":"decision"' in decide(at, 0)
 
 
 def test_a_server_that_is_refused_leaves_the_settings_of_the_other_alone(tmp_path: Path) -> None:
     other = Config(live=LiveConfig(queue=7))
-    with desk(service(tmp_path)):
+    with wired(options(tmp_path)):
         with (
             pytest.raises(RunFolderError, match="another server"),
-            desk(service(tmp_path, config=other)),
+            wired(options(tmp_path, config=other)),
         ):
             pass
         assert RunFolder.load(tmp_path, SystemClock()).config == Config()
@@ -276,7 +290,7 @@ def test_a_run_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     with (
         pytest.raises(RunFolderError, match="cannot be used as a run folder"),
-        desk(service(tmp_path / "file" / "run")),
+        wired(options(tmp_path / "file" / "run")),
     ):
         pass
 
@@ -288,10 +302,10 @@ def test_a_start_that_fails_leaves_nothing_behind(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(desks, "Ledger", broken)
-        with pytest.raises(OSError, match="No space"), desk(service(tmp_path)):
+        patch.setattr(server_wiring, "Ledger", broken)
+        with pytest.raises(OSError, match="No space"), wired(options(tmp_path)):
             pass
-    with desk(service(tmp_path)) as at:
+    with wired(options(tmp_path)) as at:
         assert b'"type":"decision"' in decide(at, 0)
 
 
@@ -302,7 +316,7 @@ def test_a_screen_that_cannot_be_written_to_ends_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(serve, "_SHOW_EVERY_S", 0.0)
-    troubles: list[Exception] = [
+    problems: list[Exception] = [
         OSError(28, "No space left on device"),
         OSError(5, "Input/output error"),
         ValueError("I/O operation on closed file"),
@@ -311,13 +325,13 @@ def test_a_screen_that_cannot_be_written_to_ends_nothing(
     def started(address: str) -> None:
         raise OSError(5, "Input/output error")
 
-    def show(pulse: serve.Pulse) -> None:
-        if troubles:
-            raise troubles.pop()
+    def show(progress: serve.ServeProgress) -> None:
+        if problems:
+            raise problems.pop()
         signal.raise_signal(signal.SIGINT)
 
-    served = serve.serve(service(tmp_path, port=0), started=started, show=show)
-    assert served.code == INTERRUPTED and not troubles
+    served = serve.serve(options(tmp_path, port=0), started=started, show=show)
+    assert served.code == INTERRUPTED and not problems
 
 
 def test_ctrl_c_twice_still_says_goodbye(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -337,12 +351,12 @@ def test_ctrl_c_twice_still_says_goodbye(tmp_path: Path, monkeypatch: pytest.Mon
         threads.append(threading.Thread(target=client, args=(address,), daemon=True))
         threads[0].start()
 
-    def show(pulse: serve.Pulse) -> None:
-        if pulse.live.clients:
+    def show(progress: serve.ServeProgress) -> None:
+        if progress.live.clients:
             signal.raise_signal(signal.SIGINT)
             signal.raise_signal(signal.SIGINT)
 
-    served = serve.serve(service(tmp_path, port=0), started=started, show=show)
+    served = serve.serve(options(tmp_path, port=0), started=started, show=show)
     threads[0].join(timeout=30)
     assert served.code == INTERRUPTED and heard == [1001]
 
@@ -353,12 +367,12 @@ def test_what_was_there_at_the_start_is_not_collected_again(
     monkeypatch.setattr(serve, "_SHOW_EVERY_S", 0.0)
     tracked: list[int] = []
 
-    def show(pulse: serve.Pulse) -> None:
+    def show(progress: serve.ServeProgress) -> None:
         tracked.append(len(gc.get_objects()))
         signal.raise_signal(signal.SIGINT)
 
     before = len(gc.get_objects())
-    serve.serve(service(tmp_path, port=0), started=lambda address: None, show=show)
+    serve.serve(options(tmp_path, port=0), started=lambda address: None, show=show)
     assert tracked[0] < before // 2
     assert gc.get_freeze_count() == 0  # a process that goes on collects everything again
 
@@ -372,11 +386,11 @@ def test_too_few_files_for_so_many_clients_are_said(
         asked.append(wanted)
         return 512
 
-    def show(pulse: serve.Pulse) -> None:
+    def show(progress: serve.ServeProgress) -> None:
         signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setattr(serve, "_SHOW_EVERY_S", 0.0)
     monkeypatch.setattr(listening, "allow", allow)
-    serve.serve(service(tmp_path, port=0), started=lambda address: None, show=show)
+    serve.serve(options(tmp_path, port=0), started=lambda address: None, show=show)
     assert asked == [Config().live.max_clients + 256]
     assert "only 512 files" in capsys.readouterr().err

@@ -20,7 +20,7 @@ from websockets.sync.client import ClientConnection, connect
 from understudy.core.config import LiveConfig
 from understudy.experience.ledger import DecisionCounts
 from understudy.server.app import Server
-from understudy.server.auth import door
+from understudy.server.auth import make_auth
 from understudy.server.clients import Clients
 from understudy.server.listening import Listening, bound
 from understudy.session.protocol import Error
@@ -160,7 +160,7 @@ def standing(
     server = Server(
         session,
         config=config,
-        door=door(host="127.0.0.1", allow_hosts=(), allow_origins=allow_origins, token=token),
+        auth=make_auth(host="127.0.0.1", allow_hosts=(), allow_origins=allow_origins, token=token),
         clients=Clients(folder / "server", session.holds),
         run=run,
         problem=lambda words, error: problems.append(f"{words}: {error}"),

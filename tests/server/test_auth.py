@@ -15,9 +15,9 @@ from understudy.server.auth import (
     SUBPROTOCOL,
     Auth,
     check_exposure,
-    door,
     host_name,
     is_loopback,
+    make_auth,
     read_token,
 )
 
@@ -26,7 +26,7 @@ TOKEN = "correct-horse-battery"
 
 def at_home(**options: object) -> Auth:
     chosen: dict[str, object] = {"allow_hosts": (), "allow_origins": (), "token": None, **options}
-    return door(host="127.0.0.1", **chosen)  # type: ignore[arg-type]
+    return make_auth(host="127.0.0.1", **chosen)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

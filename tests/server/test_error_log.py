@@ -13,12 +13,12 @@ from understudy.telemetry.journal import Journal, Reader
 
 def test_the_same_trouble_is_noted_once_a_minute(tmp_path: Path) -> None:
     clock = LogicalClock()
-    troubles = ErrorLog(Journal(tmp_path, "server", clock), clock)
+    errors = ErrorLog(Journal(tmp_path, "server", clock), clock)
     with logging_to(tmp_path):
         for _ in range(50):
-            troubles.note("it broke", ValueError("again"))
+            errors.note("it broke", ValueError("again"))
         clock.now += 61.0
-        troubles.note("it broke", ValueError("again"))
+        errors.note("it broke", ValueError("again"))
     noted = [entry.e for entry in Reader(tmp_path).new()]
     assert noted == [events.Problem(where="server", message="it broke: ValueError: again")] * 2
     log = (tmp_path / LOG).read_text(encoding="utf-8")
@@ -27,11 +27,11 @@ def test_the_same_trouble_is_noted_once_a_minute(tmp_path: Path) -> None:
 
 def test_a_flood_of_different_troubles_takes_no_memory(tmp_path: Path) -> None:
     clock = LogicalClock()
-    troubles = ErrorLog(Journal(tmp_path, "server", clock), clock)
+    errors = ErrorLog(Journal(tmp_path, "server", clock), clock)
     with logging_to(tmp_path):
         for number in range(1000):
-            troubles.note(f"trouble {number}")
-    assert len(troubles._said) <= 256
+            errors.note(f"trouble {number}")
+    assert len(errors._said) <= 256
 
 
 def test_afterwards_logging_is_as_it_was(tmp_path: Path) -> None:

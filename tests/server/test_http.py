@@ -206,11 +206,11 @@ def test_a_server_says_when_experience_waits_and_no_version_comes(tmp_path: Path
     journal = Journal(tmp_path / "journal", "server", clock)
     journal.write(events.BotStarted(pid=1, mode="serve", learner="process", version=0))
     (tmp_path / "buffer" / f"{int(clock.time() * 1e9):020d}-{'a' * 16}.npz").write_bytes(b"")
-    following = StatusPoller(tmp_path, clock, Patience(60.0, 8))
+    poller = StatusPoller(tmp_path, clock, Patience(60.0, 8))
     back = events.RolledBack(reason="not finite", version=0, to=0)
 
     def look(server: Standing) -> tuple[int, dict[str, Any], dict[str, str]]:
-        following.look(at_once=True)
+        poller.look(at_once=True)
         status, ready, _ = server.request("GET", "/readyz")
         page = server.request("GET", "/metrics")[1].decode()
         figures = dict(line.rsplit(" ", 1) for line in page.splitlines() if line[0] != "#")
@@ -218,7 +218,7 @@ def test_a_server_says_when_experience_waits_and_no_version_comes(tmp_path: Path
         assert told["learning"] == ready["learning"]
         return status, ready, figures
 
-    with standing(tmp_path, run=lambda: following.now) as server:
+    with standing(tmp_path, run=lambda: poller.now) as server:
         clock.now += 50.0
         status, ready, figures = look(server)
         assert (status, ready["learning"], "problem" in ready) == (200, "on", False)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from policy.makers import lively_policy
 
+import understudy.adapters.territory.messages  # noqa: F401  registers its messages
 from understudy.core.arrays import NDArray
 from understudy.core.config.serving import LiveConfig
 from understudy.experience.episode import Episode

@@ -1,11 +1,13 @@
 """docs/protocol.md: every example is what a session really answers, and nothing is left out.
 
-python tests/live/test_protocol_page.py      writes the answers into the page
+python tests/session/test_protocol_page.py      writes the answers into the page
 """
 
 from __future__ import annotations
 
+import functools
 import json
+import operator
 import re
 import sys
 import tempfile
@@ -39,7 +41,7 @@ _POLICYS = {
 }  # fmt: skip
 
 
-class Exchange(NamedTuple):
+class Dialog(NamedTuple):
     """A message, what the page says is answered, and what is."""
 
     client: str
@@ -52,7 +54,7 @@ def dialogs(page: str) -> list[re.Match[str]]:
     return list(_BLOCK.finditer(page))
 
 
-def exchanges(block: re.Match[str], folder: Path) -> Iterator[Exchange]:
+def answered(block: re.Match[str], folder: Path) -> Iterator[Dialog]:
     translator = (
         TerritoryTranslator() if block["game"] else load(DOCS / "examples" / "my_game.toml")
     )
@@ -65,12 +67,12 @@ def exchanges(block: re.Match[str], folder: Path) -> Iterator[Exchange]:
         told = after["text"] if after is not None and after["way"] == "←" else ""
         client = one["client"] or "alice"
         (answer,) = table.say(one["text"].strip(), client=client)
-        yield Exchange(one["client"] or "", one["text"], told, answer)
+        yield Dialog(one["client"] or "", one["text"], told, answer)
 
 
 @pytest.mark.parametrize("index", range(len(dialogs(PAGE.read_text(encoding="utf-8")))))
 def test_the_examples_are_what_is_answered(tmp_path: Path, index: int) -> None:
-    for one in exchanges(dialogs(PAGE.read_text(encoding="utf-8"))[index], tmp_path):
+    for one in answered(dialogs(PAGE.read_text(encoding="utf-8"))[index], tmp_path):
         told = json.loads(one.told)
         assert told.keys() == one.answer.keys()
         free = {name: told[name] for name in _POLICYS & told.keys()}
@@ -79,7 +81,7 @@ def test_the_examples_are_what_is_answered(tmp_path: Path, index: int) -> None:
 
 def test_every_message_field_and_code_is_on_the_page() -> None:
     page = PAGE.read_text(encoding="utf-8")
-    kinds = (*get_args(protocol.Request), *get_args(protocol.Answer))
+    kinds = (*protocol.request_types(), *protocol.answer_types())
     words = [str(kind.__struct_config__.tag) for kind in kinds] + list(get_args(protocol.Code))
     words += [field.encode_name for kind in kinds for field in msgspec.structs.fields(kind)]
     missing = sorted({word for word in words if not re.search(rf"[`\"]{word}[`\"]", page)})
@@ -88,8 +90,9 @@ def test_every_message_field_and_code_is_on_the_page() -> None:
 
 def test_every_example_of_a_message_fits_the_types() -> None:
     page = PAGE.read_text(encoding="utf-8")
+    answer = functools.reduce(operator.or_, protocol.answer_types())
     for block in re.finditer(r"^```json\n(.*?)^```$", page, re.DOTALL | re.MULTILINE):
-        msgspec.json.decode(block[1], type=protocol.Answer)
+        msgspec.json.decode(block[1], type=answer)
 
 
 def _rounded(answer: dict[str, Any]) -> dict[str, Any]:
@@ -104,7 +107,7 @@ def write() -> None:
             lines = "".join(
                 f"→ {one.client + ' ' if one.client else ''}{one.sent.rstrip()}\n"
                 f"← {json.dumps(_rounded(one.answer))}\n"
-                for one in exchanges(block, Path(folder))
+                for one in answered(block, Path(folder))
             )
         page = page[: block.start("lines")] + lines + page[block.end("lines") :]
     PAGE.write_text(page, encoding="utf-8")

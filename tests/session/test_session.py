@@ -558,7 +558,7 @@ BAD = [-1.0, 40.0, 0.0]
 def test_a_gate_that_fails_on_one_observation_costs_its_neighbours_nothing(
     tmp_path: Path, worker: bool
 ) -> None:
-    troubles: list[str] = []
+    problems: list[str] = []
     gate: DecisionGate = Wary()
     if worker:
         gate = GateWorker(gate, deadline_ms=30_000.0, clock=FakeClock())
@@ -566,7 +566,7 @@ def test_a_gate_that_fails_on_one_observation_costs_its_neighbours_nothing(
         tmp_path,
         gate=gate,
         explore_share=0.0,
-        problem=lambda words, error: troubles.append(f"{words}: {error}"),
+        problem=lambda words, error: problems.append(f"{words}: {error}"),
     )
     first = [one["decision_id"] for one in table.say(*(observation(name) for name in "abc"))]
     answers = table.say(
@@ -581,11 +581,11 @@ def test_a_gate_that_fails_on_one_observation_costs_its_neighbours_nothing(
     ]  # fmt: skip
     assert (answers[2]["tick"], answers[2]["degraded"], answers[4]["last"]) == (1, False, "settled")
     assert (answers[3]["action"], answers[3]["verdict"], answers[3]["id"]) == ("retreat", "SEND", 7)
-    assert (answers[3]["degraded"], answers[3]["reasons"]) == (True, [FAILED.reason])
+    assert (answers[3]["degraded"], answers[3]["reasons"]) == (True, [FAILED.words])
     words = (
         "the gate failed: ZeroDivisionError" if worker else "an observation could not be decided"
     )
-    assert troubles == [f"{words}: health"]
+    assert problems == [f"{words}: health"]
     status = table.session.status()
     assert (status.degraded, status.safe_actions, status.errors) == (1, {"error": 1}, {})
     assert table.states(*first) == ["settled"] * 3
@@ -601,7 +601,7 @@ def test_a_gate_that_fails_on_one_observation_costs_its_neighbours_nothing(
 def test_numbers_that_the_ledger_refuses_cost_nobody_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Found only when it is written: what the wave closed before that stays closed, once."""
+    """Found only when it is written: what the batch closed before that stays closed, once."""
     table = Table(tmp_path, explore_share=0.0, problem=lambda words, error: None)
     first = [one["decision_id"] for one in table.say(observation("a"), observation("b"))]
     write = table.ledger.open

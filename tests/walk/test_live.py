@@ -17,6 +17,7 @@ import numpy as np
 import psutil
 import pytest
 
+from understudy.adapters.territory.messages import ObservationData
 from understudy.adapters.territory.translator import TerritoryTranslator
 from understudy.core.arrays import NDArray
 from understudy.core.clock import SystemClock
@@ -26,7 +27,7 @@ from understudy.policy import distributions
 from understudy.policy.policy import Policy, untrained
 from understudy.policy.weights import normalise
 from understudy.registry.run_folder import RunFolder
-from understudy.session.protocol import ObservationData, decode
+from understudy.session.protocol import decode
 from understudy.session.translation import TranslatedObservation
 from understudy.telemetry import events
 from understudy.telemetry.journal import Reader

@@ -1,7 +1,7 @@
-"""Decision gates by name: those that ship, and `module:Name` for one's own.
+"""Makes decision gates from their names: those that ship, and `module:Name` for custom gates.
 
-A gate of one's own is code. Its name comes from a person's command line and from nowhere else:
-never from a schema file, a config or a run folder, which are things that people pass on.
+A custom gate is code. Its name comes from the command line alone: never from a schema file, a
+config or a run folder, which people pass on to others.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ _WRONG = (
     ArithmeticError, AttributeError, ImportError, LookupError, NameError, SyntaxError, TypeError,
     ValueError,
 )  # fmt: skip
-"""What a mistake in a user's module looks like from here."""
+"""What a mistake in a user's module may raise."""
 
 
-def gate(
+def make_gate(
     name: str,
     *,
     game: str,
@@ -46,10 +46,11 @@ def gate(
     features: int | None = None,
     actions: ActionSpace | None = None,
 ) -> DecisionGate:
-    """The gate of a name for a game (`territory`, or whatever a schema calls itself).
+    """The gate of this name for a game (`territory`, or the name in a schema).
 
-    A gate of one's own is tried once before anything is served, on an observation of zeros; for a
-    game that is not built in, `features` (how many) and `actions` say what that looks like.
+    A custom gate is tried once, on an observation of zeros; for a game that is not built in,
+    `features` (how many) and `actions` give the shapes. Raises `ConfigError` for a name without a
+    gate, a gate that does not fit the game, and a custom gate that fails.
     """
     if name == OPEN:
         return OpenGate()
@@ -62,18 +63,18 @@ def gate(
             f"{_FLAG}: expected {', '.join(SHIPPED)} or module:Name, got {name!r}."
             + nearest(name, SHIPPED)
         )
-    own = _made(_found(name), name, threshold)
+    custom = _made(_found(name), name, threshold)
     if features is None or actions is None:
         if _base(game) not in catalog.names():
-            return own
+            return custom
         built_in = catalog.make(_base(game))
         features, actions = len(built_in.features), built_in.actions
-    _try(own, name, features=features, parts=len(actions.parts))
-    return own
+    _try(custom, name, features=features, parts=len(actions.parts))
+    return custom
 
 
 def _base(game: str) -> str:
-    """`territory` of `territory 1`, as a run folder has it."""
+    """`territory` from `territory 1`, the name in a run folder."""
     return game.partition(" ")[0]
 
 
@@ -100,10 +101,10 @@ def _rollout(game: str, threshold: float, budget_ms: float) -> DecisionGate:
 
 
 def _found(name: str) -> type:
-    """The class that `module:Name` means."""
+    """The class of `module:Name`."""
     module_name, _, class_name = name.partition(":")
     here = str(Path.cwd())
-    if here not in sys.path:  # a gate of one's own lies in the folder that one works in
+    if here not in sys.path:  # custom gates are usually in the working folder
         sys.path.append(here)
     try:
         module: ModuleType = importlib.import_module(module_name)
@@ -124,7 +125,7 @@ def _found(name: str) -> type:
 
 
 def _made(kind: type, name: str, threshold: float) -> DecisionGate:
-    """One of it, with the threshold if it takes one."""
+    """An instance of the class, with the threshold if it takes one."""
     try:
         takes = inspect.signature(kind).parameters
         made: Any = kind(threshold=threshold) if "threshold" in takes else kind()
@@ -137,16 +138,16 @@ def _made(kind: type, name: str, threshold: float) -> DecisionGate:
         raise ConfigError(f"{_FLAG} {name}: expected `name`, a text that the status calls it by")
     if not callable(getattr(made, "evaluate", None)):
         raise ConfigError(f"{_FLAG} {name}: expected a method evaluate(observation, action)")
-    own: DecisionGate = made
-    return own
+    gate: DecisionGate = made
+    return gate
 
 
-def _try(own: DecisionGate, name: str, *, features: int, parts: int) -> None:
-    """One call with zeros, as a batch where it takes one: what is wrong shows before the start."""
+def _try(gate: DecisionGate, name: str, *, features: int, parts: int) -> None:
+    """Call it with zeros, and as a batch if it can, so that mistakes show before the start."""
     observation, action = np.zeros(features, np.float32), np.zeros(parts, np.int32)
-    many = getattr(own, "evaluate_all", None)
+    many = getattr(gate, "evaluate_all", None)
     try:
-        verdict: Any = own.evaluate(observation, action)
+        verdict: Any = gate.evaluate(observation, action)
         batch: Any = [verdict] if many is None else many(observation[None], action[None])
     except _WRONG as error:
         raise ConfigError(

@@ -15,7 +15,7 @@ from understudy.telemetry.text import duration, say_json
 if TYPE_CHECKING:
     from understudy.core.config import Config
     from understudy.policy.spec import AnyNetwork
-    from understudy.run.serve import Pulse, Served
+    from understudy.run.serve import ServeProgress, ServeSummary
     from understudy.server.listening import Tls
     from understudy.session.translation import Translator
 
@@ -27,8 +27,8 @@ INSTALL_LINE = 'pip install ".[serve]" in your clone'
 _TERRITORY = "territory"
 _CONFIG = "live"
 _REMEMBER_S = 30.0
-"""Seconds between versions where the network has memory: each empties what territories remember,
-and at the usual two a second nothing would be remembered."""
+"""Seconds between versions where the network has memory: each version empties the memory of all
+territories, so at the default of two a second there would be none."""
 
 
 def serve(
@@ -112,7 +112,7 @@ def serve(
         own["learner.seed"] = seed
     if threshold is not None:
         own["live.threshold"] = threshold
-    service = ServeOptions(
+    options = ServeOptions(
         translator=translator,
         game=label,
         run=run or new_run(translator.name.replace(" ", "-")),
@@ -133,22 +133,22 @@ def serve(
     screen = Screen(quiet=json, before=newest(before))
 
     def started(address: str) -> None:
-        screen.note(f"understudy: {label} at {address}, run folder {service.run}. Ctrl-C ends.")
+        screen.note(f"understudy: {label} at {address}, run folder {options.run}. Ctrl-C ends.")
 
-    def show(pulse: Pulse) -> None:
+    def show(progress: ServeProgress) -> None:
         if not quiet:
-            screen.move(_line(pulse), _Endless(pulse.live.version))
+            screen.move(_line(progress), _Endless(progress.live.version))
 
-    served = serve_game(service, started=started, show=show)
+    summary = serve_game(options, started=started, show=show)
     if json:
-        say_json(served.as_dict())
+        say_json(summary.as_dict())
     else:
-        screen.note(_summary(served))
-    raise typer.Exit(served.code)
+        screen.note(_summary(summary))
+    raise typer.Exit(summary.code)
 
 
 def _game(name: str | None, schema: Path | None) -> tuple[Translator, str]:
-    """The translator, and what the run folder calls the game."""
+    """The translator, and the game's name in the run folder."""
     if (name is None) == (schema is None):
         raise ConfigError(f"give a game ({_TERRITORY}) or --schema FILE, one of them")
     if schema is not None:
@@ -168,7 +168,7 @@ def _game(name: str | None, schema: Path | None) -> tuple[Translator, str]:
 
 
 def _defaults(network: AnyNetwork, base: Config) -> dict[str, object]:
-    """Settings of a new run that go by its network, where nobody chose otherwise."""
+    """Settings of a new run that depend on its network, unless the config sets them."""
     from understudy.core.config import LearnerConfig
     from understudy.core.ops import NUMPY
 
@@ -201,7 +201,7 @@ def _tls(certificate: Path | None, key: Path | None) -> Tls | None:
 
 
 class _Endless:
-    """A session without an end, for a screen that knows sessions."""
+    """A session without an end, for `Screen`."""
 
     share = 0.0
 
@@ -209,25 +209,25 @@ class _Endless:
         self.version = version
 
 
-def _line(pulse: Pulse) -> str:
-    live = pulse.live
-    p99 = "-" if pulse.p99_ms is None else f"{pulse.p99_ms:.1f} ms"
+def _line(progress: ServeProgress) -> str:
+    live = progress.live
+    p99 = "-" if progress.p99_ms is None else f"{progress.p99_ms:.1f} ms"
     return (
-        f"{duration(pulse.elapsed_s):>7}  {pulse.decisions_s:>7.1f} decisions/s  p99 {p99:>8}"
+        f"{duration(progress.elapsed_s):>7}  {progress.decisions_s:>7.1f} decisions/s  p99 {p99:>8}"
         f"  clients {live.clients}  territories {live.territories}  open {live.ledger.open}"
-        f"  reward {live.recent_reward:+.3f}  version {live.version}  learner {pulse.learner}"
+        f"  reward {live.recent_reward:+.3f}  version {live.version}  learner {progress.learner}"
     )
 
 
-def _summary(served: Served) -> str:
-    live, status = served.live, served.status
+def _summary(summary: ServeSummary) -> str:
+    live, status = summary.live, summary.status
     counts, waiting = live.ledger, status.buffer_file_count
-    p50, p99 = served.answer_ms
+    p50, p99 = summary.answer_ms
     took = "-" if p50 is None or p99 is None else f"p50 {p50:.2f} ms, p99 {p99:.2f} ms"
     return "\n".join(
         [
             "",
-            f"Stopped after {duration(served.seconds)}: everything up to here is kept.",
+            f"Stopped after {duration(summary.seconds)}: everything up to here is kept.",
             "",
             f"Decisions       {live.decisions} ({live.sent} sent, {live.waited} waited, "
             f"{live.degraded} degraded)",

@@ -1,14 +1,7 @@
-"""Decision gates: one action of one decision in, SEND or WAIT out, and why.
+"""Decision gates: each judges one proposed action, SEND or WAIT, and says why.
 
-    class Careful:
-        name = "careful"
-
-        def evaluate(self, observation, action):
-            expected = 0.5 - observation[3]
-            return Verdict.of(expected, threshold=0.0, reasons=("threat",))
-
-A gate sees what the policy sees (raw features) and the action that it proposes, so that the learner
-can ask it again about anything that was recorded. For learning a gate is part of the world.
+A gate sees what the policy sees (raw features) and the proposed action, so that the learner can
+evaluate recorded decisions again. For learning, a gate is part of the environment.
 """
 
 from __future__ import annotations
@@ -23,54 +16,87 @@ from understudy.core.arrays import NDArray
 
 
 class Verdict(NamedTuple):
-    """What a gate says of one action."""
+    """The judgement of one action."""
 
     send: bool
-    """False: wait, nothing is executed"""
+    """False: WAIT, nothing is executed"""
     expected_reward: float
-    """nan: the gate has nothing to say of it"""
+    """In units of reward; nan: no expectation"""
     reasons: tuple[str, ...] = ()
-    """In a few words each, the weightiest first"""
+    """A few words each, the most important first"""
 
     @classmethod
     def of(
         cls, expected: float | np.floating[Any], *, threshold: float, reasons: Sequence[str] = ()
     ) -> Verdict:
-        """SEND where more than the threshold is expected.
+        """SEND if `expected` is above the threshold.
 
-        Numbers of NumPy become plain ones, which is what messages and records are made of.
+        NumPy scalars become Python numbers, which messages and records need.
         """
         return cls(bool(expected > threshold), float(expected), tuple(reasons))
 
 
 NOTHING_TO_BLOCK = Verdict(True, math.nan, ("nothing to block",))
-"""Of an action that does nothing."""
+"""The verdict on an action that does nothing."""
 
 
 class DecisionGate(Protocol):
-    """Whatever judges actions one by one: the contract for gates of one's own."""
+    """The interface of decision gates, also of custom ones.
+
+    A custom gate is a class that is made without arguments or with `threshold` (the setting
+    `live.threshold`). `understudy serve --gate module:Name` loads it, and tries it on zeros before
+    it serves. It needs no base class:
+
+        from understudy.gates.decision import Verdict
+
+        class Careful:
+            name = "careful"
+
+            def __init__(self, threshold=0.0):
+                self._threshold = threshold
+
+            def evaluate(self, observation, action):
+                expected = 0.5 - observation[3]
+                return Verdict.of(expected, threshold=self._threshold, reasons=("threat",))
+
+    A server calls a custom gate in a worker thread, one call at a time, with the deadline
+    `live.gate_deadline_ms`. A gate that can judge many actions at once also has `evaluate_all`
+    (`BatchGate`), which is called instead of `evaluate`.
+    """
 
     @property
     def name(self) -> str:
-        """What the status and the report call it."""
+        """The gate's name in the status and the report."""
 
     def evaluate(self, observation: NDArray, action: NDArray) -> Verdict:
-        """observation float32 [F], raw, and the proposed action int32 [parts]."""
+        """Judge one proposed action. Deterministic, since the learner evaluates it again.
+
+        Args:
+            observation: float32 [F], the raw features that the policy sees. Not to be changed.
+            action: int32 [parts], the proposed action, one option for each part.
+
+        Returns:
+            A `Verdict` of plain Python values; `Verdict.of` makes one.
+
+        Raises:
+            Anything: the observation gets the safe action, others are not affected, and the error
+            is noted in the journal.
+        """
 
 
 @runtime_checkable
 class BatchGate(Protocol):
-    """A gate that can judge many actions at once, which is what a busy server wants."""
+    """A gate that can judge many actions at once, which is faster on a busy server."""
 
     def evaluate_all(self, observations: NDArray, actions: NDArray) -> list[Verdict]:
-        """observations [B, F] and actions [B, parts] to a verdict each."""
+        """A verdict for each of observations float32 [B, F] and actions int32 [B, parts]."""
 
 
 _LET_THROUGH = Verdict(True, math.nan)
 
 
 class OpenGate:
-    """Lets everything through and has nothing to say: what serves where no gate was asked for."""
+    """Sends every action, without an expectation: the default for declared games."""
 
     name = "open"
 
@@ -82,7 +108,7 @@ class OpenGate:
 
 
 def judge(gate: DecisionGate, observations: NDArray, actions: NDArray) -> list[Verdict]:
-    """A verdict for each of observations [B, F] and actions [B, parts], at once if it can."""
+    """A verdict for each of observations [B, F] and actions [B, parts]; one call if it can."""
     if isinstance(gate, BatchGate):
         return gate.evaluate_all(observations, actions)
     return [

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from understudy.adapters.gate_factory import gate
+from understudy.adapters.gate_factory import make_gate
 from understudy.core.clock import SystemClock
 from understudy.core.errors import ConfigError
 from understudy.core.pause import read_pause
@@ -152,7 +152,7 @@ def _made(
 
 def _judge(folder: RunFolder, behind: ContinuousOptions) -> DecisionGate:
     threshold = folder.config.live.threshold if behind.threshold is None else behind.threshold
-    return gate(
+    return make_gate(
         behind.gate,
         game=folder.identity.game,
         threshold=threshold,

@@ -1,7 +1,8 @@
-"""Serving a live game until somebody says stop.
+"""Serving a live game until Ctrl-C or SIGTERM: the socket, signals, progress and summary.
 
-Everything that is answered is in the ledger first; whatever dies, the next start goes on from it.
-Ending answers what is in flight, says goodbye, writes everything down and lets the learner finish.
+`run.server_wiring` has the parts behind the socket. Every decision is in the ledger before it is
+answered, so the next start continues after any crash. Stopping answers messages in flight, closes
+connections, writes everything and lets the learner finish.
 """
 
 from __future__ import annotations
@@ -28,15 +29,15 @@ from understudy.telemetry.text import complain
 
 _SHOW_EVERY_S = 0.5
 _FILES = 256
-"""Sockets and files besides those of the clients, amply."""
+"""More than enough sockets and files besides those of the clients."""
 
 
-class Pulse(NamedTuple):
-    """How a server does, for whoever shows it."""
+class ServeProgress(NamedTuple):
+    """The progress of a server, for display."""
 
     elapsed_s: float
     decisions_s: float
-    """Since the last pulse"""
+    """Since the last `ServeProgress`"""
     p99_ms: float | None
     """Of the answers since then"""
     live: LiveStatus
@@ -45,8 +46,8 @@ class Pulse(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Served:
-    """What came of it."""
+class ServeSummary:
+    """The summary of a finished server."""
 
     address: str
     seconds: float
@@ -55,7 +56,7 @@ class Served:
     """p50 and p99 of all answers"""
     status: Status
     code: int
-    """How the process should end: 130 after Ctrl-C, 143 after SIGTERM"""
+    """The exit code: 130 after Ctrl-C, 143 after SIGTERM"""
 
     def as_dict(self) -> dict[str, object]:
         """For `--json`."""
@@ -74,49 +75,49 @@ class Served:
 
 
 def serve(
-    service: ServeOptions, *, started: Callable[[str], None], show: Callable[[Pulse], None]
-) -> Served:
-    """Serve until Ctrl-C or SIGTERM; pressed again, Ctrl-C does not wait for the learner.
+    options: ServeOptions, *, started: Callable[[str], None], show: Callable[[ServeProgress], None]
+) -> ServeSummary:
+    """Serve until Ctrl-C or SIGTERM; a second Ctrl-C does not wait for the learner.
 
-    `started` hears the address once clients can connect, `show` how it goes, twice a second.
+    `started` gets the address once clients can connect, `show` the progress twice a second.
     """
-    admission = service.door()
-    _allow_files(service.config.live.max_clients)
+    auth = options.auth()
+    _allow_files(options.config.live.max_clients)
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     # Products of a few rows: a second maths thread only spins. Measured beside other work on two
     # cores, a decision of a batch of 20 takes 0.15 ms of CPU with one thread, and 0.87 with two.
     with contextlib.ExitStack() as stack, threadpool_limits(1), Interrupts() as ending:
-        at = stack.enter_context(contextlib.closing(bound(service.host, service.port)))
-        desk = ServerWiring(service, admission, stack)
-        where = address(at, tls=service.tls is not None)
-        screen = _Screen(desk.server, service, show)
+        at = stack.enter_context(contextlib.closing(bound(options.host, options.port)))
+        wiring = ServerWiring(options, auth, stack)
+        where = address(at, tls=options.tls is not None)
+        progress = _Progress(wiring.server, show)
         began = time.monotonic()
 
         def beat() -> None:
-            desk.server.beat(time.monotonic())
-            screen.beat(desk.following.now.learner)
+            wiring.server.beat(time.monotonic())
+            progress.beat(wiring.status_poller.now.learner)
             listener.should_exit = ending.asked
 
         listener = Listening(
-            desk.server.app,
-            max_message_bytes=service.config.live.max_message_bytes,
-            max_clients=service.config.live.max_clients,
-            tls=service.tls,
+            wiring.server.app,
+            max_message_bytes=options.config.live.max_message_bytes,
+            max_clients=options.config.live.max_clients,
+            tls=options.tls,
             beat=beat,
         )
-        remember(service.run)
+        remember(options.run)
         with _unread():
             started(where)
-        with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C once more: nothing is waited for
+        with contextlib.suppress(KeyboardInterrupt):  # a second Ctrl-C: do not wait
             with ending.held(), _frozen():
                 listener.listen(at)
-            desk.close()
-        live, counts = desk.session.status(), desk.server.batching.latency.counts
+            wiring.close()
+        live, counts = wiring.session.status(), wiring.server.batching.latency.counts
         percentiles = (_ms(quantile(counts, 0.5)), _ms(quantile(counts, 0.99)))
         seconds = time.monotonic() - began
-    desk.following.look(at_once=True)
-    return Served(where, seconds, live, percentiles, desk.following.now, ending.code)
+    wiring.status_poller.look(at_once=True)
+    return ServeSummary(where, seconds, live, percentiles, wiring.status_poller.now, ending.code)
 
 
 def _allow_files(max_clients: int) -> None:
@@ -130,12 +131,10 @@ def _allow_files(max_clients: int) -> None:
         )
 
 
-class _Screen:
-    """Makes pulses of counts."""
+class _Progress:
+    """Shows the progress of a server, from its counts."""
 
-    def __init__(
-        self, server: Server, service: ServeOptions, show: Callable[[Pulse], None]
-    ) -> None:
+    def __init__(self, server: Server, show: Callable[[ServeProgress], None]) -> None:
         self._server = server
         self._show = show
         self._began = self._shown = time.monotonic()
@@ -143,13 +142,13 @@ class _Screen:
         self._counts: Sequence[int] = [0] * len(server.batching.latency.counts)
 
     def beat(self, learner: str) -> None:
-        """Show one, if it is time."""
+        """Show the progress, if it is time."""
         now = time.monotonic()
         if now - self._shown < _SHOW_EVERY_S:
             return
         live, counts = self._server.session.status(), list(self._server.batching.latency.counts)
         fresh = [new - old for new, old in zip(counts, self._counts, strict=True)]
-        pulse = Pulse(
+        progress = ServeProgress(
             elapsed_s=now - self._began,
             decisions_s=(live.decisions - self._decisions) / (now - self._shown),
             p99_ms=_ms(quantile(fresh, 0.99)),
@@ -158,7 +157,7 @@ class _Screen:
             learner=learner,
         )
         with _unread():
-            self._show(pulse)
+            self._show(progress)
         self._shown, self._decisions, self._counts = now, live.decisions, counts
 
 
@@ -178,7 +177,7 @@ def _frozen() -> Iterator[None]:
 
 
 def _unread() -> contextlib.suppress:
-    """A full disk behind stderr or a terminal that is gone: whoever plays wants answers still."""
+    """Ignores a full disk behind stderr and a terminal that is gone: the server goes on."""
     return contextlib.suppress(OSError, ValueError)
 
 

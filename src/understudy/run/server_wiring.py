@@ -1,7 +1,8 @@
-"""The desk of a server: everything behind its sockets, opened together and closed in good order.
+"""The parts of a server behind its socket: opened together, closed in order.
 
-Run folder, policy, gate, ledger, session and the learner's process. One server at a time sits at a
-run folder. A new version is swapped in by reference between two batches.
+Run folder, policy, gate, ledger, session, application and the learner's process; `run.serve` adds
+the socket, signals and progress. A run folder has one server at a time. A new version is adopted by
+reference, between two batches.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+import understudy.adapters.territory.messages  # noqa: F401  registers its messages
 from understudy.adapters import gate_factory
 from understudy.bot.watcher import Watcher
 from understudy.core import files
@@ -31,7 +33,7 @@ from understudy.policy.policy import Policy, untrained
 from understudy.policy.spec import AnyNetwork, PolicySpec
 from understudy.registry.run_folder import RunFolder
 from understudy.server.app import Server
-from understudy.server.auth import Auth, check_exposure, door
+from understudy.server.auth import Auth, check_exposure, make_auth
 from understudy.server.clients import Clients
 from understudy.server.error_log import ErrorLog, logging_to
 from understudy.server.listening import Tls
@@ -48,11 +50,11 @@ from understudy.telemetry.text import complain
 
 @dataclass(frozen=True, kw_only=True)
 class ServeOptions:
-    """What to serve, where, and to whom."""
+    """What to serve, at which address, and to which clients."""
 
     translator: Translator
     game: str
-    """As the run folder has it: `territory 1`, or the name in a schema."""
+    """As the run folder names it: `territory 1`, or the name in a schema."""
     run: Path
     network: AnyNetwork
     config: Config
@@ -68,15 +70,15 @@ class ServeOptions:
     allow_origins: tuple[str, ...] = ()
     address_header: str | None = None
 
-    def door(self) -> Auth:
-        """Who may come in; an address that is open to others without need is an error."""
+    def auth(self) -> Auth:
+        """Raises `ConfigError` if other machines can reach the server without a token or TLS."""
         check_exposure(
             host=self.host,
             token=self.token is not None,
             tls=self.tls is not None,
             behind_proxy=self.behind_proxy,
         )
-        return door(
+        return make_auth(
             host=self.host,
             allow_hosts=self.allow_hosts,
             allow_origins=self.allow_origins,
@@ -87,29 +89,32 @@ class ServeOptions:
 
 
 class ServerWiring:
-    """All parts of a server but its sockets. `close` ends them in good order; the stack, anyhow."""
+    """All parts of a server but its socket.
 
-    def __init__(self, service: ServeOptions, door: Auth, stack: contextlib.ExitStack) -> None:
-        clock, config = SystemClock(), service.config
-        spec = PolicySpec(service.translator.features, service.translator.actions, service.network)
-        gate = _gate(service, clock, stack)
-        # Before anything else is written there: it may be somebody else's.
-        stack.enter_context(_only_server(service.run))
+    `close` ends them in order; closing `stack` releases them in any case.
+    """
+
+    def __init__(self, options: ServeOptions, auth: Auth, stack: contextlib.ExitStack) -> None:
+        clock, config = SystemClock(), options.config
+        spec = PolicySpec(options.translator.features, options.translator.actions, options.network)
+        gate = _gate(options, clock, stack)
+        # Before anything is written there: the folder may belong to another server.
+        stack.enter_context(_only_server(options.run))
         self._folder = folder = RunFolder.open(
-            service.run, spec=spec, config=config, clock=clock, game=service.game
+            options.run, spec=spec, config=config, clock=clock, game=options.game
         )
         stack.enter_context(logging_to(folder.logs))
         self._journal = Journal(folder.journal, "server", clock)
-        self._troubles = ErrorLog(self._journal, clock)
+        self._errors = ErrorLog(self._journal, clock)
         self._policy = untrained(spec, config.learner.seed)
         self._learner: LearnerProcess | None = None
         self._spool = Spool(folder.root, spec, clock)
-        self.following = StatusPoller(folder.root, clock, patience(config))
+        self.status_poller = StatusPoller(folder.root, clock, patience(config))
         self._watcher = Watcher(
             folder,
             adopt=self._adopt,
-            problem=self._troubles.note,
-            tick=self.following.look,
+            problem=self._errors.note,
+            tick=self.status_poller.look,
             playing=self._policy.version,
         )
         self._watcher.look()
@@ -123,50 +128,50 @@ class ServerWiring:
                 sync_ms=config.live.sync_ms,
                 segment_s=config.live.segment_s,
                 stagger=True,
-                tell=self._troubles.note,
+                tell=self._errors.note,
             )
         )
         self.session = Session(
-            service.translator,
+            options.translator,
             policy=lambda: self._policy,
             gate=gate,
             ledger=self._ledger,
             config=config.live,
             clock=clock,
-            seed=service.seed,
-            problem=self._troubles.note,
+            seed=options.seed,
+            problem=self._errors.note,
         )
         self.server = Server(
             self.session,
             config=config.live,
-            door=door,
+            auth=auth,
             clients=Clients(folder.root / "server", self.session.holds),
-            run=lambda: self.following.now,
-            problem=self._troubles.note,
+            run=lambda: self.status_poller.now,
+            problem=self._errors.note,
         )
         stack.callback(self._watcher.stop)
         self._journal.write(
             events.BotStarted(
                 pid=os.getpid(),
                 mode="serve",
-                learner=service.learner,
+                learner=options.learner,
                 version=self._policy.version,
             )
         )
-        self._start_learner(service, stack)
+        self._start_learner(options, stack)
         self._watcher.start()
 
     def close(self) -> None:
-        """Everything that ended is in the spool, and learned from if the learner is quick."""
+        """Put finished segments into the spool, and stop the learner."""
         self._watcher.stop()
         try:
             self._ledger.flush()
         except OSError as error:
-            self._troubles.note("segments wait in the ledger for the next start", error)
+            self._errors.note("segments wait in the ledger for the next start", error)
         if self._learner is not None:
             bound_s = self._folder.config.learner.drain_s + 10.0
             if not self._learner.stop(bound_s):
-                self._troubles.note("the learner did not stop in time; nothing is lost")
+                self._errors.note("the learner did not stop in time; nothing is lost")
         self._journal.write(events.BotStopped(matches=0))
 
     def _adopt(self, policy: Policy) -> None:
@@ -174,43 +179,43 @@ class ServerWiring:
         self._journal.write(events.VersionAdopted(version=policy.version, previous=previous))
 
     def _put(self, episode: Episode) -> None:
-        """From the ledger's thread."""
+        """Called from the ledger's thread."""
         self._spool.put(episode)
         if self._learner is not None:
             self._learner.wake()
 
-    def _start_learner(self, service: ServeOptions, stack: contextlib.ExitStack) -> None:
-        if service.learner == "off":
+    def _start_learner(self, options: ServeOptions, stack: contextlib.ExitStack) -> None:
+        if options.learner == "off":
             return
         missing = [name for name in LEARNER_NEEDS if importlib.util.find_spec(name) is None]
         if missing:
             complain(f"serving and recording only; to learn as well: {INSTALL_LINE}")
-            self._troubles.note(f"no learner: {', '.join(missing)} not installed")
+            self._errors.note(f"no learner: {', '.join(missing)} not installed")
             return
         self._learner = LearnerProcess(
-            self._folder.root, died=self._died, command=learner_command(service)
+            self._folder.root, died=self._died, command=learner_command(options)
         )
-        stack.callback(self._learner.stop, 0.0)  # nothing happens if it was stopped before
+        stack.callback(self._learner.stop, 0.0)  # no effect if it has stopped
 
     def _died(self, code: int, restart_in_s: float) -> None:
         if code == REFUSED:
-            self._troubles.note("another learner works on this run folder; this server looks again")
+            self._errors.note("another learner works on this run folder; this server looks again")
             return
         self._journal.write(events.LearnerDied(code=code, restart_in_s=restart_in_s))
 
 
-def learner_command(service: ServeOptions) -> list[str]:
-    """The learner behind this server. Its gate is code: it comes from a command line alone."""
-    threshold = service.config.live.threshold
+def learner_command(options: ServeOptions) -> list[str]:
+    """The command that starts the learner. The gate is code: a command line alone may name it."""
+    threshold = options.config.live.threshold
     return [
         sys.executable, "-m", "understudy", "learner", "--supervised", "--continuous",
-        "--run", str(service.run), "--gate", service.gate, "--threshold", repr(threshold),
+        "--run", str(options.run), "--gate", options.gate, "--threshold", repr(threshold),
     ]  # fmt: skip
 
 
 @contextlib.contextmanager
 def _only_server(root: Path) -> Iterator[None]:
-    """Two servers would write one ledger."""
+    """Hold the server's lock: two servers would write one ledger."""
     try:
         import filelock
     except ImportError as error:
@@ -233,18 +238,18 @@ def _only_server(root: Path) -> Iterator[None]:
         yield
 
 
-def _gate(service: ServeOptions, clock: Clock, stack: contextlib.ExitStack) -> DecisionGate:
-    """Gates that ship are asked inline; a custom one may take any time, and gets a worker."""
-    live = service.config.live
-    gate = gate_factory.gate(
-        service.gate,
-        game=service.game,
+def _gate(options: ServeOptions, clock: Clock, stack: contextlib.ExitStack) -> DecisionGate:
+    """The gate; a custom one may take any time, and runs in a worker thread."""
+    live = options.config.live
+    gate = gate_factory.make_gate(
+        options.gate,
+        game=options.game,
         threshold=live.threshold,
         budget_ms=live.gate_budget_ms,
-        features=len(service.translator.features),
-        actions=service.translator.actions,
+        features=len(options.translator.features),
+        actions=options.translator.actions,
     )
-    if service.gate in gate_factory.SHIPPED:
+    if options.gate in gate_factory.SHIPPED:
         return gate
     worker = GateWorker(gate, deadline_ms=live.gate_deadline_ms, clock=clock)
     stack.callback(worker.close)

@@ -1,4 +1,4 @@
-"""The application: a session, and around it the door, the connections and the pages.
+"""The application: a session, and around it authentication, connections and pages.
 
 Everything runs in the thread of one event loop; the session is never called from anywhere else.
 """
@@ -23,13 +23,12 @@ from understudy.core.config import LiveConfig
 from understudy.server.auth import Auth
 from understudy.server.batching import Batching, Receiver
 from understudy.server.clients import Clients
-from understudy.server.connection import Connections, Room
+from understudy.server.connection import ConnectionCounts, Connections
 from understudy.server.http import Http, Pages
 from understudy.server.metrics import Metrics, MetricsReading, quantile
 from understudy.server.refusal import Code, Refusal
-from understudy.session import json_schema
-from understudy.session.message_fields import RequestId
-from understudy.session.protocol import Error
+from understudy.session import protocol
+from understudy.session.protocol import Error, RequestId
 from understudy.session.status import LiveStatus
 from understudy.telemetry.learning import stalled
 from understudy.telemetry.status import Status
@@ -38,22 +37,21 @@ _TICK_S = 1.0
 _CODES: dict[int, Code] = {404: "not_found", 405: "bad_method"}
 
 
-class Talk(Receiver, Room, Protocol):
-    """A session, as far as the server knows it (`live.session.Session`)."""
+class LiveSession(Receiver, ConnectionCounts, Protocol):
+    """A session, as far as the server uses it (`session.Session`)."""
 
     def welcome(
         self, client: str, *, resume: str | None = None, request: RequestId | None = None
     ) -> bytes:
-        """What a client is told that was let in."""
+        """The answer to the hello of a client."""
 
     def refused(self, client: str, address: str | None) -> Error | None:
-        """Whether a message of this client that the server answers is one too many."""
+        """The error for a message of this client that is beyond a rate."""
 
     def tick(self) -> None:
-        """Time went by."""
+        """Ends what has waited too long."""
 
-    def status(self) -> LiveStatus:
-        """How it goes."""
+    def status(self) -> LiveStatus: ...
 
 
 class Server:
@@ -61,10 +59,10 @@ class Server:
 
     def __init__(
         self,
-        session: Talk,
+        session: LiveSession,
         *,
         config: LiveConfig,
-        door: Auth,
+        auth: Auth,
         clients: Clients,
         run: Callable[[], Status],
         problem: Callable[[str, Exception], None],
@@ -80,25 +78,25 @@ class Server:
         self.connections = Connections(
             session,
             self.batching,
-            door=door,
+            auth=auth,
             clients=clients,
-            greeting=self._welcome,
+            welcome=self._welcome,
             refusals=self.refusals,
             most=config.max_clients,
             burst=max(config.queue // 2, 1),
         )
         http = Http(
             self.batching,
-            door=door,
+            auth=auth,
             clients=clients,
-            greeting=self._welcome,
+            welcome=self._welcome,
             refused=session.refused,
             refusals=self.refusals,
             pages=Pages(
                 status=self.status,
                 ready=self._ready,
                 metrics=Metrics(self.reading).text,
-                schema=lambda: json_schema.text().encode(),
+                schema=lambda: protocol.schema_text().encode(),
             ),
             max_bytes=config.max_message_bytes,
             most=config.max_clients,
@@ -111,7 +109,7 @@ class Server:
 
         self.app = Starlette(
             routes=[WebSocketRoute("/ws", self.connections), *http.routes()],
-            middleware=[Middleware(_Guarded, door=door, refused=http.refused)],
+            middleware=[Middleware(_Guarded, auth=auth, refused=http.refused)],
             exception_handlers={HTTPException: explain, Exception: explain},
         )
 
@@ -125,7 +123,6 @@ class Server:
                 self._problem("the session's tick failed", error)
 
     def reading(self) -> MetricsReading:
-        """Everything that is counted, now."""
         return MetricsReading(
             live=self.session.status(),
             latency=self.batching.latency,
@@ -137,7 +134,7 @@ class Server:
         )
 
     def status(self) -> dict[str, object]:
-        """The session's, with what the server adds."""
+        """The session's status, with that of the server and the learner."""
         live, counts = self.session.status(), self.batching.latency.counts
         p50, p99 = quantile(counts, 0.5), quantile(counts, 0.99)
         return {
@@ -155,12 +152,12 @@ class Server:
         return self.session.welcome(client, resume=key, request=request)
 
     def _ready(self) -> tuple[bool, dict[str, object]]:
-        # Ready is who can decide: a stall of the learner must not take players off this server.
+        # Ready means able to decide: a stalled learner must not take players off this server.
         return True, {"version": self.session.status().version, **_learning(self._run())}
 
 
 def _learning(run: Status) -> dict[str, object]:
-    """What the learner does, and whether anything comes of it."""
+    """The learner's state, and what is wrong with it."""
     stall = stalled(run)
     return {
         "learner": run.learner,
@@ -176,16 +173,16 @@ def _ms(seconds: float | None) -> float | None:
 
 
 class _Guarded:
-    """What the door refuses goes no further, and its socket is closed: what follows a request that
-    was refused is not to be trusted. WebSockets are refused by `Connections`."""
+    """Middleware that answers requests which `Auth` refuses, and closes their socket: further bytes
+    of such a peer are not to be trusted. `Connections` refuses WebSockets."""
 
-    def __init__(self, app: ASGIApp, *, door: Auth, refused: Callable[[Refusal], Response]) -> None:
+    def __init__(self, app: ASGIApp, *, auth: Auth, refused: Callable[[Refusal], Response]) -> None:
         self._app = app
-        self._door = door
+        self._auth = auth
         self._refused = refused
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        refusal = self._door.refusal(Headers(scope=scope)) if scope["type"] == "http" else None
+        refusal = self._auth.refusal(Headers(scope=scope)) if scope["type"] == "http" else None
         if refusal is None:
             await self._app(scope, receive, send)
             return

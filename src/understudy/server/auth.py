@@ -1,8 +1,8 @@
-"""The door: who may speak to the server, judged from headers and a token before anything else.
+"""Authentication: which requests the server accepts, by their headers and token.
 
-Any web page that a person opens can reach a server on loopback. So whatever comes from a page
-(it has an `Origin`) must be listed, and whatever names another machine (`Host`, after a name was
-rebound) is refused. The token is compared in constant time and is never part of an address.
+Any web page that a person opens can reach a server on loopback. So a request from a page (it has an
+`Origin`) must be listed, and a request that names another host (`Host`, after DNS rebinding) is
+refused. The token is compared in constant time and is never part of a URL.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ _HEADER = re.compile(r"[A-Za-z0-9-]{1,64}")
 
 @dataclass(frozen=True, kw_only=True)
 class Auth:
-    """Made by `door`."""
+    """The checks of one server; `make_auth` builds it from flags."""
 
     hosts: frozenset[str]
     origins: frozenset[str] = frozenset()
     token: str | None = None
     behind_proxy: bool = False
     address_header: str | None = None
-    """Where the proxy in front writes the address of a client, if it can be trusted to"""
+    """The header in which a trusted proxy writes the address of a client"""
 
     def refusal(self, headers: Mapping[str, str]) -> Refusal | None:
-        """Why a request may not come in by its headers; None: it may."""
+        """Why a request is refused by its headers; None: it is accepted."""
         host = host_name(headers.get("host", ""))
         if host not in self.hosts:
             return Refusal("bad_host", "this server does not answer to that Host (--allow-host)")
@@ -53,13 +53,13 @@ class Auth:
         if origin is not None and origin.lower() not in self.origins:
             return Refusal("bad_origin", "pages of that Origin are not allowed (--allow-origin)")
         if "content-length" in headers and "transfer-encoding" in headers:
-            # A proxy in front may go by the other one, and take the body for further requests.
+            # A proxy may use the other header, and read the body as further requests.
             words = "expected Content-Length or Transfer-Encoding, not both"
             return Refusal("bad_message", words, "Transfer-Encoding")
         return None
 
     def admits(self, token: str | None) -> bool:
-        """Whether this is the token, or none is needed."""
+        """Whether this token is right, or none is needed."""
         if self.token is None:
             return True
         return hmac.compare_digest(
@@ -72,10 +72,10 @@ class Auth:
         return self.admits(words[len(_BEARER) :] if words.lower().startswith(_BEARER) else None)
 
     def subprotocol(self, offered: Sequence[str]) -> tuple[str | None, str | None]:
-        """Which of the offered subprotocols is spoken, and the token among them.
+        """The chosen one of the offered subprotocols, and the token among them.
 
-        A browser that offers any gives up unless one is chosen; it should offer `understudy.1`
-        beside the token, so that the token does not come back to it.
+        A browser that offers any fails unless one is chosen; it should offer `understudy.1` beside
+        the token, so that the token is not sent back.
         """
         tokens = [one for one in offered if one.startswith(TOKEN_SUBPROTOCOL)]
         token = tokens[0].removeprefix(TOKEN_SUBPROTOCOL) if tokens else None
@@ -101,7 +101,7 @@ class Auth:
         return None if peer is None else network(peer[0])
 
 
-def door(
+def make_auth(
     *,
     host: str,
     allow_hosts: Iterable[str],
@@ -110,7 +110,7 @@ def door(
     behind_proxy: bool = False,
     address_header: str | None = None,
 ) -> Auth:
-    """A door for a server at this address; wrong flags are errors."""
+    """The checks of a server at this address. Raises `ConfigError` for wrong flags."""
     if address_header is not None and not behind_proxy:
         raise ConfigError(
             f"--address-header {address_header}: expected --behind-proxy with it; without a proxy "
@@ -131,7 +131,7 @@ def door(
 
 
 def network(address: str) -> str | None:
-    """What one client can be expected to have: an IPv4 address, or 2^64 addresses of IPv6."""
+    """The addresses that limits count as one client: an IPv4 address, or an IPv6 /64 network."""
     try:
         ip = ipaddress.ip_address(address)
     except ValueError:
@@ -152,7 +152,7 @@ def is_loopback(host: str) -> bool:
 
 
 def check_exposure(*, host: str, token: bool, tls: bool, behind_proxy: bool) -> None:
-    """Whoever can be reached from elsewhere asks for a token, over a channel nobody listens to."""
+    """A server that other machines can reach needs a token, and TLS or a proxy that has it."""
     if is_loopback(host) and not behind_proxy:
         return
     where = "--behind-proxy" if is_loopback(host) else f"--host {host}"
@@ -193,7 +193,7 @@ def host_name(value: str) -> str:
 
 
 def _origin(value: str) -> str:
-    if value == "null":  # what a page from a file says; only for whoever lists it
+    if value == "null":  # the origin of a page from a file
         return value
     parts = urlsplit(value.lower())
     if not (parts.scheme and parts.netloc) or parts.path not in {"", "/"} or parts.query:

@@ -1,13 +1,13 @@
 """Batching: messages that wait in one turn of the event loop share one call of the session.
 
-All of it happens in the loop's thread, so there is nothing to lock: connections put messages here,
-and one callback a turn answers what came. Each connection has a line of its own and is answered in
-its order. The lines take turns, one message each, and a batch has at least one message of every
-line: a message at the head of its line is in the next batch, however much the others queue, and
-messages of one territory are rarely in one batch (they could not be decided together).
-What is beyond the queue of its connection, or has waited too long, gets a `degraded` answer.
-A line that is full is not added to: its connection waits in `room` and is not read meanwhile, so
-that the peer's own socket fills up and not this process.
+Everything runs in the loop's thread, so there are no locks: connections put messages here, and one
+callback a turn answers them. Each connection has its own line (a queue) and is answered in its
+order. A batch takes one message of each line in turn, and at least one of every line: the message
+at the head of a line is in the next batch, however long the other lines are, and messages of one
+territory are rarely in one batch (they cannot be decided together).
+A message beyond the queue of its connection, or one that has waited too long, gets a `degraded`
+answer. A connection whose line is full waits in `room` and is not read meanwhile, so that the
+peer's socket buffer fills up and not this process.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from understudy.session.session import Incoming, Outgoing
 
 LATE_AFTER_S = 1.0
 _MOST = 128
-"""Messages of a batch, about: some ten milliseconds of work, in which the sockets are not read."""
+"""About how many messages a batch has: some ten milliseconds of work without reading sockets."""
 _FULL = 2
-"""A line of so many times `queue` is full: the older half is answered `degraded`."""
+"""A line of this many times `queue` is full; its older half is answered `degraded`."""
 _RATE_PAUSE_S = 0.005
-"""Until the next batch, where the rate of all clients allows none now."""
+"""Until the next batch, where the rate of all clients allows no message now."""
 
 
 class Receiver(Protocol):
-    """What answers: `live.session.Session`."""
+    """The part of `session.Session` that answers."""
 
     def receive(self, inbox: Sequence[Incoming], *, degraded: bool = False) -> list[Outgoing]:
         """One answer for each message, in their order."""
@@ -42,7 +42,7 @@ class Receiver(Protocol):
 
 
 class Asker(Protocol):
-    """What waits for answers: a connection, or a request."""
+    """A connection or a request that waits for answers."""
 
     def tell(self, messages: Sequence[bytes]) -> None:
         """The answers to what it put, in that order; never blocks, never raises."""
@@ -55,7 +55,7 @@ class _Waiting(NamedTuple):
 
 
 class Batching:
-    """Between connections and the session."""
+    """The queue between connections and the session."""
 
     def __init__(
         self, session: Receiver, *, queue: int, problem: Callable[[str, Exception], None]
@@ -64,7 +64,7 @@ class Batching:
         self._queue = queue
         self._problem = problem
         self._lines: OrderedDict[Asker, deque[_Waiting]] = OrderedDict()
-        """In the order of their turns; none of them is empty."""
+        """In the order of their turns; none is empty."""
         self._full: dict[Asker, asyncio.Event] = {}
         """Connections that wait for room in their line."""
         self._due = False
@@ -72,7 +72,7 @@ class Batching:
         self.batches = 0
 
     def put(self, client: str, data: bytes, asker: Asker, *, address: str | None = None) -> None:
-        """A message that will be answered soon."""
+        """Queue a message; `asker` gets the answer."""
         line = self._lines.get(asker)
         if line is None:
             line = self._lines[asker] = deque()
@@ -82,7 +82,7 @@ class Batching:
             asyncio.get_running_loop().call_soon(self.flush)
 
     def waiting(self, asker: Asker) -> int:
-        """Messages in its line."""
+        """How many messages are in its line."""
         return len(self._lines.get(asker, ()))
 
     async def room(self, asker: Asker) -> None:
@@ -91,10 +91,10 @@ class Batching:
             await self._full.setdefault(asker, asyncio.Event()).wait()
 
     def flush(self) -> None:
-        """Answer one message of each line, and more where that takes little time."""
+        """Answer one message of each line, and more up to the size of a batch."""
         self._due = False
         late, prompt = self._taken(perf_counter())
-        # The late ones first: they are the older ones of their connections.
+        # Late ones first: they are older than the others of their connection.
         for waiting, degraded in ((late, True), (prompt, False)):
             if waiting:
                 self._answer(waiting, degraded=degraded)
@@ -104,13 +104,13 @@ class Batching:
         self._due = True
         loop = asyncio.get_running_loop()
         if late or prompt:
-            # A turn of the loop later: what the sockets have now is put before the next batch.
+            # One turn of the loop later, so that what the sockets have now is in the next batch.
             loop.call_soon(loop.call_soon, self.flush)
         else:
             loop.call_later(_RATE_PAUSE_S, self.flush)
 
     def _taken(self, now: float) -> tuple[list[_Waiting], list[_Waiting]]:
-        """The heads of lines, in turns: those that are too late to be decided, and the others."""
+        """The heads of the lines, in turn: those too late to be decided, and the others."""
         late: list[_Waiting] = []
         prompt: list[_Waiting] = []
         most = min(max(_MOST, len(self._lines)), self._session.allowance())
@@ -128,7 +128,7 @@ class Batching:
         return self.waiting(asker) >= _FULL * self._queue
 
     def _make_room(self) -> None:
-        # Not later, when more could be read at once: all lines would have that room in one turn.
+        # Not later: then all lines would have more room in one turn, and be read at once.
         for asker in [one for one in self._full if not self._is_full(one)]:
             self._full.pop(asker).set()
 
@@ -144,8 +144,8 @@ class Batching:
             self.latency.add(now - one.since)
 
     def _received(self, waiting: list[_Waiting], *, degraded: bool) -> list[bytes]:
-        """The session's answers. It refuses what it fails on by itself; where it fails as a whole,
-        what took effect is not known, and asking again could do it twice."""
+        """The session's answers. If it raises, it is unknown which messages took effect; another
+        try could apply some twice, so all get an error."""
         inbox = [one.incoming for one in waiting]
         self.batches += 1
         try:

@@ -1,10 +1,10 @@
-"""Names of clients, and the keys with which they come back under them.
+"""Names of clients, and the resume keys that prove a name.
 
-A resume key is an HMAC of the name and a nonce under a secret of the run, and carries the nonce:
-the server keeps no keys, and a key still fits after a restart. While a name is kept it is given to
-its key alone. A limited number of names is kept: beyond it the one that was idle for longest is
-freed, never one whose client is connected or has territories. Its key still brings a freed name
-back, unless another client has it by then, under another nonce.
+A resume key is an HMAC of the name and a nonce under a secret of the run, and contains the nonce:
+the server stores no keys, and a key is valid after a restart. A stored name is given only to its
+key. A limited number of names is stored; beyond it the name that has been idle longest is freed,
+never one whose client is connected or has territories. A freed name can be had again with its key,
+unless another client has taken it meanwhile, with another nonce.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _NONCE_BYTES = 8
 _ANONYMOUS = "anonymous-"
 _MOST_NAMES = 10_000
 _LOOKED_AT = 64
-"""Names that are looked at for one that is idle, each time that a name is wanted."""
+"""Names that are checked for an idle one, each time that a name is wanted."""
 
 
 class Clients:
-    """The names of one run. Kept in a folder that only its owner can read.
+    """The names of one run, in a folder that only its owner can read.
 
-    `holds` says whether anything of a client is left: a connection, or a territory.
+    `holds` says whether a client has a connection or a territory.
     """
 
     def __init__(self, folder: Path, holds: Callable[[str], bool]) -> None:
@@ -42,20 +42,19 @@ class Clients:
         self._secret = _secret(folder)
         self._holds = holds
         self._names = OrderedDict(_read(self._names_path))
-        """Nonces by name, the longest idle first."""
+        """Nonces by name, the name that has been idle longest first."""
         self._written = len(self._names)
-        """Names in the file, the freed ones included."""
+        """Lines in the file, including those of freed names."""
 
     def __len__(self) -> int:
-        """How many names are kept."""
         return len(self._names)
 
     def resume_key(self, client: str) -> str:
-        """What this client sends to be itself again."""
+        """The key that this client sends when it comes back."""
         return self._key(client, self._names.get(client, ""))
 
     def enter(self, client: str | None, resume: str | None) -> str | Refusal:
-        """The name that a client goes by from now on, or why it cannot have the one it wants."""
+        """The name of a client from now on, or why it cannot have the one it asks for."""
         if client is None:
             if resume is not None:
                 return Refusal("name_taken", "a resume key goes with its client", "client")
@@ -79,11 +78,11 @@ class Clients:
         if client in self._names:
             self._names.move_to_end(client)
             return client
-        # Made-up names are not kept: they are never given again.
+        # Generated names are not stored: they are never given again.
         return client if client.startswith(_ANONYMOUS) else self._keep(client, nonce)
 
     def _key(self, client: str, nonce: str) -> str:
-        """Without a nonce: of a made-up name, or as earlier programs made them."""
+        """Without a nonce: for a generated name, or as earlier versions made them."""
         signed = f"{client}:{nonce}" if nonce else client
         digest = hmac.digest(self._secret, signed.encode("utf-8", "surrogatepass"), hashlib.sha256)
         key = base64.urlsafe_b64encode(digest).decode().rstrip("=")
@@ -93,12 +92,12 @@ class Clients:
         while len(self._names) >= _MOST_NAMES:
             if not self._free_idle():
                 return Refusal("full", "no more names are given out: connect without one", "client")
-        # Written first: a name that a client was told stays its own, whatever kills the server.
-        # Not synced: a power cut may forget the newest names, and their keys fit all the same.
+        # Written first: a client keeps the name that it was told if the server is killed.
+        # Not synced: a power cut may lose the newest names, but their keys are still valid.
         try:
-            # On a line of its own, even after one that a full disk cut short.
+            # With a line break before it, in case a full disk cut the last line short.
             files.append(self._names_path, f"\n{client}:{nonce}\n".encode())
-        except OSError:  # a full disk; where that matters more, the ledger says so
+        except OSError:  # a full disk, which the ledger reports
             words = "the name could not be written down: connect without one, or later"
             return Refusal("unavailable", words, "client")
         self._names[client] = nonce
@@ -108,7 +107,7 @@ class Clients:
         return client
 
     def _free_idle(self) -> bool:
-        """Forget the name that was idle for longest, if there is one near the front."""
+        """Free the idle name nearest to the front, if one of the first names is idle."""
         for _ in range(min(_LOOKED_AT, len(self._names))):
             client = next(iter(self._names))
             if not self._holds(client):
@@ -118,9 +117,9 @@ class Clients:
         return False
 
     def _write_anew(self) -> None:
-        """The file without the names that were freed."""
+        """Rewrite the file without the freed names."""
         lines = [f"{client}:{nonce}\n" for client, nonce in self._names.items()]
-        with contextlib.suppress(OSError):  # a full disk: it only grows on
+        with contextlib.suppress(OSError):  # a full disk: the file stays longer
             files.write_atomic(self._names_path, "".join(lines).encode())
             self._written = len(self._names)
 
@@ -146,7 +145,7 @@ def _secret(folder: Path) -> bytes:
 
 
 def _read(path: Path) -> dict[str, str]:
-    """Nonces by name, the last one of each; earlier programs wrote names without a nonce."""
+    """Nonces by name, the last one of each; earlier versions wrote names without a nonce."""
     try:
         lines = path.read_text(encoding="utf-8").split()
     except FileNotFoundError:
@@ -155,8 +154,8 @@ def _read(path: Path) -> dict[str, str]:
         raise RunFolderError(f"{path}: expected names of clients, one a line") from error
     kept: dict[str, str] = {}
     for name, colon, nonce in (line.partition(":") for line in lines):
-        if not colon:  # of an earlier program, or cut short by a full disk: it replaces nothing
+        if not colon:  # from an earlier version, or cut short by a full disk
             kept.setdefault(name, "")
-        elif len(nonce) == 2 * _NONCE_BYTES:  # else cut short, and its client was not let in
+        elif len(nonce) == 2 * _NONCE_BYTES:  # else it was cut short, and its client was refused
             kept[name] = nonce
     return kept

@@ -1,7 +1,6 @@
-"""Where troubles of a server go: the journal for people, a log with tracebacks for mending.
+"""The server's error log: the journal for people, `server.log` with tracebacks for debugging.
 
-Both are bounded, whatever a client does: the same words are noted once a minute, and the log turns
-over.
+Both are bounded, whatever clients do: the same text is noted once a minute, and the log rotates.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _log = logging.getLogger("uvicorn.error")
 
 
 class ErrorLog:
-    """Notes what went wrong while serving went on; any thread may tell."""
+    """Notes errors that did not stop the server; any thread may call it."""
 
     def __init__(self, journal: Journal, clock: Clock) -> None:
         self._journal = journal
@@ -36,7 +35,7 @@ class ErrorLog:
         self._lock = threading.Lock()
 
     def note(self, words: str, error: Exception | None = None) -> None:
-        """Something failed; an error's own words may name files, so no client gets to see them."""
+        """Note a failure. The error's text may name files; no client gets to see it."""
         text = words if error is None else f"{words}: {type(error).__name__}: {error}"
         with self._lock:
             if not self._is_news(text):
@@ -57,7 +56,7 @@ class ErrorLog:
 
 @contextlib.contextmanager
 def logging_to(folder: Path) -> Iterator[None]:
-    """What the libraries have to say goes to `server.log`, and not between a person's lines."""
+    """Messages of libraries go to `server.log` in this folder, not to the terminal."""
     handler = RotatingFileHandler(
         folder / LOG, maxBytes=_LOG_BYTES, backupCount=1, encoding="utf-8", delay=True
     )

@@ -1,4 +1,4 @@
-"""The greeting: what the first message of a connection says about who it is."""
+"""The handshake: which client a connection is, from its first message."""
 
 from __future__ import annotations
 
@@ -11,21 +11,20 @@ from understudy.server.auth import Auth
 from understudy.server.clients import Clients
 from understudy.server.refusal import Refusal
 from understudy.session import protocol
-from understudy.session.message_fields import RequestId
-from understudy.session.protocol import PROTOCOL, Error, Hello
+from understudy.session.protocol import PROTOCOL, Error, Hello, RequestId
 
-Greeting: TypeAlias = Callable[[str, RequestId | None], bytes]
-"""Makes the welcome for a client, with the id of its hello."""
+MakeWelcome: TypeAlias = Callable[[str, RequestId | None], bytes]
+"""From a client and the id of its hello, the answer to that hello."""
 
 _LONGEST_HELLO = 4096
 
 
-class Guest(NamedTuple):
-    """A client that may come in."""
+class AcceptedClient(NamedTuple):
+    """The client of a connection."""
 
     client: str
     said_hello: bool
-    """False: it began with something else, which still wants its answer"""
+    """False: its first message was another one, which is still to be answered"""
     id: RequestId | None = None
     """Of its hello"""
 
@@ -37,46 +36,48 @@ class _Kind(msgspec.Struct):
 _KIND = msgspec.json.Decoder(_Kind)
 
 
-def greet(first: bytes, *, door: Auth, clients: Clients, trusted: bool) -> Guest | Refusal:
-    """Who sent this first message; without a hello it is nobody in particular.
+def accept(
+    first: bytes, *, auth: Auth, clients: Clients, trusted: bool
+) -> AcceptedClient | Refusal:
+    """The client that sent this first message; without a hello, an anonymous one.
 
-    `trusted`: the token came before, or none is needed.
+    `trusted`: the token came with the headers, or none is needed.
     """
     if not is_hello(first):
         if trusted:
-            return _guest(clients.enter(None, None), said_hello=False)
+            return _accepted(clients.enter(None, None), said_hello=False)
         return Refusal("unauthorised", "expected a hello with the token first", "token")
     hello = protocol.decode(first, max_bytes=_LONGEST_HELLO)
     if isinstance(hello, Error):
         return Refusal(hello.code, hello.message, hello.field, hello.id)
     assert isinstance(hello, Hello)
-    if hello.token is not None and not door.admits(hello.token):
+    if hello.token is not None and not auth.admits(hello.token):
         return Refusal("unauthorised", "the token is not the right one", "token", hello.id)
     if hello.token is None and not trusted:
         return Refusal("unauthorised", "expected the token in the hello", "token", hello.id)
     if (refusal := other_protocol(hello)) is not None:
         return refusal
-    return _guest(clients.enter(hello.client, hello.resume), said_hello=True, request=hello.id)
+    return _accepted(clients.enter(hello.client, hello.resume), said_hello=True, request=hello.id)
 
 
 def other_protocol(hello: Hello) -> Refusal | None:
-    """What a client hears that speaks another protocol."""
+    """The refusal of a client that speaks another protocol."""
     if hello.protocol == PROTOCOL:
         return None
     words = f"this server speaks protocol {PROTOCOL}"
     return Refusal("bad_protocol", words, "protocol", hello.id)
 
 
-def _guest(
+def _accepted(
     client: str | Refusal, *, said_hello: bool, request: RequestId | None = None
-) -> Guest | Refusal:
+) -> AcceptedClient | Refusal:
     if isinstance(client, Refusal):
         return client._replace(id=request)
-    return Guest(client, said_hello, request)
+    return AcceptedClient(client, said_hello, request)
 
 
 def is_hello(data: bytes) -> bool:
-    """Whether a message says that it is one, right or wrong."""
+    """Whether a message has the type `hello`, valid or not."""
     try:
         return _KIND.decode(data).type == "hello"
     except (msgspec.DecodeError, UnicodeError, RecursionError):

@@ -1,7 +1,6 @@
-"""The server over plain HTTP: `POST /decide`, and what people and machines look at.
+"""HTTP routes: `POST /decide`, and the pages for people and monitoring.
 
-A request is one message and its answer, and no connection: its client is named by headers, and a
-territory waits for the next observation of its own, whatever else that client asks meanwhile.
+A request is one message and its answer; headers name its client.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from starlette.routing import Route
 from understudy.server.auth import Auth
 from understudy.server.batching import Batching
 from understudy.server.clients import Clients
-from understudy.server.handshake import Greeting, is_hello, other_protocol
+from understudy.server.handshake import MakeWelcome, is_hello, other_protocol
 from understudy.server.refusal import Refusal, code_of, status_of
 from understudy.session import protocol
 from understudy.session.protocol import Error, Hello
@@ -33,7 +32,7 @@ _NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 @dataclass(frozen=True, kw_only=True)
 class Pages:
-    """What can be looked at."""
+    """The contents of the pages."""
 
     status: Callable[[], dict[str, object]]
     ready: Callable[[], tuple[bool, dict[str, object]]]
@@ -48,9 +47,9 @@ class Http:
         self,
         batching: Batching,
         *,
-        door: Auth,
+        auth: Auth,
         clients: Clients,
-        greeting: Greeting,
+        welcome: MakeWelcome,
         refused: Callable[[str, str | None], Error | None],
         refusals: Counter[str],
         pages: Pages,
@@ -58,9 +57,9 @@ class Http:
         most: int,
     ) -> None:
         self._batching = batching
-        self._door = door
+        self._auth = auth
         self._clients = clients
-        self._greeting = greeting
+        self._make_welcome = welcome
         self._refused = refused
         self._refusals = refusals
         self._pages = pages
@@ -69,7 +68,6 @@ class Http:
         self._asking = 0
 
     def routes(self) -> list[Route]:
-        """For Starlette."""
         return [
             Route("/decide", self.decide, methods=["POST"]),
             Route("/healthz", self.healthz, methods=["GET"]),
@@ -80,30 +78,27 @@ class Http:
         ]
 
     async def decide(self, request: Request) -> Response:
-        """One message in, one out."""
         answer = await self._decided(request)
         if isinstance(answer, Refusal):
             return self.refused(answer)
         return answer
 
     async def healthz(self, request: Request) -> Response:
-        """The process is alive."""
         return _json(b'{"status":"ok"}')
 
     async def readyz(self, request: Request) -> Response:
-        """Whether it answers, and what the learner does."""
+        """Whether it can decide, and what the learner does."""
         ready, words = self._pages.ready()
         return _json(msgspec.json.encode({"ready": ready, **words}), 200 if ready else 503)
 
     async def metrics(self, request: Request) -> Response:
         """For Prometheus."""
-        if not self._door.admits_bearer(request.headers):
+        if not self._auth.admits_bearer(request.headers):
             return self.refused(_no_token())
         return Response(self._pages.metrics(), media_type="text/plain; version=0.0.4")
 
     async def status(self, request: Request) -> Response:
-        """Everything there is to know."""
-        if not self._door.admits_bearer(request.headers):
+        if not self._auth.admits_bearer(request.headers):
             return self.refused(_no_token())
         return _json(msgspec.json.encode(self._pages.status()))
 
@@ -112,7 +107,7 @@ class Http:
         return _json(self._pages.schema())
 
     def refused(self, refusal: Refusal) -> Response:
-        """A refusal as HTTP has it; counted."""
+        """Count a refusal and make its HTTP response."""
         self._refusals[refusal.code] += 1
         response = _json(refusal.encoded(), refusal.status)
         if refusal.code == "unauthorised":
@@ -120,9 +115,9 @@ class Http:
         return response
 
     async def _decided(self, request: Request) -> Response | Refusal:
-        if not self._door.admits_bearer(request.headers):
+        if not self._auth.admits_bearer(request.headers):
             return _no_token()
-        # A page can send anything but JSON to anybody; for JSON its browser asks us first.
+        # A page may send other types to any server; for JSON its browser asks the server first.
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != "application/json":
             return Refusal("not_json", "expected Content-Type: application/json")
@@ -135,7 +130,7 @@ class Http:
         if name is not None and not _NAME.fullmatch(name):
             words = "expected 1 to 64 letters, digits and ._-"
             return Refusal("bad_message", words, CLIENT)
-        address = self._door.address(request.scope)
+        address = self._auth.address(request.scope)
         if is_hello(body):
             return self._welcome(body, name, resume, address)
         client = self._clients.enter(name, resume)
@@ -164,10 +159,10 @@ class Http:
         key = self._clients.resume_key(client)
         if (beyond := self._refused(client, address)) is not None:
             return self._turned_away(Refusal(beyond.code, beyond.message, id=hello.id), client, key)
-        return _signed(client, key, self._greeting(client, hello.id))
+        return _signed(client, key, self._make_welcome(client, hello.id))
 
     def _turned_away(self, refusal: Refusal, client: str, key: str) -> Response:
-        """With its key all the same: the name is this client's by now."""
+        """With the resume key, since the client has its name by now."""
         self._refusals[refusal.code] += 1
         return _signed(client, key, refusal.encoded())
 
@@ -184,7 +179,7 @@ class Http:
             self._asking -= 1
 
     async def _body(self, request: Request) -> bytes | Refusal:
-        """What was posted, as far as it is allowed."""
+        """The posted bytes, up to the limit."""
         body = bytearray()
         try:
             async with asyncio.timeout(_ANSWER_WITHIN_S):
@@ -201,19 +196,18 @@ class Http:
 
 
 class _Asked:
-    """Waits for one answer."""
+    """The asker of a request: a future for its one answer."""
 
     def __init__(self) -> None:
         self.answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
 
     def tell(self, messages: Sequence[bytes]) -> None:
-        """It came; whoever asked may have gone."""
-        if not self.answer.done():
+        if not self.answer.done():  # the client may be gone
             self.answer.set_result(messages[0])
 
 
 def _signed(client: str, key: str, answer: bytes) -> Response:
-    """An answer with its client and key, so that the next request can be of the same client."""
+    """An answer with its client and resume key, which the next request of that client sends."""
     response = _json(answer, status_of(code_of(answer)))
     response.headers[CLIENT] = client
     response.headers[RESUME] = key

@@ -1,9 +1,7 @@
-"""Listening: an address, uvicorn on it, and a heartbeat, until somebody says stop.
+"""Listening: a socket, uvicorn on it with limits on sockets and requests, and a heartbeat.
 
-Stopping accepts nobody new, answers what was read, says goodbye (1001) and ends within seconds,
-whatever the peers do. Signals are the affair of whoever calls.
-
-How many files and sockets this process may have open: as many as it asks for, where it may.
+Stopping accepts no new connections, answers what was read, closes with 1001 and ends within
+seconds, whatever the peers do. The caller handles signals.
 """
 
 from __future__ import annotations
@@ -18,13 +16,17 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+import h11
 import uvicorn
 from starlette.applications import Starlette
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from understudy.core.errors import ConfigError
-from understudy.server.http_protocol import arrivals
 from understudy.server.ws_protocol import LINGER_S, WsProtocol
 
+REQUEST_WITHIN_S = 10.0
+SPARE = 64
+"""Sockets beyond the limit of clients: for requests, and to answer that the server is full."""
 _HEARTBEAT_S = 0.25
 _STOP_WITHIN_S = LINGER_S + 2.0
 
@@ -37,7 +39,7 @@ class Tls(NamedTuple):
 
 
 def check_tls(tls: Tls) -> None:
-    """The two files are what they should be and belong together."""
+    """Raises `ConfigError` unless the two files are a certificate and its key."""
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(tls.certificate, tls.key)
     except (OSError, ValueError) as error:  # an SSLError is an OSError
@@ -49,7 +51,7 @@ def check_tls(tls: Tls) -> None:
 
 
 def bound(host: str, port: int) -> socket.socket:
-    """A socket at this address; an address that cannot be had is an error that names it."""
+    """A listening socket. Raises `ConfigError` if the address cannot be used."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family, backlog=2048)
@@ -62,14 +64,58 @@ def bound(host: str, port: int) -> socket.socket:
 
 
 def address(listening: socket.socket, *, tls: bool) -> str:
-    """`ws://127.0.0.1:8765/ws`: where clients go."""
+    """The URL for clients: `ws://127.0.0.1:8765/ws`."""
     host, port = listening.getsockname()[:2]
     shown = f"[{host}]" if ipaddress.ip_address(host).version == 6 else host
     return f"{'wss' if tls else 'ws'}://{shown}:{port}/ws"
 
 
+def _http_protocol(max_clients: int) -> type[H11Protocol]:
+    """The protocol class for uvicorn (`http=`), with a limit on open sockets.
+
+    uvicorn's own waits for ever for a request to end, on any number of sockets.
+    """
+
+    class HttpProtocol(H11Protocol):
+        _deadline: asyncio.TimerHandle | None = None
+
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+            super().connection_made(transport)
+            if len(self.connections) > max_clients + SPARE:
+                transport.abort()
+                return
+            self._wait()
+
+        def on_response_complete(self) -> None:
+            self._wait()  # first, since the next request may be here and may be an upgrade
+            super().on_response_complete()
+
+        def handle_websocket_upgrade(self, event: h11.Request) -> None:
+            self._stop_waiting()  # `WsProtocol` has its own limits
+            super().handle_websocket_upgrade(event)
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self._stop_waiting()
+            super().connection_lost(exc)
+
+        def _give_up(self) -> None:
+            if not self.cycle or self.cycle.response_complete:
+                self.transport.abort()
+
+        def _wait(self) -> None:
+            """For a whole request from now on; a body has its own time limit (`Http`)."""
+            self._stop_waiting()
+            self._deadline = self.loop.call_later(REQUEST_WITHIN_S, self._give_up)
+
+        def _stop_waiting(self) -> None:
+            if self._deadline is not None:
+                self._deadline.cancel()
+
+    return HttpProtocol
+
+
 class Listening(uvicorn.Server):
-    """uvicorn, ended by `should_exit` alone."""
+    """uvicorn, stopped by `should_exit` alone."""
 
     def __init__(
         self,
@@ -84,7 +130,7 @@ class Listening(uvicorn.Server):
             uvicorn.Config(
                 app,
                 ws=WsProtocol,
-                http=arrivals(max_clients),
+                http=_http_protocol(max_clients),
                 ws_max_size=max_message_bytes,
                 ws_per_message_deflate=False,  # milliseconds of work, and bombs to defuse
                 lifespan="off",
@@ -105,11 +151,11 @@ class Listening(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """None of them."""
+        """Installs no signal handlers."""
         yield
 
     async def main_loop(self) -> None:
-        """`beat` several times a second."""
+        """Calls `beat` several times a second."""
         while not self.should_exit:
             await self.on_tick(0)  # the date in headers
             self._beat()
@@ -119,7 +165,7 @@ class Listening(uvicorn.Server):
 if sys.platform != "win32":
 
     def allow(wanted: int) -> int:
-        """Raise the limit to so many if it is lower and that is allowed; how many there may be."""
+        """Raise the limit on open files to `wanted` if possible; how many may be open."""
         import resource  # of POSIX alone
 
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -133,5 +179,5 @@ if sys.platform != "win32":
 else:
 
     def allow(wanted: int) -> int:
-        """As many as anybody wants: Windows does not count sockets."""
+        """Windows has no such limit on sockets."""
         return wanted

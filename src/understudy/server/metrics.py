@@ -1,9 +1,7 @@
-"""`/metrics` for Prometheus: every figure is read when it is asked for, and none names a player.
+"""`/metrics` for Prometheus, and the latency histogram behind it.
 
-Neither a territory nor a client is ever a label: their names come from outside, and there is no
-end of them.
-
-How long answers took: counts by bucket, from which Prometheus and a person's p99 are made.
+Every figure is read when it is asked for. Names of territories and clients are never labels: they
+come from outside and are unbounded.
 """
 
 from __future__ import annotations
@@ -29,7 +27,7 @@ BOUNDS_S = (
     0.0001, 0.0002, 0.0005, 0.001, 0.0015, 0.002, 0.003, 0.005, 0.0075, 0.01, 0.015, 0.02, 0.03,
     0.05, 0.075, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0,
 )  # fmt: skip
-"""Upper bounds; what took longer is in one more bucket."""
+"""Upper bounds of the buckets; one more bucket is unbounded."""
 
 
 class Latency:
@@ -40,7 +38,6 @@ class Latency:
         self.total_s = 0.0
 
     def add(self, seconds: float) -> None:
-        """One answer."""
         self.counts[bisect_left(BOUNDS_S, seconds)] += 1
         self.total_s += seconds
 
@@ -63,7 +60,7 @@ def quantile(counts: Sequence[int], share: float) -> float | None:
 
 
 class MetricsReading(NamedTuple):
-    """Everything at one moment."""
+    """All figures at one moment."""
 
     live: LiveStatus
     latency: Latency
@@ -77,7 +74,7 @@ class MetricsReading(NamedTuple):
 
 
 class Metrics(Collector):
-    """Call `text` for a page of it."""
+    """The collector; `text` is the page."""
 
     def __init__(self, read: Callable[[], MetricsReading]) -> None:
         self._read = read
@@ -85,7 +82,7 @@ class Metrics(Collector):
         self._registry.register(self)
 
     def text(self) -> bytes:
-        """In the format that Prometheus reads."""
+        """In the text format of Prometheus."""
         return generate_latest(self._registry)
 
     def describe(self) -> list[Metric]:
@@ -93,7 +90,6 @@ class Metrics(Collector):
         return []
 
     def collect(self) -> Iterator[Metric]:
-        """All of it."""
         now = self._read()
         yield from _serving(now)
         yield from _decisions(now.live)
@@ -173,15 +169,16 @@ def _learning(run: Status) -> Iterator[Metric]:
     yield _counter("versions", "Versions published.", run.versions)
     yield _gauge("buffer_episodes", "Segments that wait to be learned from.", run.buffer_file_count)
     yield _counter("rollbacks", "Times that learning was given up.", run.rollbacks)
-    told = run.continuous
-    if told is not None:
-        yield _gauge("learner_utilisation", "Share of its time in batches.", told.utilisation)
-        yield _gauge("replay_items", "Items that it samples from.", told.buffer)
-        yield _gauge("samples_per_insert", "Samples for each item.", told.samples_per_insert)
-        if told.step_share is not None:
-            yield _gauge("step_share", "Size of its steps, 1 is full size.", told.step_share)
-        if told.agreement is not None:
-            yield _gauge("gate_agreement", "Share that the gate judges as before.", told.agreement)
+    if (learner := run.continuous) is not None:
+        yield _gauge("learner_utilisation", "Share of its time in batches.", learner.utilisation)
+        yield _gauge("replay_items", "Items that it samples from.", learner.buffer)
+        yield _gauge("samples_per_insert", "Samples for each item.", learner.samples_per_insert)
+        if learner.step_share is not None:
+            yield _gauge("step_share", "Size of its steps, 1 is full size.", learner.step_share)
+        if learner.agreement is not None:
+            yield _gauge(
+                "gate_agreement", "Share that the gate judges as before.", learner.agreement
+            )
 
 
 def _gauge(name: str, words: str, value: float) -> GaugeMetricFamily:

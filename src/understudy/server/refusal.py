@@ -1,7 +1,7 @@
-"""What the server says when it turns somebody away; the same shape as the session's errors.
+"""Refusals by the server itself, in the same form as the session's errors.
 
-A refusal names what was expected of the client and nothing of this machine: no path, no address,
-no word of another client.
+A refusal names what was expected of the client and nothing about this machine: no path, no address,
+nothing about other clients.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import msgspec
 from understudy.session import protocol
 
 POLICY = 1008
-"""The WebSocket's code for somebody who broke a rule."""
+"""The WebSocket close code for a policy violation."""
 
 Code: TypeAlias = (
     protocol.Code
@@ -23,7 +23,7 @@ Code: TypeAlias = (
         "not_found", "not_json", "slow_reader", "too_slow", "unauthorised",
     ]
 )  # fmt: skip
-"""Those of the session, and those of the server around it."""
+"""Error codes of the session, and those of the server."""
 
 _STATUS: dict[str, HTTPStatus] = {
     "bad_host": HTTPStatus.MISDIRECTED_REQUEST,
@@ -46,7 +46,7 @@ _STATUS: dict[str, HTTPStatus] = {
 
 
 class Refusal(NamedTuple):
-    """Why somebody is turned away."""
+    """Why a request or a connection is refused."""
 
     code: Code
     message: str
@@ -55,7 +55,7 @@ class Refusal(NamedTuple):
 
     @property
     def status(self) -> int:
-        """As HTTP says it."""
+        """The HTTP status."""
         return status_of(self.code)
 
     def encoded(self) -> bytes:
@@ -85,5 +85,5 @@ def code_of(answer: bytes) -> str | None:
 
 
 def status_of(code: str | None) -> int:
-    """What HTTP calls an answer: 200 for None, 400 for what a client could have known."""
+    """The HTTP status of an answer with this error code; None: no error."""
     return 200 if code is None else int(_STATUS.get(code, HTTPStatus.BAD_REQUEST))

@@ -1,4 +1,4 @@
-"""What the journals of a run say, read off the event loop and handed over by reference."""
+"""The run's status from its journals, read outside the event loop."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _EVERY_S = 2.0
 
 
 class StatusPoller:
-    """One thread calls `look`; any may read `now`."""
+    """One thread calls `look`; any thread may read `now`."""
 
     def __init__(self, root: Path, clock: Clock, patience: Patience | None = None) -> None:
         self._root = root
@@ -26,12 +26,12 @@ class StatusPoller:
         self.now = Status(run=str(root))
 
     def look(self, *, at_once: bool = False) -> None:
-        """Read what is new, every other second at most unless it has to be at once."""
+        """Read new journal entries, at most every two seconds unless `at_once`."""
         if not at_once and self._clock.monotonic() - self._looked < _EVERY_S:
             return
         self._looked = self._clock.monotonic()
         for entry in self._journal.new():
             self._fold.add(entry)
-        # The archive has thousands of files: counting them now and then would hold everybody up.
+        # The archive has thousands of files: counting them would take too long.
         folders = Folders(buffer=counted(self._root / "buffer", sizes=False))
         self.now = self._fold.status(folders, self._clock.time(), read_pause(self._root))

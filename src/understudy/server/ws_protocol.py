@@ -1,9 +1,9 @@
-"""A WebSocket of uvicorn's, with the few things that ASGI has no word for.
+"""uvicorn's WebSocket protocol, with what ASGI cannot express.
 
-Answers are written at once, many in one write; sending never waits. A connection can be ended even
-if its peer reads nothing: the close frame is offered, and soon after the socket is gone. A message
-that is too long is answered before the connection ends. What is read is parsed piece by piece, as
-the application asks for messages: a peer that sends much delays itself.
+Answers are written at once, many in one write; sending never waits. A connection can be closed even
+if its peer reads nothing: the close frame is sent, and soon after the socket is aborted. A message
+that is too long is answered before the connection is closed. Input is parsed piece by piece, as the
+application takes messages: a peer that sends much delays only itself.
 """
 
 from __future__ import annotations
@@ -22,38 +22,38 @@ from understudy.server.refusal import Refusal
 if TYPE_CHECKING:
     from uvicorn._types import ASGIReceiveEvent
 
-EXTENSION = "understudy.wire"
-"""Where the scope of a connection has its wire: `scope["extensions"][EXTENSION]["wire"]`."""
+EXTENSION = "understudy.ws"
+"""The ASGI extension with the protocol object: `scope["extensions"][EXTENSION]["ws"]`."""
 
 LINGER_S = 2.0
-"""How long a peer has to read why it is disconnected."""
+"""Time for a peer to read why it is disconnected."""
 
 _LAST_ANSWERS_S = 0.05
-"""Far more than the turn of the loop or two that it takes to answer what was read."""
+"""Far more than the one or two turns of the loop that answering takes."""
 
 _LONGEST_REASON = 123
-"""Bytes that a close frame has room for; where more is to be said, a message says it before."""
+"""Bytes that fit in a close frame; a message before it can say more."""
 
 _PIECE_BYTES = 1024
-"""Bytes that are parsed at a time. A transport reads up to 256 KB at once; parsing that at once
-would take 120 ms where it is short messages, for each socket that floods, all in one turn."""
+"""Bytes that are parsed at a time. A transport reads up to 256 KB at once; parsing 256 KB of short
+messages takes 120 ms, for each socket that floods, in one turn of the loop."""
 
 SLOW_AFTER_S = 5.0
-"""How long answers may lie unread while more than a buffer full of them waits."""
+"""How long answers may stay unread while the write buffer is full."""
 
 
 class WsProtocol(WebSocketsSansIOProtocol):
-    """What uvicorn makes for every WebSocket (`ws=Wire`)."""
+    """The protocol class for uvicorn (`ws=WsProtocol`)."""
 
     slow: Callable[[], None] | None = None
-    """Called if the peer does not read for too long."""
+    """Called if the peer does not read for `SLOW_AFTER_S`."""
     _slow_timer: asyncio.TimerHandle | None = None
     _unparsed: memoryview = memoryview(b"")
-    """What was read after the piece that was parsed last; the transport is paused meanwhile."""
+    """Input after the piece that was parsed last; the transport is paused meanwhile."""
     _frames_parsed = 0
 
     def tell(self, messages: Iterable[bytes]) -> None:
-        """Send text messages now; those to a peer that is gone go nowhere."""
+        """Send text messages now; messages to a peer that is gone are dropped."""
         if self.conn.state is not OPEN or self.transport.is_closing():
             return
         for message in messages:
@@ -62,11 +62,11 @@ class WsProtocol(WebSocketsSansIOProtocol):
 
     @property
     def clogged(self) -> bool:
-        """Whether more waits for the peer to read than its socket and our buffer should hold."""
+        """Whether the write buffer is full."""
         return not self.writable.is_set()
 
     def end(self, code: int, reason: str) -> None:
-        """Close; whoever does not answer that in time is cut off."""
+        """Close; the socket is aborted if the peer does not answer in time."""
         if self.close_sent or self.disconnected:
             return
         if self.conn.state is OPEN:
@@ -75,13 +75,12 @@ class WsProtocol(WebSocketsSansIOProtocol):
         self._linger()
         self.queue.put_nowait({"type": "websocket.disconnect", "code": code, "reason": reason})
 
-    # --- what uvicorn does otherwise -------------------------------------------------------------
+    # --- overrides of uvicorn --------------------------------------------------------------------
 
     def handle_connect(self, event: Request) -> None:
-        """The scope gets this wire."""
         super().handle_connect(event)
         if hasattr(self, "scope"):
-            self.scope["extensions"][EXTENSION] = {"wire": self}
+            self.scope["extensions"][EXTENSION] = {"ws": self}
 
     def data_received(self, data: bytes) -> None:
         """Parse the first piece; the others follow as the application takes messages."""
@@ -90,7 +89,6 @@ class WsProtocol(WebSocketsSansIOProtocol):
         self._parse()
 
     async def receive(self) -> ASGIReceiveEvent:
-        """The next message."""
         message = await self.queue.get()
         if self.queue.empty():
             self._parse()
@@ -102,14 +100,14 @@ class WsProtocol(WebSocketsSansIOProtocol):
         super().handle_events()
 
     def send_receive_event_to_app(self) -> None:
-        """Text stays bytes: JSON is decoded once, by the session, which also judges its UTF-8."""
+        """Text stays bytes: the session decodes JSON and checks its UTF-8, in one pass."""
         self.curr_msg_data_type = "bytes"
         super().send_receive_event_to_app()
 
     def handle_parser_exception(self) -> None:
         """Say what was wrong before the close frame, and let the peer read it."""
         if self.close_sent:
-            return  # the rest of a message that was refused: it is thrown away as it comes
+            return  # the rest of a refused message is dropped
         sent = self.conn.close_sent
         code = CloseCode.PROTOCOL_ERROR if sent is None else sent.code
         if code == CloseCode.MESSAGE_TOO_BIG:
@@ -121,29 +119,27 @@ class WsProtocol(WebSocketsSansIOProtocol):
         self.queue.put_nowait({"type": "websocket.disconnect", "code": int(code), "reason": ""})
 
     def keepalive_timeout(self) -> None:
-        """A peer that is silent for long is cut off, even if it left things unread."""
+        """Abort a silent peer, even if it has unread answers."""
         super().keepalive_timeout()
         self._linger()
 
     def pause_writing(self) -> None:
-        """The buffer is full: from now on the peer has some seconds to read."""
+        """The buffer is full: the peer has `SLOW_AFTER_S` to read."""
         super().pause_writing()
         if self.slow is not None:
             self._slow_timer = self.loop.call_later(SLOW_AFTER_S, self.slow)
 
     def resume_writing(self) -> None:
-        """It did."""
         super().resume_writing()
         self._not_slow()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Nothing is left to wait for."""
         self._unparsed = memoryview(b"")
         self._not_slow()
         super().connection_lost(exc)
 
     def shutdown(self) -> None:
-        """The server goes away (1001): what was read is answered, and no more is read."""
+        """Close with 1001: messages that were read are answered, no more are read."""
         if not self.handshake_complete:
             super().shutdown()
             return
@@ -178,9 +174,9 @@ class WsProtocol(WebSocketsSansIOProtocol):
         self.transport.write(b"".join(self.conn.data_to_send()))
 
     def _linger(self) -> None:
-        """Read on, so that no reset overtakes our last words, but not for long."""
+        """Read on for `LINGER_S`, so that no reset overtakes the last messages."""
         self.close_sent = True
-        self._unparsed = memoryview(b"")  # what came before is of no use any more
+        self._unparsed = memoryview(b"")
         self.read_paused = False
         self.transport.resume_reading()
         if self.close_timer is not None:
@@ -189,5 +185,5 @@ class WsProtocol(WebSocketsSansIOProtocol):
 
 
 def _short(reason: str) -> str:
-    """As much of it as fits, in whole characters."""
+    """As much as fits into a close frame, in whole characters."""
     return reason.encode("utf-8", "replace")[:_LONGEST_REASON].decode("utf-8", "ignore")

@@ -1,19 +1,18 @@
-"""From observations to answers: old decisions are settled, new ones made and written down.
+"""From observations to decisions: earlier ones are settled, new ones are made and recorded.
 
-An answer is only given for a decision that the ledger has. Where it cannot write, the answer is the
-safe action without an id, and nothing is learned from it. The safe action is also what is answered
-where there is no time, no room or no verdict: `Safe` says why.
+Observations of different territories are decided together, in one forward pass of one policy. A
+policy with memory gets each territory's own, side by side in a batch: what one territory saw never
+reaches another.
 
-One wave: observations of different territories that are decided together, in one forward pass.
-
-All of a wave is decided by one policy. A policy with memory gets each territory's own, side by side
-in a batch, and gives it back: what one territory saw never reaches another.
+A decision is answered only after the ledger has it. Where the ledger cannot write, the answer is
+the safe action without an id, and nothing is learned from it. The safe action also answers where
+there is no time, no room or no verdict; `SafeReason` says why.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -23,133 +22,62 @@ from understudy.core.config.serving import LiveConfig
 from understudy.core.ops import Tree, mapped, stacked
 from understudy.experience.ledger import Closing, Ledger, Opened, pack_legal
 from understudy.gates.decision import DecisionGate, Verdict, judge
+from understudy.gates.worker import GateFailed, GateLate
 from understudy.policy.policy import Policy
-from understudy.session.message_fields import RequestId
-from understudy.session.protocol import Decision
+from understudy.session.protocol import Decision, End, RequestId
 from understudy.session.status import SessionCounts
-from understudy.session.territory import TerritoryState, WaitingDecision, clipped
+from understudy.session.territory import TerritoryState, WaitingDecision
 from understudy.session.translation import Sight, Step, TranslatedObservation, Translator
 
 _LARGEST = float(np.finfo(np.float32).max)
+
+
+class SafeReason(NamedTuple):
+    """Why an observation is answered with the safe action."""
+
+    cause: Literal["overload", "disk", "territories", "rate", "gate_deadline", "error"]
+    """What it is counted under"""
+    words: str
+    """What the client is told"""
+
+
+OVERLOAD = SafeReason("overload", "no time for a policy")
+DISK = SafeReason("disk", "the record cannot be written")
+GATE_LATE = SafeReason("gate_deadline", "the gate took too long")
+FAILED = SafeReason("error", "the policy or the gate failed")
 
 
 class DecisionRequest(NamedTuple):
     """One observation that waits to be decided."""
 
     place: int
-    """In the inbox"""
+    """Index in the inbox"""
     request: RequestId | None
     territory: TerritoryState
     tick: int
     sight: Sight
     due: WaitingDecision | None
-    """The decision that this observation tells the reward of"""
+    """The decision whose reward this observation tells"""
 
 
 class Proposal(NamedTuple):
-    """What is proposed for one observation."""
+    """An action for one observation, before it is recorded."""
 
     action: tuple[int, ...]
     log_prob: float
     value: float
     verdict: Verdict
     explored: bool
-    """The verdict is WAIT and it is sent all the same"""
+    """The verdict is WAIT and the action is sent anyway"""
     memory: Tree
-    """Afterwards, without a batch axis"""
-
-
-def propose(
-    policy: Policy,
-    gate: DecisionGate,
-    asked: Sequence[DecisionRequest],
-    *,
-    rng: np.random.Generator,
-    explore_share: float,
-) -> list[Proposal]:
-    """A proposal for each, drawn from the policy and judged by the gate."""
-    count = len(asked)
-    observations = np.array([one.sight.features for one in asked])
-    # Features near the edge of 32 bits may overflow on the way; the normaliser clips them then.
-    with np.errstate(over="ignore", invalid="ignore"):
-        choice = policy.act(
-            observations,
-            _gathered(policy, asked),
-            legal=masks([one.sight.legal for one in asked], policy.spec.actions.options),
-            uniforms=rng.random((count, len(policy.spec.actions.parts)), np.float32),
-        )
-        verdicts = judge(gate, observations, choice.actions)
-    explore = (rng.random(count) < explore_share).tolist()
-    columns = zip(
-        choice.actions.tolist(),
-        choice.log_probs.tolist(),
-        choice.values.tolist(),
-        verdicts,
-        explore,
-        _scattered(choice.memory, count),
-        strict=True,
-    )
-    return [
-        Proposal(
-            tuple(action), log_prob, value, _finite(verdict), drawn and not verdict.send, memory
-        )
-        for action, log_prob, value, verdict, drawn, memory in columns
-    ]
-
-
-def masks(legal: Sequence[NDArray | None], options: int) -> NDArray | None:
-    """bool [B, options]; None where everything is legal to everybody."""
-    if all(mask is None for mask in legal):
-        return None
-    everything = np.ones(options, np.bool_)
-    return np.array([everything if mask is None else mask for mask in legal])
-
-
-def _gathered(policy: Policy, asked: Sequence[DecisionRequest]) -> Tree:
-    """Everybody's memory as arrays [B, ...]."""
-    if not policy.remembers:
-        return policy.begin(len(asked))
-    alone = mapped(lambda leaf: leaf[0], policy.begin(1))
-    held = (one.territory.memory for one in asked)
-    return stacked([alone if memory is None else memory for memory in held])
-
-
-def _scattered(memory: Tree, count: int) -> list[Tree]:
-    """Each one's memory; copies, so that nobody keeps the whole batch alive."""
-    if not memory:
-        return [None] * count
-    return [_at(memory, index) for index in range(count)]
-
-
-def _at(memory: Tree, index: int) -> Tree:
-    return mapped(lambda leaf: leaf[index].copy(), memory)
-
-
-def _finite(verdict: Verdict) -> Verdict:
-    """A gate of one's own may expect anything; what is recorded is a number of 32 bits, or nan: it
-    had nothing to say."""
-    if abs(verdict.expected_reward) <= _LARGEST:
-        return verdict
-    return verdict._replace(expected_reward=math.nan)
-
-
-class Safe(NamedTuple):
-    """Why an observation is answered with the safe action."""
-
-    cause: Literal["overload", "disk", "territories", "rate", "gate_deadline", "error"]
-    """What it is counted under"""
-    reason: str
-    """What the client is told"""
-
-
-OVERLOAD = Safe("overload", "no time for a policy")
-DISK = Safe("disk", "the record cannot be written")
-GATE_LATE = Safe("gate_deadline", "the gate took too long")
-FAILED = Safe("error", "the policy or the gate failed")
+    """The policy's memory afterwards, without a batch axis"""
 
 
 class Decider:
-    """Decides waves, one after the other."""
+    """Decides batches of observations, one after the other.
+
+    `problem` gets what a gate or a policy raised.
+    """
 
     def __init__(
         self,
@@ -159,81 +87,124 @@ class Decider:
         ledger: Ledger,
         config: LiveConfig,
         rng: np.random.Generator,
-        tally: SessionCounts,
+        counts: SessionCounts,
+        problem: Callable[[str, Exception], None],
     ) -> None:
         self._translator = translator
         self._gate = gate
         self._ledger = ledger
         self._config = config
         self._rng = rng
-        self._tally = tally
+        self._counts = counts
+        self._problem = problem
         self._widest = (config.max_gap + 0.5) * translator.tick_length
 
     def decide(
-        self, asked: Sequence[DecisionRequest], policy: Policy, *, now: float, safe: Safe | None
-    ) -> list[Decision]:
-        """An answer for each of a wave: observations of different territories.
+        self,
+        batch: Sequence[DecisionRequest],
+        policy: Policy,
+        *,
+        now: float,
+        safe: SafeReason | None,
+    ) -> list[tuple[DecisionRequest, Decision]]:
+        """A decision for each observation, in any order; the territories are all different.
 
-        `safe`: each gets the safe action, and neither the policy nor the gate is asked. Whatever a
-        policy or a gate raises, it raises before anything has happened.
+        `safe`: each gets the safe action, and neither the policy nor the gate is asked. Where a
+        batch fails, each observation is decided alone, so that one on which a gate fails costs the
+        others nothing; it gets the safe action itself.
         """
-        closings = self._settled(asked, now)
+        try:
+            decisions = self._decide_together(batch, policy, now=now, safe=safe)
+        except GateLate as error:  # all get the safe action: each alone would wait for the gate
+            self._problem("the gate is too slow, its decisions are safe actions", error)
+            return self.decide(batch, policy, now=now, safe=GATE_LATE)
+        except GateFailed as error:
+            self._problem("the gate failed", error)
+            failed = [one for row, one in enumerate(batch) if row in error.rows]
+            others = [one for row, one in enumerate(batch) if row not in error.rows]
+            decided = self.decide(failed, policy, now=now, safe=FAILED)
+            return decided + (self.decide(others, policy, now=now, safe=safe) if others else [])
+        except Exception as error:  # noqa: BLE001  a gate is user code: other territories go on
+            # Decisions that were closed before the failure do not wait any more.
+            alone = [one._replace(due=one.territory.waiting) for one in batch]
+            if len(alone) > 1:
+                each = [self.decide([one], policy, now=now, safe=safe) for one in alone]
+                return [pair for pairs in each for pair in pairs]
+            self._problem("an observation could not be decided", error)
+            if safe is None:
+                return self.decide(alone, policy, now=now, safe=FAILED)
+            return self.unrecorded(alone, policy.version, safe)  # the ledger refuses it
+        return list(zip(batch, decisions, strict=True))
+
+    def _decide_together(
+        self,
+        batch: Sequence[DecisionRequest],
+        policy: Policy,
+        *,
+        now: float,
+        safe: SafeReason | None,
+    ) -> list[Decision]:
+        """A policy or a gate that raises does so before anything is closed or recorded."""
+        closings = self._settled(batch, now)
         remembers = policy.remembers
-        cuts = self._cuts(asked, policy.version, remembers=remembers)
-        proposals = self._proposed(asked, policy) if safe is None else self._fallback(asked, safe)
-        for one in asked:
-            one.territory.waiting = None
+        cuts = self._cuts(batch, policy.version, remembers=remembers)
+        if safe is None:
+            share = self._config.explore_share
+            proposals = propose(policy, self._gate, batch, rng=self._rng, explore_share=share)
+        else:
+            proposals = self._fallback(batch, safe)
+        for one in batch:
+            one.territory.stop_waiting()
         try:
             self.close(closings)
             for name, bootstrap in cuts:
                 self._ledger.cut(name, bootstrap)
-            ids = self._ledger.take_ids(len(asked))
+            ids = self._ledger.take_ids(len(batch))
             opened = [
                 _opened(key, one, proposal, policy.version, now=now, sampled=safe is None)
-                for key, one, proposal in zip(ids, asked, proposals, strict=True)
+                for key, one, proposal in zip(ids, batch, proposals, strict=True)
             ]
             self._ledger.open(opened)
         except OSError:
-            self._tally.ledger_errors += 1
-            return self.unrecorded(asked, policy.version, safe or DISK)
-        for one, proposal, entry in zip(asked, proposals, opened, strict=True):
-            territory = one.territory
-            territory.bootstrap = None
-            if self._translator.rewards_by_observation:
-                territory.waiting = WaitingDecision(entry, one.sight)
+            self._counts.ledger_errors += 1
+            return [
+                decision for _, decision in self.unrecorded(batch, policy.version, safe or DISK)
+            ]
+        by_observation = self._translator.rewards_by_observation
+        for one, proposal, entry in zip(batch, proposals, opened, strict=True):
+            one.territory.recorded(WaitingDecision(entry, one.sight) if by_observation else None)
             if remembers and safe is not None:
-                territory.forget()  # it did not see this observation
+                one.territory.forget()  # the policy did not see this observation
             elif remembers:
-                territory.memory, territory.version = proposal.memory, policy.version
-                territory.remembered += 1
-                territory.severed = False
+                one.territory.remember(proposal.memory, policy.version)
         return [
             self._answered(one, proposal, policy.version, key=entry.id, safe=safe)
-            for one, proposal, entry in zip(asked, proposals, opened, strict=True)
+            for one, proposal, entry in zip(batch, proposals, opened, strict=True)
         ]
 
     def unrecorded(
-        self, asked: Sequence[DecisionRequest], version: int, safe: Safe
-    ) -> list[Decision]:
-        """The safe action for each, without a record. What the territories did before ends with
-        what is seen now."""
-        self._tally.unrecorded += len(asked)
-        for one in asked:
-            territory = one.territory
-            territory.waiting = None
-            territory.forget()
-            if territory.bootstrap is None:
-                territory.bootstrap = one.sight.features.tobytes()
+        self, batch: Sequence[DecisionRequest], version: int, safe: SafeReason
+    ) -> list[tuple[DecisionRequest, Decision]]:
+        """The safe action for each, without a record. Earlier decisions of these territories end
+        with this observation."""
+        self._counts.unrecorded += len(batch)
+        for one in batch:
+            one.territory.unrecorded(one.sight.features)
         return [
-            self._answered(one, proposal, version, key=None, safe=safe)
-            for one, proposal in zip(asked, self._fallback(asked, safe), strict=True)
+            (one, self._answered(one, proposal, version, key=None, safe=safe))
+            for one, proposal in zip(batch, self._fallback(batch, safe), strict=True)
         ]
 
     def stateless(
-        self, reading: TranslatedObservation, version: int, safe: Safe, *, request: RequestId | None
+        self,
+        reading: TranslatedObservation,
+        version: int,
+        safe: SafeReason,
+        *,
+        request: RequestId | None,
     ) -> Decision:
-        """The safe action for an observation of a territory that is not known and is not added."""
-        self._tally.unrecorded += 1
+        """The safe action for an observation of an unknown territory, which is not added."""
+        self._counts.unrecorded += 1
         (action,) = self._translator.fallback([reading.sight]).tolist()
         return self._decision(
             _proposal(action, safe),
@@ -246,22 +217,22 @@ class Decider:
         )
 
     def close(self, closings: Sequence[Closing]) -> None:
-        """Decisions end: in the ledger, then in the counts. OSError: they did not."""
+        """Close decisions in the ledger, then count them. Raises OSError if it cannot write."""
         if not closings:
             return
         self._ledger.close(closings)
         for closing in closings:
             if closing.state == "settled":
-                self._tally.reward(closing.reward)
+                self._counts.reward(closing.reward)
 
-    # --- what came before ----------------------------------------------------------------------
+    # --- earlier decisions -----------------------------------------------------------------------
 
-    def _settled(self, asked: Sequence[DecisionRequest], now: float) -> list[Closing]:
-        """How the decisions ended that these observations follow."""
+    def _settled(self, batch: Sequence[DecisionRequest], now: float) -> list[Closing]:
+        """How the decisions end that these observations follow."""
         steps: list[Step] = []
         waiting: list[tuple[DecisionRequest, WaitingDecision]] = []
         closings: list[Closing] = []
-        for one in asked:
+        for one in batch:
             due = one.due
             if due is None:
                 continue
@@ -284,36 +255,22 @@ class Decider:
         return closings
 
     def _cuts(
-        self, asked: Sequence[DecisionRequest], version: int, *, remembers: bool
+        self, batch: Sequence[DecisionRequest], version: int, *, remembers: bool
     ) -> list[tuple[str, bytes]]:
-        """Territories whose segment ends here, and what they saw after it.
-
-        Nothing bridges a gap, nor what was answered without the ledger. With a policy that
-        remembers, a segment is one version's and begins with empty memory, so that training on it
-        from empty memory repeats what was played.
-        """
+        """Territories whose segment ends here, and the observation after its end."""
         cuts = []
-        for one in asked:
-            territory = one.territory
-            gap = territory.tick is not None and one.tick - territory.tick > self._widest
-            full = territory.remembered >= self._config.segment
-            if gap or (territory.remembered and (full or territory.version != version)):
-                territory.forget()
-            if territory.bootstrap is not None:
-                cuts.append((territory.name, territory.bootstrap))
-            elif gap or (remembers and territory.severed):
-                cuts.append((territory.name, one.sight.features.tobytes()))
+        for one in batch:
+            limits = self._widest, self._config.segment
+            bootstrap = one.territory.cut(one.tick, one.sight, version, remembers, *limits)
+            if bootstrap is not None:
+                cuts.append((one.territory.name, bootstrap))
         return cuts
 
-    # --- what comes now ------------------------------------------------------------------------
+    # --- new decisions ---------------------------------------------------------------------------
 
-    def _proposed(self, asked: Sequence[DecisionRequest], policy: Policy) -> list[Proposal]:
-        share = self._config.explore_share
-        return propose(policy, self._gate, asked, rng=self._rng, explore_share=share)
-
-    def _fallback(self, asked: Sequence[DecisionRequest], safe: Safe) -> list[Proposal]:
-        sights: list[Sight] = [one.sight for one in asked]
-        return [_proposal(action, safe) for action in self._translator.fallback(sights).tolist()]
+    def _fallback(self, batch: Sequence[DecisionRequest], safe: SafeReason) -> list[Proposal]:
+        actions = self._translator.fallback([one.sight for one in batch])
+        return [_proposal(action, safe) for action in actions.tolist()]
 
     def _answered(
         self,
@@ -322,20 +279,18 @@ class Decider:
         version: int,
         *,
         key: int | None,
-        safe: Safe | None,
+        safe: SafeReason | None,
     ) -> Decision:
-        territory = one.territory
         decision = self._decision(
             proposal,
-            name=territory.name,
+            name=one.territory.name,
             tick=one.tick,
             version=version,
             key=key,
             safe=safe,
             request=one.request,
         )
-        territory.tick, territory.last = one.tick, decision
-        territory.decisions += 1
+        one.territory.answered(decision)
         return decision
 
     def _decision(
@@ -346,19 +301,19 @@ class Decider:
         tick: int,
         version: int,
         key: int | None,
-        safe: Safe | None,
+        safe: SafeReason | None,
         request: RequestId | None,
     ) -> Decision:
-        """The answer; counted."""
-        verdict, tally = proposal.verdict, self._tally
+        """The answer, which is counted here."""
+        verdict, counts = proposal.verdict, self._counts
         sent = verdict.send or proposal.explored
-        tally.decisions += 1
-        tally.sent += sent
-        tally.waited += not sent
-        tally.explored += proposal.explored
+        counts.decisions += 1
+        counts.sent += sent
+        counts.waited += not sent
+        counts.explored += proposal.explored
         if safe is not None:
-            tally.degraded += 1
-            tally.safe_actions[safe.cause] += 1
+            counts.degraded += 1
+            counts.safe_actions[safe.cause] += 1
         return Decision(
             decision_id=key,
             territory=name,
@@ -368,7 +323,7 @@ class Decider:
             version=version,
             verdict="SEND" if sent else "WAIT",
             reasons=verdict.reasons,
-            # JSON knows no nan, which a gate without anything to say expects.
+            # nan, a gate's "no expectation", is not JSON.
             expected_reward=(
                 0.0 if math.isnan(verdict.expected_reward) else verdict.expected_reward
             ),
@@ -378,9 +333,9 @@ class Decider:
         )
 
 
-def _proposal(action: Sequence[int], safe: Safe) -> Proposal:
-    """The safe action, as one that no policy proposed and no gate judged."""
-    return Proposal(tuple(action), 0.0, 0.0, Verdict(True, 0.0, (safe.reason,)), False, None)
+def _proposal(action: Sequence[int], safe: SafeReason) -> Proposal:
+    """The safe action: no policy proposed it and no gate judged it."""
+    return Proposal(tuple(action), 0.0, 0.0, Verdict(True, 0.0, (safe.words,)), False, None)
 
 
 def _opened(
@@ -408,6 +363,122 @@ def _opened(
 def _unsettled(
     one: DecisionRequest, due: WaitingDecision, state: Literal["expired", "superseded"]
 ) -> Closing:
-    """No reward: whatever a policy carries began before the gap, so that it is emptied."""
+    """No reward: the policy's memory began before the gap, and is emptied."""
     one.territory.forget()
     return Closing(id=due.opened.id, state=state)
+
+
+# --- the forward pass ----------------------------------------------------------------------------
+
+
+def propose(
+    policy: Policy,
+    gate: DecisionGate,
+    batch: Sequence[DecisionRequest],
+    *,
+    rng: np.random.Generator,
+    explore_share: float,
+) -> list[Proposal]:
+    """A proposal for each observation: one forward pass of the policy, one call of the gate."""
+    count = len(batch)
+    observations = np.array([one.sight.features for one in batch])
+    # Features near the limit of float32 may overflow in between; the normaliser clips them.
+    with np.errstate(over="ignore", invalid="ignore"):
+        choice = policy.act(
+            observations,
+            _gathered(policy, batch),
+            legal=masks([one.sight.legal for one in batch], policy.spec.actions.options),
+            uniforms=rng.random((count, len(policy.spec.actions.parts)), np.float32),
+        )
+        verdicts = judge(gate, observations, choice.actions)
+    explore = (rng.random(count) < explore_share).tolist()
+    columns = zip(
+        choice.actions.tolist(),
+        choice.log_probs.tolist(),
+        choice.values.tolist(),
+        verdicts,
+        explore,
+        _scattered(choice.memory, count),
+        strict=True,
+    )
+    return [
+        Proposal(
+            tuple(action), log_prob, value, _finite(verdict), drawn and not verdict.send, memory
+        )
+        for action, log_prob, value, verdict, drawn, memory in columns
+    ]
+
+
+def masks(legal: Sequence[NDArray | None], options: int) -> NDArray | None:
+    """bool [B, options]; None where everything is legal in all of them."""
+    if all(mask is None for mask in legal):
+        return None
+    everything = np.ones(options, np.bool_)
+    return np.array([everything if mask is None else mask for mask in legal])
+
+
+def _gathered(policy: Policy, batch: Sequence[DecisionRequest]) -> Tree:
+    """The memories of all territories as arrays [B, ...]."""
+    if not policy.remembers:
+        return policy.begin(len(batch))
+    alone = mapped(lambda leaf: leaf[0], policy.begin(1))
+    held = (one.territory.memory for one in batch)
+    return stacked([alone if memory is None else memory for memory in held])
+
+
+def _scattered(memory: Tree, count: int) -> list[Tree]:
+    """The memory of each; copies, so that none keeps the whole batch alive."""
+    if not memory:
+        return [None] * count
+    return [_at(memory, index) for index in range(count)]
+
+
+def _at(memory: Tree, index: int) -> Tree:
+    return mapped(lambda leaf: leaf[index].copy(), memory)
+
+
+def _finite(verdict: Verdict) -> Verdict:
+    """A custom gate may expect anything; what is recorded is finite in float32, or nan: no
+    expectation."""
+    if abs(verdict.expected_reward) <= _LARGEST:
+        return verdict
+    return verdict._replace(expected_reward=math.nan)
+
+
+# --- the ends of decisions that no observation settles -------------------------------------------
+
+
+def clipped(reward: float, limit: float) -> float:
+    return max(-limit, min(limit, reward))
+
+
+def endings(
+    opened: Sequence[Opened],
+    end: End,
+    *,
+    added: float | None,
+    now: float,
+    config: LiveConfig,
+) -> list[Closing]:
+    """How the open decisions of a territory (oldest first) end with the territory.
+
+    The last one is settled by the rewards that its client sent for it: with `end`, and before
+    (`added`). No reward can come for the others.
+    """
+    if not opened:
+        return []
+    *earlier, last = opened
+    closings = [Closing(id=one.id, state="orphaned") for one in earlier]
+    worth = [reward for reward in (end.reward, added) if reward is not None]
+    if not worth:
+        return [*closings, Closing(id=last.id, state="orphaned")]
+    if now - last.at > config.reward_window_s:
+        return [*closings, Closing(id=last.id, state="expired")]
+    settled = Closing(
+        id=last.id,
+        state="settled",
+        reward=clipped(sum(worth), config.reward_clip),
+        terminal=end.outcome != "aborted",
+        outcome="" if end.outcome == "aborted" else end.outcome,
+    )
+    return [*closings, settled]

@@ -1,7 +1,6 @@
-"""How often a client, an address and all of them together may ask: rates, without a clock.
+"""Rate limits (token buckets) per client, per address and in total, without a clock.
 
-Nothing here grows with time: a client that went quiet is forgotten as soon as that makes no
-difference to it.
+Memory is bounded: a sender is forgotten once its bucket is full again.
 """
 
 from __future__ import annotations
@@ -12,18 +11,18 @@ from typing import Literal, NamedTuple, TypeAlias
 Beyond: TypeAlias = Literal["each", "address", "total"]
 """The limit that was reached"""
 _SWEPT = 2
-"""Old entries looked at for every new one: enough to keep up, and never a pause."""
+"""Old entries visited for each new one: enough to keep up, without a pause."""
 
 
 class _Bucket(NamedTuple):
-    """What was left of an allowance, and when."""
+    """Messages left, and when that was."""
 
     left: float
     at: float
 
 
 class Rate:
-    """At most `per_s` messages a second from one sender, and as many at once after a silence."""
+    """At most `per_s` messages a second from one sender, and as many at once after a pause."""
 
     def __init__(self, per_s: float) -> None:
         self._per_s = per_s
@@ -31,11 +30,11 @@ class Rate:
         self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
 
     def left(self, sender: str, now: float) -> float:
-        """Messages of this sender that are within the rate now."""
+        """How many messages of this sender are within the rate now."""
         bucket = self._buckets.get(sender)
         if bucket is None:
             return self._full
-        # A clock that was set back must not take anything away.
+        # A clock that goes back must not reduce what is left.
         return min(self._full, bucket.left + max(0.0, now - bucket.at) * self._per_s)
 
     def wait_s(self, sender: str, count: int, now: float) -> float:
@@ -57,7 +56,7 @@ class Rate:
         return len(self._buckets)
 
     def _sweep(self, now: float) -> None:
-        """Forget senders whose allowance is full again: they are as good as new."""
+        """Forget the oldest senders whose bucket is full again."""
         for _ in range(min(_SWEPT, len(self._buckets))):
             sender, bucket = next(iter(self._buckets.items()))
             if now - bucket.at < self._full / self._per_s:
@@ -73,10 +72,10 @@ class Rates:
         self._each, self._address, self._total = Rate(each), Rate(address), Rate(total)
 
     def take(self, sender: str, address: str | None, now: float) -> Beyond | None:
-        """One more message; or, where it is too much, which limit stands in the way.
+        """Count one message; the limit that it exceeds, if any.
 
-        What is refused to one sender takes nothing from the others. An address that is not known
-        (None) has no limit of its own.
+        A message that is refused to one sender takes nothing from the others. An unknown address
+        (None) has no limit.
         """
         if not self._each.allow(sender, now):
             return "each"

@@ -1,28 +1,33 @@
-"""The messages of a live game, protocol 1: what may come in, what goes out, and nothing else.
+"""The messages of a live game, protocol 1: their types, their decoder and their JSON Schema.
 
-Every message is a JSON object with a `type`. Decoding never raises: whatever is not a message
-becomes an `Error` that says what is wrong and where, and nothing about this program's insides.
-docs/protocol.md tells what each message means.
+Every message is a JSON object with a `type`. `decode` never raises: what is not a message becomes
+an `Error` that says what is wrong and where, and nothing about this program's insides. A game with
+messages of its own adds them with `register`; they are decoded as strictly as the generic ones.
+docs/protocol.md tells what each message means. Class names and docstrings of messages are part of
+the published schema (docs/protocol.schema.json).
 """
 
 from __future__ import annotations
 
+import functools
+import operator
 import re
-from typing import Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias, get_args
 
 import msgspec
-
-from understudy.adapters.territory.messages import ObservationAck, QueenObservation, SpawnDecision
-from understudy.session.message_fields import (
-    ClientId,
-    DecisionId,
-    RequestId,
-    Secret,
-    TerritoryName,
-    Tick,
-)
+from msgspec import Meta
 
 PROTOCOL = 1
+_SAFE = 2**53 - 1
+"""The largest integer that every JSON parser reads exactly."""
+
+RequestId = Annotated[str, Meta(max_length=128)] | Annotated[int, Meta(ge=0, le=_SAFE)]
+"""Chosen by the client; the answer repeats it."""
+TerritoryName = Annotated[str, Meta(min_length=1, max_length=128)]
+ClientId = Annotated[str, Meta(pattern=r"^[A-Za-z0-9._-]{1,64}$(?!\n)")]
+Secret = Annotated[str, Meta(max_length=512)]
+Tick = Annotated[int, Meta(ge=0, le=_SAFE)]
+DecisionId = Annotated[int, Meta(ge=0, le=_SAFE)]
 
 Code: TypeAlias = Literal[
     "bad_json",
@@ -58,7 +63,11 @@ class Hello(_In, frozen=True, kw_only=True, gc=False, tag="hello"):
     token: Secret | None = None
 
 
-class Observation(_In, frozen=True, kw_only=True, gc=False, tag="observation"):
+class ObservationRequest(_In, frozen=True, kw_only=True, gc=False):
+    """An observation in the form of any game; a `Translator` reads it, a decision answers it."""
+
+
+class Observation(ObservationRequest, frozen=True, kw_only=True, gc=False, tag="observation"):
     """What is seen in a territory: answered by a `decision`."""
 
     territory: TerritoryName
@@ -68,12 +77,6 @@ class Observation(_In, frozen=True, kw_only=True, gc=False, tag="observation"):
     """None: one more than the last."""
     legal: list[bool] | None = None
     """One for each option of the actions; None: everything."""
-
-
-class ObservationData(_In, frozen=True, kw_only=True, gc=False, tag="observation_data"):
-    """What the Queen sees: answered by `spawn_decision` or `observation_ack`."""
-
-    data: QueenObservation
 
 
 class Reward(_In, frozen=True, kw_only=True, gc=False, tag="reward"):
@@ -173,25 +176,56 @@ class Error(_Out, frozen=True, kw_only=True, gc=False, tag="error"):
     id: RequestId | None = None
 
 
-Request: TypeAlias = Hello | Observation | ObservationData | Reward | End | Ping
-Answer: TypeAlias = (
-    Welcome | Decision | Rewarded | Ended | Pong | Error | SpawnDecision | ObservationAck
-)
+Request: TypeAlias = Hello | ObservationRequest | Reward | End | Ping
+Answer: TypeAlias = Welcome | Decision | Rewarded | Ended | Pong | Error
+"""Besides these, a translator may answer observations with registered messages."""
 
 
 class _Id(msgspec.Struct, gc=False):
-    """Just enough of a message to answer it by name."""
+    """The part of a refused message that its answer needs."""
 
     id: RequestId | None = None
 
 
-_DECODER: msgspec.json.Decoder[Request] = msgspec.json.Decoder(Request)
 _ID_DECODER = msgspec.json.Decoder(_Id)
 _ENCODER = msgspec.json.Encoder()
-TYPES = tuple(str(kind.__struct_config__.tag) for kind in Request.__args__)
 _PLACE = re.compile(r"^(?P<what>.*?)(?: - at `\$\.?(?P<path>[^`]*)`)?$", re.DOTALL)
 _NAMED = re.compile(r"(?:unknown|required) field `(?P<name>[^`]*)`")
 _LONGEST = 160
+_DRAFT = "https://json-schema.org/draft/2020-12/schema"
+
+
+_observations: list[type[ObservationRequest]] = [Observation]
+_answers: list[type[msgspec.Struct]] = [*get_args(Answer)]
+
+
+def request_types() -> tuple[type[msgspec.Struct], ...]:
+    return (Hello, *_observations, Reward, End, Ping)
+
+
+def answer_types() -> tuple[type[msgspec.Struct], ...]:
+    return tuple(_answers)
+
+
+def _union(kinds: tuple[type, ...]) -> Any:
+    return functools.reduce(operator.or_, kinds)
+
+
+_decoder: msgspec.json.Decoder[Request] = msgspec.json.Decoder(_union(request_types()))
+
+
+def register(
+    observation: type[ObservationRequest], *, answers: tuple[type[msgspec.Struct], ...]
+) -> None:
+    """Add the messages of a game: its form of an observation, and the answers to it.
+
+    A game's module calls this when it is imported. A server imports every game that ships, so that
+    all servers decode the same messages, whichever game they serve.
+    """
+    global _decoder  # noqa: PLW0603  one decoder for all types: decoding is on the path of decisions
+    _observations.append(observation)
+    _answers.extend(answers)
+    _decoder = msgspec.json.Decoder(_union(request_types()))
 
 
 def decode(data: bytes | str, *, max_bytes: int) -> Request | Error:
@@ -199,7 +233,7 @@ def decode(data: bytes | str, *, max_bytes: int) -> Request | Error:
     if _size(data) > max_bytes:
         return Error(code="too_large", message=f"a message may have {max_bytes} bytes at most")
     try:
-        return _DECODER.decode(data)
+        return _decoder.decode(data)
     except msgspec.ValidationError as error:
         return _invalid(str(error), _request_id(data))
     except msgspec.DecodeError as error:
@@ -212,12 +246,35 @@ def decode(data: bytes | str, *, max_bytes: int) -> Request | Error:
 
 
 def encode(message: msgspec.Struct) -> bytes:
-    """As JSON."""
     return _ENCODER.encode(message)
 
 
+def json_schema() -> dict[str, Any]:
+    """`$defs/FromClient` and `$defs/FromServer`, and every message by name beside them."""
+    unions = (_union(request_types()), _union(answer_types()))
+    (client, server), messages = msgspec.json.schema_components(
+        unions, ref_template="#/$defs/{name}"
+    )
+    # A server may learn new codes; a client has to accept those that it does not know.
+    messages[Error.__name__]["properties"]["code"] = {
+        "type": "string",
+        "examples": list(get_args(Code)),
+    }
+    return {
+        "$schema": _DRAFT,
+        "title": f"Understudy live protocol {PROTOCOL}",
+        "anyOf": [{"$ref": "#/$defs/FromClient"}, {"$ref": "#/$defs/FromServer"}],
+        "$defs": {"FromClient": client, "FromServer": server, **dict(sorted(messages.items()))},
+    }
+
+
+def schema_text() -> str:
+    """`json_schema` as docs/protocol.schema.json has it."""
+    return msgspec.json.format(msgspec.json.encode(json_schema()), indent=2).decode() + "\n"
+
+
 def _invalid(text: str, request: RequestId | None) -> Error:
-    """msgspec's words, parted into what and where."""
+    """An error from msgspec's text, which is split into what is wrong and where."""
     match = _PLACE.match(text)
     assert match is not None  # every text matches
     what, path = match["what"], match["path"] or ""
@@ -226,7 +283,8 @@ def _invalid(text: str, request: RequestId | None) -> Error:
         path = f"{path}.{named['name']}" if path else named["name"]
     field = path[:_LONGEST] or None
     if field == "type":
-        message = f"type: expected one of {', '.join(TYPES)}"
+        types = ", ".join(str(kind.__struct_config__.tag) for kind in request_types())
+        message = f"type: expected one of {types}"
         return Error(code="unknown_type", message=message, field=field, id=request)
     code: Code = "bad_number" if what == "Number out of range" else "bad_message"
     message = what[:_LONGEST].replace("`", "'")
@@ -234,7 +292,7 @@ def _invalid(text: str, request: RequestId | None) -> Error:
 
 
 def _size(data: bytes | str) -> int:
-    """In bytes."""
+    """In bytes of UTF-8."""
     if isinstance(data, bytes) or data.isascii():
         return len(data)
     return len(data.encode("utf-8", "replace"))
@@ -247,7 +305,7 @@ def _has_nan(data: bytes | str) -> bool:
 
 
 def _request_id(data: bytes | str) -> RequestId | None:
-    """The id of a message that is refused, if that much of it can be read."""
+    """The id of a refused message, if it can be read."""
     try:
         return _ID_DECODER.decode(data).id
     except (msgspec.DecodeError, UnicodeError, RecursionError):

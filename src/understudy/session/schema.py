@@ -1,4 +1,4 @@
-"""A game of one's own, declared in a TOML file: features, actions and what a decision is worth.
+"""Games declared in a TOML file: features, actions and rewards.
 
     [game]
     name = "skirmish"
@@ -13,10 +13,8 @@
     weight = 0.4
 
 A schema is data. It can name no module, no gate and no file: nothing in it is ever executed.
-
-Numbers and masks as clients send them, checked and cast: float32 [F] and bool [options].
-
-What is finite in JSON may not be in float32, so finiteness is asked after the cast.
+`SchemaGame` is its translator: it reads features and masks as clients send them, and checks that
+features are finite after the cast to float32, since a number that is finite in JSON may not be.
 """
 
 from __future__ import annotations
@@ -36,118 +34,22 @@ from understudy.core.config.section import Section, float32, inner
 from understudy.core.config.tables import read
 from understudy.core.errors import ConfigError, InputError, nearest
 from understudy.core.spaces import ActionSpace, Discrete, MultiDiscrete
-from understudy.session.protocol import Decision, Error, Observation, ObservationData
+from understudy.session.protocol import Decision, Error, Observation, ObservationRequest
 from understudy.session.translation import Sight, Step, TranslatedObservation
-
-_SHOWN = 3
-_LONGEST_NAME = 64
-_SHORTEST_PART = 3
-Features = list[float] | dict[str, float]
-
-
-class FeatureReader:
-    """For the features of one game."""
-
-    def __init__(self, names: tuple[str, ...]) -> None:
-        self._names = names
-        self._known = frozenset(names)
-        self._folded = {name.casefold(): name for name in names}
-
-    def read(self, given: Sequence[Features]) -> list[NDArray | Error]:
-        """float32 [F] each, raw and finite, or what is wrong."""
-        rows = [self._in_order(one) for one in given]
-        good = [row for row in rows if not isinstance(row, Error)]
-        if not good:
-            return list(rows)  # type: ignore[arg-type]  # nothing but errors
-        with np.errstate(over="ignore"):  # 1e39 becomes inf, and is refused for it
-            table = np.array(good, np.float64).astype(np.float32)
-        finite: list[bool] = np.isfinite(table).all(axis=1).tolist()  # type: ignore[assignment]
-        checked = iter(zip(table, finite, strict=True))
-        read: list[NDArray | Error] = []
-        for row, asked in zip(rows, given, strict=True):
-            if isinstance(row, Error):
-                read.append(row)
-                continue
-            values, is_finite = next(checked)
-            # A copy: one row must not keep the numbers of everybody else alive.
-            read.append(values.copy() if is_finite else self._not_finite(values, asked))
-        return read
-
-    def _in_order(self, features: Features) -> list[float] | Error:
-        if isinstance(features, list):
-            if len(features) == len(self._names):
-                return features
-            return _wrong(f"expected {len(self._names)} numbers, got {len(features)}")
-        if features.keys() == self._known:
-            return [features[name] for name in self._names]
-        unknown = [name for name in features if name not in self._known]
-        if unknown:
-            name = unknown[0][:_LONGEST_NAME]
-            return _wrong(f"there is no {name!r}.{self._hint(name)}", name)
-        missing = [name for name in self._names if name not in features]
-        shown = ", ".join(missing[:_SHOWN]) + (", ..." if len(missing) > _SHOWN else "")
-        return _wrong(f"missing {len(missing)}: {shown}", missing[0])
-
-    def _hint(self, name: str) -> str:
-        """A feature that is the same but for case, or else has this in its name.
-
-        No search for what is merely similar: it takes milliseconds, and anybody may ask for it.
-        """
-        folded = name.casefold()
-        meant = self._folded.get(folded)
-        if meant is None and len(folded) >= _SHORTEST_PART:
-            meant = next((its for known, its in self._folded.items() if folded in known), None)
-        return "" if meant is None else f" Did you mean {meant!r}?"
-
-    def _not_finite(self, values: NDArray, given: Features) -> Error:
-        index = int(np.flatnonzero(~np.isfinite(values))[0])
-        field = (
-            f"features[{index}]" if isinstance(given, list) else f"features.{self._names[index]}"
-        )
-        return Error(code="bad_number", message="too large for a 32-bit float", field=field)
-
-
-class MaskReader:
-    """For the options of one action space."""
-
-    def __init__(self, parts: tuple[int, ...]) -> None:
-        self._options = sum(parts)
-        self._edges = list(itertools.accumulate(parts, initial=0))
-
-    def read(self, legal: list[bool] | None) -> NDArray | Error | None:
-        """bool [options] with something legal in every part; None: everything is."""
-        if legal is None:
-            return None
-        if len(legal) != self._options:
-            message = f"expected {self._options} booleans, one an option, got {len(legal)}"
-            return Error(code="bad_message", message=message, field="legal")
-        for start, end in itertools.pairwise(self._edges):
-            if True not in legal[start:end]:
-                message = f"at least one of options {start} to {end - 1} has to be legal"
-                return Error(code="illegal", message=message, field="legal")
-        return np.array(legal, np.bool_)
-
-
-def legal_action(action: NDArray, legal: NDArray | None, parts: tuple[int, ...]) -> NDArray:
-    """The action int32 [parts], but the first legal option where a part of it is not legal."""
-    if legal is None:
-        return action
-    chosen, start = action.copy(), 0
-    for index, size in enumerate(parts):
-        options = legal[start : start + size]
-        if not options[chosen[index]]:
-            chosen[index] = options.argmax()
-        start += size
-    return chosen
-
-
-def _wrong(message: str, name: str | None = None) -> Error:
-    field = "features" if name is None else f"features.{name}"
-    return Error(code="wrong_features", message=message, field=field)
-
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._ -]{0,63}")
 _MOST = 4_096
+_SHOWN = 3
+_LONGEST_NAME = 64
+_SHORTEST_PART = 3
+_OTHER_GAME = Error(code="unknown_type", message="this game is sent as 'observation'", field="type")
+_COUNTED = {
+    "change": lambda before, after: after - before,
+    "rise": lambda before, after: np.maximum(after - before, 0.0),
+    "drop": lambda before, after: np.maximum(before - after, 0.0),
+    "value": lambda before, after: after,
+}
+Features = list[float] | dict[str, float]
 
 
 class GameTable(Section, frozen=True, kw_only=True):
@@ -160,7 +62,7 @@ class GameTable(Section, frozen=True, kw_only=True):
     actions: tuple[str, ...] | dict[str, tuple[str, ...]]
     """Names to choose one from; or a table of parts, one name of each being chosen."""
     fallback: str | dict[str, str]
-    """What is safe to do when there is no time for a policy."""
+    """The safe action, for when there is no time for a policy."""
 
 
 class RewardTable(Section, frozen=True, kw_only=True):
@@ -169,16 +71,16 @@ class RewardTable(Section, frozen=True, kw_only=True):
     name: str
     feature: str
     of: Literal["change", "rise", "drop", "value"] = "change"
-    """What counts: how much the feature changed, rose, fell, or what it is afterwards."""
+    """What counts: how much the feature changes, rises or drops, or its value afterwards."""
     weight: float = 1.0
 
 
 class Schema(Section, frozen=True, kw_only=True):
-    """The whole file."""
+    """The whole file"""
 
     game: GameTable
     rewards: tuple[RewardTable, ...] = ()
-    """What a decision was worth, from one observation to the next; none: the client says it."""
+    """The reward of a decision, from one observation to the next; none: the client sends it."""
 
 
 class SchemaGame:
@@ -204,10 +106,7 @@ class SchemaGame:
         self._terms = schema.rewards
         self.rewards_by_observation = bool(schema.rewards)
 
-    def read(
-        self, requests: Sequence[Observation | ObservationData]
-    ) -> list[TranslatedObservation | Error]:
-        """See `Translator`."""
+    def read(self, requests: Sequence[ObservationRequest]) -> list[TranslatedObservation | Error]:
         mine = [one for one in requests if isinstance(one, Observation)]
         rows = iter(self._reader.read([one.features for one in mine]))
         return [
@@ -219,7 +118,7 @@ class SchemaGame:
         """The weighted sum of the declared terms."""
         before = np.array([step.before.features for step in steps])[:, self._columns]
         after = np.array([step.after.features for step in steps])[:, self._columns]
-        # Differences of huge numbers may overflow: a sum that is no number settles nothing.
+        # Differences of huge numbers may overflow; a sum that is nan settles nothing.
         with np.errstate(over="ignore", invalid="ignore"):
             worth = sum(
                 _COUNTED[term.of](before[:, index], after[:, index]) * np.float32(term.weight)
@@ -228,12 +127,12 @@ class SchemaGame:
         return [float(one) for one in worth.tolist()]
 
     def fallback(self, sights: Sequence[Sight]) -> NDArray:
-        """The declared one, or else what is legal."""
+        """The declared action, with a legal option where a part of it is not."""
         parts = self.actions.parts
         return np.stack([legal_action(self._fallback, one.legal, parts) for one in sights])
 
     def label(self, action: Sequence[int]) -> Any:
-        """A name, or a name by part."""
+        """The name of the action, or a name for each part."""
         if self._one:
             return self._parts["action"][action[0]]
         chosen = zip(self._parts.items(), action, strict=True)
@@ -241,12 +140,11 @@ class SchemaGame:
 
     @property
     def choices(self) -> Any:
-        """The space, and the names of its parts where it has several."""
+        """The action space, and the names of its parts where it has several."""
         told = msgspec.to_builtins(self.actions)
         return told if self._one else {**told, "parts": self._parts}
 
     def answer(self, decision: Decision) -> msgspec.Struct:
-        """As it is."""
         return decision
 
     @cached_property
@@ -264,8 +162,109 @@ class SchemaGame:
         return TranslatedObservation(request.territory, request.tick, Sight(features, legal))
 
 
+class FeatureReader:
+    """Checks and casts the features of one game."""
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        self._names = names
+        self._known = frozenset(names)
+        self._folded = {name.casefold(): name for name in names}
+
+    def read(self, given: Sequence[Features]) -> list[NDArray | Error]:
+        """float32 [F] for each, raw and finite, or what is wrong."""
+        rows = [self._in_order(one) for one in given]
+        good = [row for row in rows if not isinstance(row, Error)]
+        if not good:
+            return list(rows)  # type: ignore[arg-type]  # nothing but errors
+        with np.errstate(over="ignore"):  # 1e39 becomes inf, and is refused for it
+            table = np.array(good, np.float64).astype(np.float32)
+        finite: list[bool] = np.isfinite(table).all(axis=1).tolist()  # type: ignore[assignment]
+        checked = iter(zip(table, finite, strict=True))
+        read: list[NDArray | Error] = []
+        for row, asked in zip(rows, given, strict=True):
+            if isinstance(row, Error):
+                read.append(row)
+                continue
+            values, is_finite = next(checked)
+            # A copy: one row must not keep the whole table alive.
+            read.append(values.copy() if is_finite else self._not_finite(values, asked))
+        return read
+
+    def _in_order(self, features: Features) -> list[float] | Error:
+        if isinstance(features, list):
+            if len(features) == len(self._names):
+                return features
+            return _wrong(f"expected {len(self._names)} numbers, got {len(features)}")
+        if features.keys() == self._known:
+            return [features[name] for name in self._names]
+        unknown = [name for name in features if name not in self._known]
+        if unknown:
+            name = unknown[0][:_LONGEST_NAME]
+            return _wrong(f"there is no {name!r}.{self._hint(name)}", name)
+        missing = [name for name in self._names if name not in features]
+        shown = ", ".join(missing[:_SHOWN]) + (", ..." if len(missing) > _SHOWN else "")
+        return _wrong(f"missing {len(missing)}: {shown}", missing[0])
+
+    def _hint(self, name: str) -> str:
+        """A feature that differs in case alone, or else contains this name.
+
+        No search for similar names: it takes milliseconds, and any client could cause it.
+        """
+        folded = name.casefold()
+        meant = self._folded.get(folded)
+        if meant is None and len(folded) >= _SHORTEST_PART:
+            meant = next((its for known, its in self._folded.items() if folded in known), None)
+        return "" if meant is None else f" Did you mean {meant!r}?"
+
+    def _not_finite(self, values: NDArray, given: Features) -> Error:
+        index = int(np.flatnonzero(~np.isfinite(values))[0])
+        field = (
+            f"features[{index}]" if isinstance(given, list) else f"features.{self._names[index]}"
+        )
+        return Error(code="bad_number", message="too large for a 32-bit float", field=field)
+
+
+class MaskReader:
+    """Checks the masks of one action space."""
+
+    def __init__(self, parts: tuple[int, ...]) -> None:
+        self._options = sum(parts)
+        self._edges = list(itertools.accumulate(parts, initial=0))
+
+    def read(self, legal: list[bool] | None) -> NDArray | Error | None:
+        """bool [options] with something legal in every part; None: everything is."""
+        if legal is None:
+            return None
+        if len(legal) != self._options:
+            message = f"expected {self._options} booleans, one an option, got {len(legal)}"
+            return Error(code="bad_message", message=message, field="legal")
+        for start, end in itertools.pairwise(self._edges):
+            if True not in legal[start:end]:
+                message = f"at least one of options {start} to {end - 1} has to be legal"
+                return Error(code="illegal", message=message, field="legal")
+        return np.array(legal, np.bool_)
+
+
+def legal_action(action: NDArray, legal: NDArray | None, parts: tuple[int, ...]) -> NDArray:
+    """The action int32 [parts], with the first legal option where a part of it is not legal."""
+    if legal is None:
+        return action
+    chosen, start = action.copy(), 0
+    for index, size in enumerate(parts):
+        options = legal[start : start + size]
+        if not options[chosen[index]]:
+            chosen[index] = options.argmax()
+        start += size
+    return chosen
+
+
+def _wrong(message: str, name: str | None = None) -> Error:
+    field = "features" if name is None else f"features.{name}"
+    return Error(code="wrong_features", message=message, field=field)
+
+
 def load(path: Path) -> SchemaGame:
-    """The game that a file declares; whatever is wrong there is a `ConfigError` with its place."""
+    """The game that a file declares. Raises `ConfigError` with the key that is wrong."""
     try:
         table = read(path)
     except OSError as error:
@@ -274,7 +273,7 @@ def load(path: Path) -> SchemaGame:
 
 
 def from_table(table: Mapping[str, Any], *, source: str = "schema") -> SchemaGame:
-    """The same from nested tables."""
+    """The game that nested tables declare. Raises `ConfigError` with the key that is wrong."""
     try:
         _reject_unknown(table, Schema, "")
         schema = msgspec.convert(table, Schema)
@@ -286,13 +285,7 @@ def from_table(table: Mapping[str, Any], *, source: str = "schema") -> SchemaGam
         raise ConfigError(f"{source}: {error}") from error
 
 
-_OTHER_GAME = Error(code="unknown_type", message="this game is sent as 'observation'", field="type")
-_COUNTED = {
-    "change": lambda before, after: after - before,
-    "rise": lambda before, after: np.maximum(after - before, 0.0),
-    "drop": lambda before, after: np.maximum(before - after, 0.0),
-    "value": lambda before, after: after,
-}
+# --- checks of a schema --------------------------------------------------------------------------
 
 
 def _check(schema: Schema) -> None:
@@ -362,7 +355,7 @@ def _reject_unknown(table: Mapping[str, Any], section: type[Section], prefix: st
 
 
 def _place(text: str) -> str:
-    """msgspec's words with the key in front: `game.name: Expected ...`."""
+    """msgspec's message with the key in front: `game.name: Expected ...`."""
     what, _, where = text.partition(" - at `$.")
     missing = re.search(r"missing required field `([^`]*)`", what)
     path = where.rstrip("`")

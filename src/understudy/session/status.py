@@ -1,4 +1,4 @@
-"""What a live session tells of itself, and the counting behind it."""
+"""The status of a live session, and the counts behind it."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from understudy.experience.ledger import DecisionCounts
 from understudy.gates.worker import Circuit
 
 _RECENT = 1_000
-"""Settled decisions that the recent mean looks back over, about."""
+"""About how many settled decisions the recent mean covers."""
 
 
 class LiveStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """Of one moment; the ledger's counts are since the run began, the others since this start."""
+    """At one moment; the ledger counts since the run began, everything else since this start."""
 
     game: str
     gate: str
@@ -55,7 +55,7 @@ class LiveStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SessionCounts:
-    """Counts that only ever grow, and two means."""
+    """Counts that only grow, and two means."""
 
     def __init__(self) -> None:
         self.decisions = 0
@@ -73,7 +73,6 @@ class SessionCounts:
         self._recent = 0.0
 
     def reward(self, reward: float) -> None:
-        """A decision was settled with that."""
         self.settled += 1
         self._total += reward
         self._recent += (reward - self._recent) / min(self.settled, _RECENT)

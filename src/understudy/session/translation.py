@@ -1,8 +1,8 @@
-"""What stands between a game's own messages and a policy: features in, an action out, rewards.
+"""The translator between a game's messages and a policy: features in, actions out, rewards.
 
-A translator is made for one game: from a schema file (`live.schema`) or in Python (`live.queen` for
-the territory game). It keeps nothing between calls, and takes many messages at once, since that is
-how a busy server gets them.
+A translator is made for one game: from a schema file (`session.schema`) or in Python
+(`adapters.territory.translator`). It has no state, and takes many messages at once, since a busy
+server gets them so.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import msgspec
 
 from understudy.core.arrays import NDArray
 from understudy.core.spaces import ActionSpace
-from understudy.session.protocol import Decision, Error, Observation, ObservationData
+from understudy.session.protocol import Decision, Error, ObservationRequest
 
 
 class Sight(NamedTuple):
@@ -24,12 +24,12 @@ class Sight(NamedTuple):
     """float32 [F], finite, raw"""
     legal: NDArray | None
     """bool [options], something in every part; None: everything"""
-    told: Any = None
-    """What the reward needs besides, if anything; made by `read`, only ever given to `rewards`"""
+    reward_inputs: Any = None
+    """What else the reward needs, if anything; `read` makes it and `rewards` alone uses it"""
 
 
 class TranslatedObservation(NamedTuple):
-    """A message that was understood: whose it is, when, and what is seen."""
+    """A valid message: which territory, when, and what is seen."""
 
     territory: str
     tick: int | None
@@ -38,7 +38,7 @@ class TranslatedObservation(NamedTuple):
 
 
 class Step(NamedTuple):
-    """A decision, and what was seen before it and after."""
+    """A decision, with the observations before and after it."""
 
     before: Sight
     action: tuple[int, ...]
@@ -52,53 +52,46 @@ class Translator(Protocol):
     """One game, as a live session sees it."""
 
     @property
-    def name(self) -> str:
-        """Of the game."""
+    def name(self) -> str: ...
 
     @property
     def features(self) -> tuple[str, ...]:
-        """The name of each number that the policy sees."""
+        """The names of the numbers that the policy sees, in order."""
 
     @property
-    def actions(self) -> ActionSpace:
-        """What the policy chooses from."""
+    def actions(self) -> ActionSpace: ...
 
     @property
     def rewards_by_observation(self) -> bool:
-        """True: the next observation tells what a decision was worth; False: the client does."""
+        """Whether the next observation tells the reward of a decision; else the client sends it."""
 
     @property
     def tick_length(self) -> int:
-        """From one tick to the next: 1 where they are counted, milliseconds where they are time."""
+        """From one tick to the next: 1 where ticks are counted, in ms where they are time."""
 
     @property
     def territory_field(self) -> str:
-        """Where in a message the territory stands, for errors."""
+        """The message field of the territory, for errors."""
 
     @property
     def tick_field(self) -> str:
-        """Where in a message the tick stands, for errors."""
+        """The message field of the tick, for errors."""
 
-    def read(
-        self, requests: Sequence[Observation | ObservationData]
-    ) -> list[TranslatedObservation | Error]:
-        """What each message of a client says, or what is wrong with it."""
+    def read(self, requests: Sequence[ObservationRequest]) -> list[TranslatedObservation | Error]:
+        """Each message translated, or what is wrong with it."""
 
     def rewards(self, steps: Sequence[Step]) -> list[float | None]:
-        """What each step was worth.
-
-        None: nobody can say, since what `before.told` would have told was lost in a restart.
-        """
+        """The reward of each step; None: unknown, its `reward_inputs` were lost in a restart."""
 
     def fallback(self, sights: Sequence[Sight]) -> NDArray:
         """Safe actions int32 [B, parts], legal, for when there is no time for a policy."""
 
     def label(self, action: Sequence[int]) -> Any:
-        """An action, one option a part, as the game knows it, as plain JSON."""
+        """An action (one option a part) in the game's terms, as plain JSON."""
 
     @property
     def choices(self) -> Any:
-        """The actions as a welcome tells of them, as plain JSON."""
+        """The actions as a `welcome` lists them, as plain JSON."""
 
     def answer(self, decision: Decision) -> msgspec.Struct:
-        """A decision as the game wants to hear it."""
+        """A decision as a message of the game."""

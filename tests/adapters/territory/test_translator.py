@@ -10,12 +10,11 @@ import numpy as np
 import pytest
 from session.sessions import Table, Wait
 
-from understudy.adapters.territory.messages import QueenObservation
+from understudy.adapters.territory.messages import ObservationData, QueenObservation
 from understudy.adapters.territory.translator import TerritoryTranslator
 from understudy.core.ops import NUMPY
 from understudy.games.territory import Territory, tables
 from understudy.games.territory.state import State, at_work, chunk_of, on_guard
-from understudy.session.protocol import ObservationData
 from understudy.session.translation import Step, TranslatedObservation
 
 GAME = Territory()
@@ -72,7 +71,7 @@ def some_data(**changes: Any) -> dict[str, Any]:
 def test_features_masks_and_rewards_are_those_of_the_game() -> None:
     rng = np.random.default_rng(0)
     state = GAME.start(NUMPY, np.arange(4, dtype=np.uint32))
-    queen = TerritoryTranslator()
+    translator = TerritoryTranslator()
     before = read(state, 0)
     for tick in range(1, 40):
         legal = GAME.legal(NUMPY, state)[0]
@@ -90,7 +89,7 @@ def test_features_masks_and_rewards_are_those_of_the_game() -> None:
         ]
         worth = GAME.reward(NUMPY, state, after)[0]
         if not GAME.over(NUMPY, after).any():  # the result of a match is the game's alone
-            assert queen.rewards(steps) == pytest.approx(worth.tolist(), abs=1e-6)
+            assert translator.rewards(steps) == pytest.approx(worth.tolist(), abs=1e-6)
         state, before = after, now
 
 
@@ -200,9 +199,9 @@ def test_after_a_restart_the_reward_before_it_cannot_be_told(tmp_path: Path) -> 
 
 
 def test_each_game_says_how_it_wants_to_be_told(tmp_path: Path) -> None:
-    queen = Table(tmp_path / "queen", translator=TerritoryTranslator())
+    territory = Table(tmp_path / "territory", translator=TerritoryTranslator())
     plain = Table(tmp_path / "plain")
-    (one,) = queen.say({"type": "observation", "territory": "t", "features": []})
+    (one,) = territory.say({"type": "observation", "territory": "t", "features": []})
     other = tell(plain, some_data())
     assert [(a["code"], a["field"]) for a in (one, other)] == [("unknown_type", "type")] * 2
 

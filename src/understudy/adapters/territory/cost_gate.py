@@ -2,14 +2,13 @@
 
     R = COST + exploration + capacity * (w1 * survival + w2 * disruption + w3 * location)
 
-SEND if R exceeds the threshold. `COST` is what the game takes for a spawn far away and without any
-impact: it is why R can fall below 0, and so why a threshold of 0 means something. The weights stand
-in `WEIGHTS` and nowhere else; the factors, and how they are estimated, in `gates.factors`.
+SEND if R exceeds the threshold. `COST` is what the game takes for a spawn far away without any
+impact: because of it R can fall below 0, and a threshold of 0 has a meaning. The weights are in
+`WEIGHTS`.
 
-What the 28 features of a territory tell of a spawn: capacity, survival, disruption, location.
-
-Only five chunks are described, so whatever is asked of another is an estimate. Every constant of
-the rules, of the grid and of the layout of features is the game's own.
+`factors` estimates capacity, survival, disruption and location from the 28 features. They describe
+five chunks only, so the factors of other chunks are estimates. Constants of the rules, of the grid
+and of the layout of features are those of the game.
 """
 
 from __future__ import annotations
@@ -23,30 +22,30 @@ from understudy.games.territory import observation, rewards, tables
 from understudy.gates.decision import NOTHING_TO_BLOCK, Verdict
 
 NEAR = 0.25
-"""A worker in reach of the chunk counts this much of one who is in it: it may come by."""
+"""The share that a worker in reach counts, of one in the chunk itself: it may come by."""
 MANY = 2.0
-"""Protectors in reach that are all the prey a combat parasite can wish for."""
+"""Protectors in reach at which the disruption of a combat parasite is 1."""
 POOR = 0.8
-"""The capacity of a queen who can pay for this one and no second; it rises to 1 with her wealth."""
+"""The capacity where energy suffices for this spawn alone; it rises to 1 with more energy."""
 _OWN = 0.25
 """Chunks: how much nearer than its neighbour a chunk is to itself, when threats are estimated."""
 _MOST = 100.0
-"""No density is more: a client's numbers can be anything."""
+"""The limit for densities: a client's numbers can be anything."""
 _HEALTH, _LAST = np.array(tables.HEALTH), tables.CHUNKS - 1
 
 
 class Factors(NamedTuple):
-    """Of B spawns: float [B] each, 0 to 1 where nothing else is said."""
+    """The factors of B spawns: float [B] each, from 0 to 1 unless stated otherwise."""
 
     kind: NDArray
     """int [B]: an index into `tables.KINDS`"""
     capacity: NDArray
-    """0: she cannot pay"""
+    """0: there is not enough energy"""
     threat: NDArray
-    """From 0, no bound: what all protectors together mean at the chunk"""
+    """From 0, unbounded: the threat of all protectors together at the chunk"""
     survival: NDArray
     workers: NDArray
-    """From 0, no bound: workers in the chunk, and `NEAR` of those in reach, whom none holds yet"""
+    """From 0, unbounded: free workers in the chunk, plus `NEAR` times those in reach"""
     disruption: NDArray
     distance: NDArray
     """Chunks to the nearest workers; `tables.GRID` where none are seen"""
@@ -54,7 +53,7 @@ class Factors(NamedTuple):
 
 
 def factors(observations: NDArray, actions: NDArray) -> Factors:
-    """Of spawns int [B] that were proposed on observations float32 [B, 28]."""
+    """Of spawns `actions` int [B], proposed on `observations` float32 [B, 28]."""
     chunk, kind = tables.spawn_of(actions)
     width = observation.SLOTS * observation.SLOT_WIDTH
     slots = observations[:, :width].reshape(-1, observation.SLOTS, observation.SLOT_WIDTH)
@@ -79,15 +78,15 @@ def factors(observations: NDArray, actions: NDArray) -> Factors:
 
 
 def _capacity(payable: NDArray) -> NDArray:
-    """From how many she could pay for [B]."""
+    """From the number of spawns that the energy suffices for [B]."""
     return np.where(payable < 1, 0.0, 1.0 - (1.0 - POOR) / np.maximum(payable, 1.0))
 
 
 def _threat(there: NDArray, away: NDArray) -> NDArray:
     """The threat at a chunk [B] from that at five others [B, 5], `away` [B, 5] chunks from it.
 
-    Threats change slowly from chunk to chunk, so those near by count, by the square of nearness; a
-    chunk that is described itself has its own.
+    Threats change slowly from chunk to chunk, so the estimate is a mean, weighted by the inverse
+    square of the distance; a chunk that is described itself has its own threat.
     """
     nearness = np.where(away < tables.GRID, 1.0 / (away + _OWN) ** 2, 0.0)
     total = nearness.sum(axis=1)
@@ -98,15 +97,15 @@ def _threat(there: NDArray, away: NDArray) -> NDArray:
 def _survival(threat: NDArray, blows: NDArray) -> NDArray:
     """The product of 1 - threat over protectors, for a parasite that takes so many blows; all [B].
 
-    Features tell the sum of the threats, not how many protectors share in it; the more they are,
-    the nearer the product comes to exp(-sum), which also leaves a hope beside a single one.
+    Features have the sum of the threats, not the number of protectors; the more there are, the
+    nearer the product is to exp(-sum), which is also above 0 beside a single one.
     """
     survives: NDArray = 1.0 - (1.0 - np.exp(-threat)) ** blows
     return survives
 
 
 def _workers(slots: NDArray, away: NDArray) -> NDArray:
-    """[B]: see `Factors.workers`."""
+    """See `Factors.workers`."""
     heads = slots[:, :, 1] * observation.WORKERS_PER_UNIT
     held = slots[:, :, 3].clip(0.0) * observation.PARASITES_PER_UNIT * tables.HELD
     counts = np.where(away == 0, 1.0, np.where(away <= tables.KILL_RANGE, NEAR, 0.0))
@@ -115,7 +114,7 @@ def _workers(slots: NDArray, away: NDArray) -> NDArray:
 
 
 class CostWeights(NamedTuple):
-    """What each factor can bring, in units of reward."""
+    """The most that each factor can add, in units of reward."""
 
     survival: float
     disruption: float
@@ -126,9 +125,9 @@ WEIGHTS = (
     CostWeights(survival=0.14, disruption=0.14, location=0.21),
     CostWeights(survival=0.0, disruption=0.13, location=0.27),
 )
-"""By kind of parasite: energy parasites live off workers; combat parasites off protectors, so what
-threatens them is what they came for. The least squares, rounded, of 12,000 spawns of all sorts in
-the built-in game (territory 1): so R is in units of its reward."""
+"""By kind of parasite: energy parasites live off workers, combat parasites off protectors, which
+threaten them as well. Rounded least squares over 12,000 varied spawns in the built-in game
+(territory 1), so R is in units of its reward."""
 COST = rewards.NO_IMPACT + rewards.FAR
 
 _WEIGHTS = np.array(WEIGHTS)
@@ -152,7 +151,7 @@ class CostGate:
         return self.evaluate_all(observation[None], np.asarray(action)[None])[0]
 
     def evaluate_all(self, observations: NDArray, actions: NDArray) -> list[Verdict]:
-        """observations [B, 28] and actions [B, 1]; where nothing is spawned, nothing is blocked."""
+        """observations float32 [B, 28], actions int32 [B, 1]; "spawn nothing" is never blocked."""
         chosen = np.asarray(actions)[:, 0]
         found = factors(observations, chosen)
         expected = COST + self._exploration + found.capacity * shares(found).sum(axis=1)
@@ -167,7 +166,7 @@ class CostGate:
 
 
 def shares(found: Factors) -> NDArray:
-    """[B, 3]: what survival, disruption and location add, before capacity."""
+    """[B, 3]: what survival, disruption and location add, before the capacity."""
     added: NDArray = _WEIGHTS[found.kind] * np.stack(
         [found.survival, found.disruption, found.location], axis=1
     )
@@ -175,9 +174,9 @@ def shares(found: Factors) -> NDArray:
 
 
 def reasons(found: Factors, send: NDArray) -> list[tuple[str, ...]]:
-    """The weightiest factor of each of B spawns in words, and the second where it weighs.
+    """For each of B spawns, the factor that weighs most, and the second if it weighs enough.
 
-    Of what is sent: what adds most. Of what is blocked: what falls shortest of what it could add.
+    For a spawn that is sent: what adds most. For one that is blocked: what is missing most.
     """
     added = shares(found)
     weight = np.where(send[:, None], added, _WEIGHTS[found.kind] - added)

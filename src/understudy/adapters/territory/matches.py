@@ -1,7 +1,7 @@
-"""Matches of territory side by side under NumPy, told in the messages of its client.
+"""Matches of territory side by side under NumPy, as messages of its client.
 
-Pure of any network: observations out, actions in. A match that is over is followed by the next, in
-a territory of another name: no territory is ever two matches.
+Without I/O: observations out, actions in. The match after a finished one has another territory
+name, so that no territory is two matches.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from understudy.match.live_match import TRAINING, match_seeds
 
 SECONDS_PER_TICK = tables.SECONDS_PER_TICK
 HIVE_CHUNK = 0
-"""The rules have no hive; the message needs one, and nothing is made of it."""
+"""The rules have no hive; the message needs one, which no reader uses."""
 CHUNK_SIZE = 16.0
 """The side of a chunk in the client's coordinates. The rules know chunks, no places in them."""
 
@@ -43,16 +43,15 @@ class TerritoryMatches:
 
     @property
     def names(self) -> list[str]:
-        """Of the territories that are played now."""
+        """The names of the current territories."""
         return [f"territory-{self._seed}-{self._generation}-{i}" for i in range(self.count)]
 
     @property
     def state(self) -> State:
-        """All matches as the rules have them."""
         return self._state
 
     def observations(self) -> list[QueenObservation]:
-        """What the client of each match reports now."""
+        """The current observation of each match."""
         parasites = [parasites_of(self._state, index) for index in range(self.count)]
         told = [
             observation(
@@ -67,7 +66,7 @@ class TerritoryMatches:
         return told
 
     def play(self, actions: NDArray) -> NDArray:
-        """One tick further with actions int32 [count]; the rewards, float32 [count]."""
+        """Step all matches with actions int32 [count]; the rewards float32 [count]."""
         before = self._state
         self._state = self._game.step(NUMPY, before, actions.astype(np.int32)[None, None])
         self._frames += 1
@@ -75,7 +74,7 @@ class TerritoryMatches:
         return rewards
 
     def next_matches(self) -> list[str]:
-        """Where matches are over, begin the next ones; the names of those that ended."""
+        """If the matches are over, start the next ones; the names of those that ended."""
         if not self._game.over(NUMPY, self._state).all():
             return []
         ended = self.names
@@ -92,7 +91,7 @@ class TerritoryMatches:
 
 
 def action_of(chunk: int, kind: str) -> int:
-    """The game's action for what a `spawn_decision` says."""
+    """The game's action for the fields of a `spawn_decision`."""
     return int(tables.action_of(chunk, tables.KINDS.index(kind)))
 
 
@@ -105,7 +104,7 @@ def observation(
     parasites_start: tuple[Parasite, ...],
     parasites_end: tuple[Parasite, ...],
 ) -> QueenObservation:
-    """One match of a batch as its client tells it; `frame` counts from the client's start."""
+    """One match of a batch as a message; `frame` counts from the client's start."""
     there = at_work(state)[:, index]
     workers = _units(chunk_of(state.worker)[there, index])
     mining = state.mining[there, index]
@@ -126,7 +125,7 @@ def observation(
 
 
 def parasites_of(state: State, index: int) -> tuple[Parasite, ...]:
-    """The parasites that live in one match."""
+    """The living parasites of one match."""
     alive = state.health[:, index] > 0
     chunks = chunk_of(state.parasite)[alive, index].tolist()
     kinds = state.kind[alive, index].tolist()
@@ -137,7 +136,7 @@ def parasites_of(state: State, index: int) -> tuple[Parasite, ...]:
 
 
 def _units(chunks: NDArray) -> tuple[Unit, ...]:
-    """Whoever stands in a chunk, at its middle."""
+    """Units, each in the middle of its chunk."""
     return tuple(
         Unit(
             x=(chunk % tables.GRID + 0.5) * CHUNK_SIZE,

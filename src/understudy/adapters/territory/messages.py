@@ -1,6 +1,7 @@
 """The messages of the territory game, in the names that its browser client uses.
 
-They are as strict as the generic ones: a field that is not listed here is refused.
+They are as strict as the generic ones: a field that is not listed here is refused. Importing this
+module registers them with the protocol.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ import msgspec
 from msgspec import Meta
 
 from understudy.games.territory import tables
-from understudy.session.message_fields import RequestId, TerritoryName
+from understudy.session import protocol
+from understudy.session.protocol import ObservationRequest, RequestId, TerritoryName
 
 Chunk = Annotated[int, Meta(ge=0, le=tables.CHUNKS - 1)]
 Amount = Annotated[float, Meta(ge=0.0)]
@@ -72,6 +74,14 @@ class QueenObservation(_Part, frozen=True):
     player_minerals: Span
 
 
+class ObservationData(
+    ObservationRequest, frozen=True, kw_only=True, gc=False, tag="observation_data"
+):
+    """What the Queen sees: answered by `spawn_decision` or `observation_ack`."""
+
+    data: QueenObservation
+
+
 class SpawnDecision(
     msgspec.Struct, frozen=True, kw_only=True, tag="spawn_decision", omit_defaults=False
 ):
@@ -108,3 +118,6 @@ class ObservationAck(
     version: int
     duplicate: bool = False
     id: RequestId | None = None
+
+
+protocol.register(ObservationData, answers=(SpawnDecision, ObservationAck))

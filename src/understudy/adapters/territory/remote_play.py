@@ -25,6 +25,7 @@ from websockets.exceptions import ConnectionClosed, InvalidHandshake
 
 from understudy.adapters.territory import messages
 from understudy.adapters.territory.matches import SECONDS_PER_TICK, TerritoryMatches, action_of
+from understudy.adapters.territory.messages import ObservationData
 from understudy.core.errors import ConfigError, MissingDependency, UnderstudyError
 from understudy.session import protocol
 from understudy.supervise.budget import Length
@@ -333,7 +334,7 @@ async def _play(
 
 async def _tick(line: ServerLine, games: TerritoryMatches, progress: RemoteProgress) -> None:
     """Every territory is observed, answered and played one tick further."""
-    messages = [protocol.ObservationData(data=data) for data in games.observations()]
+    messages = [ObservationData(data=data) for data in games.observations()]
     actions = np.zeros(games.count, np.int32)
     for index, answer in enumerate(await line.ask(messages, within_s=_ANSWER_S)):
         if answer is None:

@@ -1,7 +1,7 @@
-"""The translator of the territory game: its client's messages to what the Queen's policy takes.
+"""The translator of the territory game, between its client's messages and the policy.
 
-Features, masks and rewards are the game's own (`games.territory`): a server and the game that the
-policy was trained on cannot disagree about them.
+Features, masks and rewards are those of `games.territory`, so that a server and the game that the
+policy was trained on agree about them.
 """
 
 from __future__ import annotations
@@ -12,17 +12,22 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from understudy.adapters.territory.messages import ObservationAck, QueenObservation, SpawnDecision
+from understudy.adapters.territory.messages import (
+    ObservationAck,
+    ObservationData,
+    QueenObservation,
+    SpawnDecision,
+)
 from understudy.core.arrays import NDArray
 from understudy.core.ops import NUMPY
 from understudy.games.territory import BOTS, Territory, observation, rewards, tables
 from understudy.games.territory.observation import Seen
-from understudy.session.protocol import Decision, Error, Observation, ObservationData
+from understudy.session.protocol import Decision, Error, ObservationRequest
 from understudy.session.translation import Sight, Step, TranslatedObservation
 
 _CHUNKS, _KINDS = tables.CHUNKS, tables.KINDS
 _FIELDS = 5
-"""workers, mining, protectors, energy parasites, combat parasites: as `Seen` has them."""
+"""workers, mining, protectors, energy parasites, combat parasites: in the order of `Seen`."""
 _OTHER_GAME = Error(
     code="unknown_type", message="this game is sent as 'observation_data'", field="type"
 )
@@ -30,16 +35,16 @@ _NOTHING = "the policy chose to spawn nothing"
 
 
 class RewardInputs(NamedTuple):
-    """What a reward needs of one observation, small enough to keep for every territory."""
+    """What the reward needs of one observation, small enough to keep for every territory."""
 
     heads: NDArray
-    """uint16 [5, 256]: how many are where"""
+    """uint16 [5, 256]: how many units of each field are in each chunk"""
     amounts: NDArray
-    """float32 [6]: the Queen's energy and its limit, the player's energy and minerals, 2 each"""
+    """float32 [6]: see `_AMOUNTS`"""
 
 
 class TerritoryTranslator:
-    """A territory game at the other end of a connection."""
+    """See `Translator`. A message is an `observation_data`; ticks are milliseconds."""
 
     name = Territory.name
     features = Territory.features
@@ -51,10 +56,7 @@ class TerritoryTranslator:
     def __init__(self) -> None:
         self._fallback = BOTS["queen"]
 
-    def read(
-        self, requests: Sequence[Observation | ObservationData]
-    ) -> list[TranslatedObservation | Error]:
-        """See `Translator`."""
+    def read(self, requests: Sequence[ObservationRequest]) -> list[TranslatedObservation | Error]:
         wrong = [
             _wrong(one.data) if isinstance(one, ObservationData) else _OTHER_GAME
             for one in requests
@@ -68,23 +70,25 @@ class TerritoryTranslator:
         return [next(readings) if error is None else error for error in wrong]
 
     def rewards(self, steps: Sequence[Step]) -> list[float | None]:
-        """The game's own reward; after a restart it cannot be told."""
-        known = [step for step in steps if step.before.told is not None]
+        """The game's reward; None where the last observation was lost in a restart."""
+        known = [step for step in steps if step.before.reward_inputs is not None]
         if not known:
             return [None] * len(steps)
         with np.errstate(over="ignore", invalid="ignore"):  # see `SchemaGame.rewards`
             worth = rewards.reward(
                 NUMPY,
-                _seen([step.before.told for step in known]),
+                _seen([step.before.reward_inputs for step in known]),
                 np.array([step.action[0] for step in known], np.int32),
                 np.array([step.sent for step in known]),
-                _seen([step.after.told for step in known]),
+                _seen([step.after.reward_inputs for step in known]),
             )
-        told = iter(worth.tolist())
-        return [None if step.before.told is None else next(told) for step in steps]
+        known_rewards = iter(worth.tolist())
+        return [
+            None if step.before.reward_inputs is None else next(known_rewards) for step in steps
+        ]
 
     def fallback(self, sights: Sequence[Sight]) -> NDArray:
-        """What the scripted queen does."""
+        """The actions of the game's scripted bot."""
         obs = np.array([one.features for one in sights]).T
         seeds = np.zeros(len(sights), np.uint32)
         actions: NDArray = self._fallback.act(NUMPY, obs, seeds, np.zeros(len(sights), np.int32))
@@ -99,11 +103,11 @@ class TerritoryTranslator:
 
     @property
     def choices(self) -> Any:
-        """How an action is read, rather than 513 names."""
+        """How to read an action, instead of 513 names."""
         return {"type": "spawn", "chunks": _CHUNKS, "types": list(_KINDS)}
 
     def answer(self, decision: Decision) -> msgspec.Struct:
-        """A `spawn_decision`, or an `observation_ack` where the gate waits."""
+        """A `spawn_decision`, or an `observation_ack` for WAIT."""
         if decision.verdict == "WAIT":
             return ObservationAck(
                 territory_id=decision.territory,
@@ -119,7 +123,7 @@ class TerritoryTranslator:
             territory_id=decision.territory,
             spawn_chunk=decision.action["chunk"],
             spawn_type=decision.action["type"],
-            # Chunk and type are one choice, so they are as likely as each other.
+            # Chunk and type are one choice, with one probability.
             confidence=decision.confidence,
             type_confidence=decision.confidence,
             skipped=skipped,
@@ -145,12 +149,12 @@ _AMOUNTS = (
 
 
 def _amounts(data: QueenObservation) -> tuple[float, ...]:
-    queen, energy, minerals = data.queen_energy, data.player_energy, data.player_minerals
-    return (queen.current, queen.max, energy.start, energy.end, minerals.start, minerals.end)
+    own, energy, minerals = data.queen_energy, data.player_energy, data.player_minerals
+    return (own.current, own.max, energy.start, energy.end, minerals.start, minerals.end)
 
 
 def _wrong(data: QueenObservation) -> Error | None:
-    """An amount that 32 bits cannot hold."""
+    """An amount beyond float32."""
     amounts = _amounts(data)
     if max(amounts) <= _LARGEST:
         return None
@@ -162,24 +166,24 @@ def _wrong(data: QueenObservation) -> Error | None:
 def _readings(data: Sequence[QueenObservation]) -> list[TranslatedObservation]:
     heads = _heads(data)
     amounts = np.array([_amounts(one) for one in data], np.float32)
-    told = [RewardInputs(*pair) for pair in zip(heads, amounts, strict=True)]
-    seen = _seen(told)
-    with np.errstate(over="ignore"):  # of the player's energy; its rate is clipped
+    inputs = [RewardInputs(*pair) for pair in zip(heads, amounts, strict=True)]
+    seen = _seen(inputs)
+    with np.errstate(over="ignore"):  # the player's energy; its rate is clipped
         features = observation.features(NUMPY, seen).T
     legal = observation.legal(NUMPY, seen).T
-    # Copies: one territory must not keep the numbers of everybody else alive.
+    # Copies: one territory must not keep the arrays of the whole batch alive.
     return [
         TranslatedObservation(
             one.territory_id,
             round(one.timestamp),
             Sight(row.copy(), mask.copy(), RewardInputs(mine.heads.copy(), mine.amounts.copy())),
         )
-        for one, row, mask, mine in zip(data, features, legal, told, strict=True)
+        for one, row, mask, mine in zip(data, features, legal, inputs, strict=True)
     ]
 
 
 def _heads(data: Sequence[QueenObservation]) -> NDArray:
-    """uint16 [B, 5, 256]"""
+    """uint16 [B, 5, 256]: see `RewardInputs.heads`"""
     places: list[int] = []
     for index, one in enumerate(data):
         start = index * _FIELDS * _CHUNKS
@@ -193,15 +197,15 @@ def _heads(data: Sequence[QueenObservation]) -> NDArray:
     shape = (len(data), _FIELDS, _CHUNKS)
     counted = np.bincount(np.array(places, np.intp), minlength=int(np.prod(shape)))
     heads = counted.reshape(shape)
-    # Whoever mines is there, also where a client lists the others alone.
+    # Workers that mine are present, even if a client lists only the others as present.
     heads[:, 0] = np.maximum(heads[:, 0], heads[:, 1])
     return heads.astype(np.uint16)
 
 
-def _seen(told: Sequence[RewardInputs]) -> Seen:
-    """What the game's own functions take, the batch as the last axis."""
-    heads = np.array([one.heads for one in told]).transpose(1, 2, 0).astype(np.float32)
-    queen, limit, *player = np.array([one.amounts for one in told]).T
+def _seen(inputs: Sequence[RewardInputs]) -> Seen:
+    """The input of the game's functions, with the batch as the last axis."""
+    heads = np.array([one.heads for one in inputs]).transpose(1, 2, 0).astype(np.float32)
+    energy_now, energy_max, *player = np.array([one.amounts for one in inputs]).T
     workers, mining, protectors, energy, combat = heads
     return Seen(
         workers=workers,
@@ -209,8 +213,8 @@ def _seen(told: Sequence[RewardInputs]) -> Seen:
         protectors=protectors,
         energy_parasites=energy,
         combat_parasites=combat,
-        queen_energy=queen,
-        queen_energy_max=limit,
+        queen_energy=energy_now,
+        queen_energy_max=energy_max,
         player_energy=np.stack(player[:2]),
         player_minerals=np.stack(player[2:]),
     )
