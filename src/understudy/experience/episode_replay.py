@@ -48,11 +48,9 @@ class EpisodeReplay:
         """Slots by episode id, oldest first."""
 
     def __len__(self) -> int:
-        """How many episodes are held."""
         return len(self._slots)
 
     def __contains__(self, episode_id: str) -> bool:
-        """Whether an episode is held."""
         return episode_id in self._slots
 
     @property
@@ -91,7 +89,7 @@ class EpisodeReplay:
         weight = np.array([_weight(episode, self._priority)])
         slot = int(self._replay.insert(1, now=0.0, priorities=weight, samples=samples)[0])
         if slot >= 0:
-            self._forget(slot)  # whoever had it was the oldest
+            self._forget(slot)  # the replay removed the oldest episode to make room
             self._items[slot] = name, episode
             self._slots[episode.meta.id] = slot
 

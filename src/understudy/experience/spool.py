@@ -57,7 +57,7 @@ class Spool:
         renamed = {}
         for odd in [name for name in _names(self.buffer) if not _PLAIN.fullmatch(name)]:
             name = self._new_name()
-            with contextlib.suppress(OSError):  # somebody has it open: it can wait
+            with contextlib.suppress(OSError):  # another process has it open: tried again later
                 files.move(self.buffer / odd, self.buffer / name)
                 renamed[name] = ascii(odd)
         return renamed
