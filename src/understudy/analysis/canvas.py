@@ -5,12 +5,12 @@ Figures are drawn without a window and without matplotlib's global state.
 
 from __future__ import annotations
 
-import importlib.util
 import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from understudy.core import files
+from understudy.core.dependencies import install_line, not_installed
 from understudy.core.errors import MissingDependency
 
 if TYPE_CHECKING:
@@ -25,10 +25,10 @@ _DPI = 130
 
 
 def check_installed() -> None:
-    """A clear word before the first match, not after the last."""
+    """Raises MissingDependency before the first match, not after the last."""
     for module, name in (("matplotlib", "matplotlib"), ("sklearn", "scikit-learn")):
-        if importlib.util.find_spec(module) is None:
-            raise MissingDependency(f'analyze needs {name}: pip install ".[plots]" in your clone')
+        if not_installed(module):
+            raise MissingDependency(f"analyze needs {name}: {install_line('plots')}")
 
 
 def begin(

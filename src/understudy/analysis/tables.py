@@ -5,8 +5,6 @@ Numbers are written with six digits; a file is whole or not there.
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -18,6 +16,7 @@ from understudy.analysis.study import Attended, Lying
 from understudy.core import files
 from understudy.core.spaces import ActionSpace
 from understudy.match.tally import Tally
+from understudy.telemetry.table import csv_bytes
 
 ENCODERS = ("trained", "untrained")
 Row = Sequence[object]
@@ -26,12 +25,8 @@ Table = tuple[Row, Sequence[Row]]
 
 def write_csv(path: Path, header: Row, rows: Iterable[Row]) -> None:
     """A file that any spreadsheet reads."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(header)
-    for row in rows:
-        writer.writerow([f"{one:.6g}" if isinstance(one, float) else one for one in row])
-    files.write_atomic(path, text.getvalue().encode())
+    cells = ([f"{one:.6g}" if isinstance(one, float) else one for one in row] for row in rows)
+    files.write_atomic(path, csv_bytes([header, *cells]))
 
 
 def probe_rows(

@@ -57,7 +57,7 @@ from understudy.policy.policy import Policy, untrained
 from understudy.policy.spec import AnyNetwork
 from understudy.registry.run_folder import RUNS, RunFolder, remember
 from understudy.supervise import starter
-from understudy.supervise.starter import RunningLearner
+from understudy.supervise.starter import LearnerParent, RunningLearner
 from understudy.telemetry import events
 from understudy.telemetry.journal import Journal
 from understudy.telemetry.text import complain
@@ -195,7 +195,15 @@ class Understudy:
                 version=self._policy.version,
             )
         )
-        self._learner = starter.start(learner, folder, self._journal, self._problem)
+        parent = LearnerParent(
+            journal=self._journal,
+            note=self._note_problem,
+            problem=self._problem,
+            alone="recording only",
+            meanwhile="this bot plays and records, and looks again",
+            prints=True,
+        )
+        self._learner = starter.start(learner, folder, parent)
         self._pace = Pace(
             pace,
             batch=folder.config.learner.batch_matches,
@@ -375,6 +383,9 @@ class Understudy:
 
     def _problem(self, message: str) -> None:
         complain(message)
+        self._note_problem(message)
+
+    def _note_problem(self, message: str) -> None:
         self._journal.write(events.Problem(where="bot", message=message))
 
 

@@ -111,6 +111,7 @@ def _row(one: NamedPlayer, report: EvaluationReport) -> dict[str, object]:
 def _write(path: Path, rows: Mapping[str, Mapping[str, object]]) -> None:
     """One line an opponent, a column each for the interval's bounds and for every measure."""
     from understudy.core import files
+    from understudy.telemetry.table import csv_bytes
 
     lines: list[list[object]] = []
     for name, row in rows.items():
@@ -125,16 +126,7 @@ def _write(path: Path, rows: Mapping[str, Mapping[str, object]]) -> None:
         }
         lines = lines or [list(cells)]
         lines.append(["" if cell is None else cell for cell in cells.values()])
-    files.write_atomic(path, _as_csv(lines))
-
-
-def _as_csv(lines: Sequence[Sequence[object]]) -> bytes:
-    import csv
-    import io
-
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(lines)
-    return text.getvalue().encode()
+    files.write_atomic(path, csv_bytes(lines))
 
 
 def _table(

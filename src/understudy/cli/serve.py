@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from understudy.cli.options import config_from
+from understudy.core.dependencies import install_line, not_installed
 from understudy.core.errors import ConfigError, MissingDependency, nearest
 from understudy.telemetry.text import duration, say_json
 
@@ -23,7 +23,6 @@ LEARNERS = ("process", "off")
 NEEDS = (
     "starlette", "uvicorn", "websockets", "prometheus_client", "filelock", "threadpoolctl",
 )  # fmt: skip
-INSTALL_LINE = 'pip install ".[serve]" in your clone'
 _TERRITORY = "territory"
 _CONFIG = "live"
 _REMEMBER_S = 30.0
@@ -93,9 +92,8 @@ def serve(
     """
     translator, label = _game(game, schema)
     _check(learner, port)
-    missing = [name for name in NEEDS if importlib.util.find_spec(name) is None]
-    if missing:
-        raise MissingDependency(f"serve needs {', '.join(missing)}: {INSTALL_LINE}")
+    if missing := not_installed(*NEEDS):
+        raise MissingDependency(f"serve needs {', '.join(missing)}: {install_line('serve')}")
     from understudy.cli.show import Screen
     from understudy.policy.presets import network as network_named
     from understudy.registry.run_folder import kept, new_run, newest

@@ -37,7 +37,7 @@ class Slots:
         self._place = np.arange(capacity, dtype=np.int32)
         """Slot -> its index in `_order`."""
         self._number = np.full(capacity + 1, _GONE, np.int64)
-        """Slot -> the arrival number of its item. The last entry, for slot -1, is always `_GONE`."""
+        """Slot -> the arrival number of its item; the last entry, slot -1, is always `_GONE`."""
         self._at = np.zeros(capacity)
         """Slot -> when its item arrived; never falls with the arrival number."""
         self._queue = np.zeros(2 * capacity, np.int32)

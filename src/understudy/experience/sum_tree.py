@@ -41,7 +41,7 @@ class SumTree:
         self._top = np.zeros(max(-(-capacity >> (depth * _BITS)), 1))
         shapes = [(len(self._top) << (level * _BITS), _WIDTH) for level in reversed(range(depth))]
         self._values = [np.zeros(shape) for shape in shapes]
-        """Numbers of each level, [nodes, 16], leaves first; the sum of a node is a number one up."""
+        """Numbers of each level, [nodes, 16], leaves first; the sum of a node is a number above."""
         self._before = [np.zeros(shape) for shape in shapes]
         """The exclusive prefix sum of each of them within its node."""
         self._running = np.zeros(len(self._top) + 1)

@@ -7,20 +7,15 @@ run folder. A new version is swapped in by reference between two batches.
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import os
-import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from understudy.adapters import gate_factory
 from understudy.bot.watcher import Watcher
-from understudy.core import files
 from understudy.core.clock import Clock, SystemClock
 from understudy.core.config import Config
-from understudy.core.errors import MissingDependency, RunFolderError
 from understudy.experience.episode import Episode
 from understudy.experience.ledger import Ledger
 from understudy.experience.ledger.recovery import LEDGER
@@ -38,12 +33,12 @@ from understudy.server.listening import Tls
 from understudy.server.status_poller import StatusPoller
 from understudy.session.session import Session
 from understudy.session.translation import Translator
-from understudy.supervise.process import REFUSED, LearnerProcess
-from understudy.supervise.starter import INSTALL_LINE, LEARNER_NEEDS
+from understudy.supervise import process, starter
+from understudy.supervise.lock import server_lock
+from understudy.supervise.starter import LearnerParent, RunningLearner
 from understudy.telemetry import events
 from understudy.telemetry.journal import Journal
 from understudy.telemetry.learning import patience
-from understudy.telemetry.text import complain
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +89,7 @@ class ServerWiring:
         spec = PolicySpec(service.translator.features, service.translator.actions, service.network)
         gate = _gate(service, clock, stack)
         # Before anything else is written there: it may be somebody else's.
-        stack.enter_context(_only_server(service.run))
+        stack.enter_context(server_lock(service.run))
         self._folder = folder = RunFolder.open(
             service.run, spec=spec, config=config, clock=clock, game=service.game
         )
@@ -102,7 +97,7 @@ class ServerWiring:
         self._journal = Journal(folder.journal, "server", clock)
         self._troubles = ErrorLog(self._journal, clock)
         self._policy = untrained(spec, config.learner.seed)
-        self._learner: LearnerProcess | None = None
+        self._learner: RunningLearner | None = None
         self._spool = Spool(folder.root, spec, clock)
         self.following = StatusPoller(folder.root, clock, patience(config))
         self._watcher = Watcher(
@@ -180,57 +175,26 @@ class ServerWiring:
             self._learner.wake()
 
     def _start_learner(self, service: ServeOptions, stack: contextlib.ExitStack) -> None:
-        if service.learner == "off":
-            return
-        missing = [name for name in LEARNER_NEEDS if importlib.util.find_spec(name) is None]
-        if missing:
-            complain(f"serving and recording only; to learn as well: {INSTALL_LINE}")
-            self._troubles.note(f"no learner: {', '.join(missing)} not installed")
-            return
-        self._learner = LearnerProcess(
-            self._folder.root, died=self._died, command=learner_command(service)
+        parent = LearnerParent(
+            journal=self._journal,
+            note=self._troubles.note,
+            problem=self._troubles.note,
+            alone="serving and recording only",
+            meanwhile="this server looks again",
+            prints=False,
         )
-        stack.callback(self._learner.stop, 0.0)  # nothing happens if it was stopped before
-
-    def _died(self, code: int, restart_in_s: float) -> None:
-        if code == REFUSED:
-            self._troubles.note("another learner works on this run folder; this server looks again")
-            return
-        self._journal.write(events.LearnerDied(code=code, restart_in_s=restart_in_s))
+        command = learner_command(service)
+        self._learner = starter.start(service.learner, self._folder, parent, command=command)
+        if self._learner is not None:
+            stack.callback(self._learner.stop, 0.0)  # nothing happens if it was stopped before
 
 
 def learner_command(service: ServeOptions) -> list[str]:
     """The learner behind this server. Its gate is code: it comes from a command line alone."""
-    threshold = service.config.live.threshold
-    return [
-        sys.executable, "-m", "understudy", "learner", "--supervised", "--continuous",
-        "--run", str(service.run), "--gate", service.gate, "--threshold", repr(threshold),
-    ]  # fmt: skip
-
-
-@contextlib.contextmanager
-def _only_server(root: Path) -> Iterator[None]:
-    """Two servers would write one ledger."""
-    try:
-        import filelock
-    except ImportError as error:
-        raise MissingDependency(
-            f'a server needs {error.name}: pip install ".[serve]" in your clone'
-        ) from error
-    try:
-        files.make_folders(root)
-        held = filelock.FileLock(root / "server.lock").acquire(timeout=0)
-    except filelock.Timeout as error:
-        raise RunFolderError(
-            f"{root}: another server works in this run folder; stop it, or name another with --run"
-        ) from error
-    except OSError as error:
-        raise RunFolderError(
-            f"{root}: cannot be used as a run folder ({error.strerror or error}); "
-            "choose a folder that can be written to"
-        ) from error
-    with held:
-        yield
+    threshold = repr(service.config.live.threshold)
+    return process.learner_command(
+        service.run, "--continuous", "--gate", service.gate, "--threshold", threshold
+    )
 
 
 def _gate(service: ServeOptions, clock: Clock, stack: contextlib.ExitStack) -> DecisionGate:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from understudy.core.dependencies import install_line
 from understudy.core.errors import ConfigError, MissingDependency
 
 KINDS = ("gymnasium", "pettingzoo")
@@ -89,7 +90,7 @@ def _pettingzoo(name: str, options: Mapping[str, Any]) -> Callable[[], Any]:
     except ImportError as error:
         if error.name == "pettingzoo":
             raise MissingDependency(
-                'pettingzoo is not installed: pip install ".[envs]" in your clone'
+                f"pettingzoo is not installed: {install_line('envs')}"
             ) from error
         raise ConfigError(f"pettingzoo:{name}: {error}") from error
     make = getattr(module, "parallel_env", None)
