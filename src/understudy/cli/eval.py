@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from understudy.cli.options import EngineName, FirstRunDelay, GameOfTwo, Greedy, Json, MatchSeed
 from understudy.core.errors import ConfigError
 from understudy.telemetry.text import complain, plain, say, say_json
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def evaluate(
-    game: Annotated[str, typer.Argument(help="Which game of two; see `understudy games`.")],
+    game: GameOfTwo,
     agent: Annotated[
         str | None,
         typer.Option(
@@ -37,18 +38,14 @@ def evaluate(
         int,
         typer.Option(help="Snapshots that a league is judged by, at most; they share --matches."),
     ] = 20,
-    seed: Annotated[int, typer.Option(help="Seeds the matches; none was ever trained on.")] = 0,
-    greedy: Annotated[
-        bool, typer.Option("--greedy", help="Take the likeliest actions, draw none.")
-    ] = False,
-    delay: Annotated[
-        int | None, typer.Option(help="Frames that both see late (default: the first run's).")
-    ] = None,
-    engine: Annotated[str, typer.Option(help="auto, numpy or jax.")] = "auto",
+    seed: MatchSeed = 0,
+    greedy: Greedy = False,
+    delay: FirstRunDelay = None,
+    engine: EngineName = "auto",
     csv: Annotated[
         Path | None, typer.Option(help="Write the table to this file as well, with every measure.")
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    json: Json = False,
 ) -> None:
     """Judge an agent by frozen matches: half from each slot, draws are not wins.
 

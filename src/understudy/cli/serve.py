@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from understudy.cli.options import config_from
+from understudy.cli.options import JsonAtEnd, NewRun, config_from
 from understudy.core.dependencies import install_line, not_installed
 from understudy.core.errors import ConfigError, MissingDependency, nearest
 from understudy.telemetry.text import duration, say_json
@@ -35,9 +35,7 @@ def serve(
     schema: Annotated[
         Path | None, typer.Option(help="A game of your own instead: a TOML file that declares it.")
     ] = None,
-    run: Annotated[
-        Path | None, typer.Option(help="The run folder (default: a new runs/GAME-N).")
-    ] = None,
+    run: NewRun = None,
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="The port; 0 takes a free one.")] = 8765,
     gate: Annotated[
@@ -80,7 +78,7 @@ def serve(
     seed: Annotated[
         int | None, typer.Option(help="Seeds decisions and learning (default: chance).")
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object at the end.")] = False,
+    json: JsonAtEnd = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No line that moves.")] = False,
 ) -> None:
     """Serve decisions to a live game over WebSockets, and learn from what comes of them.
