@@ -1,4 +1,4 @@
-"""Paper and pens: how every figure is begun and kept, and colours that all eyes can tell apart.
+"""What all figures share: layout, colours that colour-blind readers can tell apart, and saving.
 
 Figures are drawn without a window and without matplotlib's global state.
 """
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#000000")
-"""Okabe and Ito's, without the yellow, which white paper swallows."""
+"""The palette of Okabe and Ito without yellow, which is hard to see on white."""
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 TRAINED, UNTRAINED, FRAME, GREY = COLOURS[0], COLOURS[1], COLOURS[2], "#888888"
 _DPI = 130
@@ -34,7 +34,7 @@ def check_installed() -> None:
 def begin(
     rows: int, columns: int, *, width: float, height: float, title: str, **grid: Any
 ) -> tuple[Figure, list[list[Axes]]]:
-    """A figure in inches, and its panels by row."""
+    """A new figure, sizes in inches, and its panels by row."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -49,7 +49,7 @@ def begin(
 
 
 def keep(figure: Figure, path: Path) -> None:
-    """As PNG, whole or not at all."""
+    """Writes the figure as PNG, atomically."""
     data = io.BytesIO()
     figure.savefig(data, format="png", dpi=_DPI)
     files.write_atomic(path, data.getvalue())
