@@ -89,7 +89,7 @@ def _differing(table: dict[str, Any], section: type[Section]) -> dict[str, Any]:
 
 
 class _Words:
-    """What the setting at a path does, told once; stages have the same settings over and over."""
+    """The description of a setting, once: all stages have the same settings."""
 
     def __init__(self) -> None:
         self._told: set[toml.Path] = set()

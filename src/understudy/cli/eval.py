@@ -100,13 +100,13 @@ def evaluate(
 
 
 def _row(one: NamedPlayer, report: EvaluationReport) -> dict[str, object]:
-    """One opponent, for JSON; a league says whom it consisted of."""
+    """One opponent, for JSON; a league lists its snapshots."""
     members = {"snapshots": list(one.members)} if one.members else {}
     return {"kind": one.kind, **report.as_dict(), **members}
 
 
 def _write(path: Path, rows: Mapping[str, Mapping[str, object]]) -> None:
-    """One line an opponent, a column each for the interval's bounds and for every measure."""
+    """A row for each opponent, with the bounds of the interval and all measures."""
     from understudy.core import files
     from understudy.telemetry.table import csv_bytes
 
@@ -133,7 +133,7 @@ def _table(
     against: Sequence[NamedPlayer],
     reports: Mapping[str, EvaluationReport],
 ) -> str:
-    """For people; the interval is where the true win rate is, with 95% confidence."""
+    """A table of text; intervals are 95% confidence intervals of the win rate."""
     version = "" if agent.version is None else f" (version {agent.version})"
     width = max(len("opponent"), *(len(plain(one.label)) for one in against))
     fights = any(report.knockouts is not None for report in reports.values())

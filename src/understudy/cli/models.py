@@ -196,7 +196,7 @@ def _folder(run: Path | None) -> RunFolder:
 
 
 def _unit(folder: RunFolder) -> str:
-    """What the versions of a run are learned from: a server has no matches."""
+    """What the versions of a run learn from; a server has segments, not matches."""
     from understudy.experience.ledger.recovery import LEDGER
 
     return "segments" if (folder.root / LEDGER).is_dir() else "matches"
@@ -250,7 +250,7 @@ def _score_text(score: Score) -> str:
 
 
 def _played_text(score: Score | None) -> str:
-    """All that is known of how a version played, with the neighbours that it is counted with."""
+    """How a version played, counted with its neighbours."""
     reward = _reward_text(score)
     parts = [_won_text(score), f"reward {reward}" if reward else ""]
     text = ", ".join(part for part in parts if part)

@@ -53,11 +53,11 @@ def config_from(
     try:
         return with_values(base or Config(), {**defaults, **chosen})
     except ConfigError as error:
-        told = str(error).removeprefix("config: ")
-        key, _, rest = told.partition(": ")
+        message = str(error).removeprefix("config: ")
+        key, _, rest = message.partition(": ")
         if key in _FLAGS and key in defaults and key not in chosen:
             raise ConfigError(f"{_FLAGS[key]}: {rest}") from error
-        raise ConfigError(f"--set: {told}") from error
+        raise ConfigError(f"--set: {message}") from error
 
 
 def parsed(

@@ -160,7 +160,7 @@ def _from_name(name: str) -> tuple[Outcome, dict[str, str]]:
     """The outcome and the tags that a file's name tells.
 
     A file was written when a match was over, so its end is an end: `aborted` would drop the last
-    reward, where the result is. Where the name does not tell who won, nobody is said to have.
+    reward, where the result is. A name without a result counts as a tie.
     """
     stem = Path(name).stem
     tags = {"imported": plain(name)[:_LONGEST]}

@@ -43,7 +43,7 @@ class Opened(msgspec.Struct, frozen=True, array_like=True, kw_only=True, gc=Fals
     value: float
     sampled: bool
     sent: bool
-    """The game was told to execute it"""
+    """The game executes it"""
     explored: bool
     """The gate said WAIT and it was sent anyway"""
     expected: float

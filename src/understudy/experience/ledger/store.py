@@ -6,7 +6,7 @@ files, and only after the records that replace it are synced. So a record refers
 to an older one for as long as either exists.
 
 Ids ascend across restarts and power cuts, even if all log files are lost: `ids.json` reserves a
-block of them ahead, and every id that a client was told before a power cut is below that block.
+block of them ahead, and every id that a client got before a power cut is below that block.
 """
 
 from __future__ import annotations
