@@ -7,14 +7,14 @@ What is allowed and often a mistake is said on stderr.
 from __future__ import annotations
 
 import importlib
-import importlib.util
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from understudy.core import chance
-from understudy.core.ops import NUMPY, Array, Ops
+from understudy.core.dependencies import not_installed
+from understudy.core.ops import NUMPY, Array
 from understudy.core.spaces import Discrete, MultiBinary, MultiDiscrete
 from understudy.games.base import Game, State
 from understudy.telemetry.text import complain
@@ -175,16 +175,16 @@ def _check_alone(game: Game, state: State, actions: Array, after: State, *, whic
 
 def _jax_functions(game: Game) -> Any:
     """The game's functions compiled by JAX, or None where it is not installed."""
-    if importlib.util.find_spec("jax") is None:
+    if not_installed("jax"):
         return None
     jax = importlib.import_module("jax")
-    ops: Ops = importlib.import_module("understudy.learner.maths.jax_ops").JAX
+    from understudy.learner.maths.jax_ops import JAX
 
     def everything(state: State, actions: Array) -> Any:
-        after = game.step(ops, state, actions)
-        reward = game.reward(ops, state, after)
-        seen = (game.observe(ops, after), game.legal(ops, after), game.over(ops, after))
-        return tuple(after), (*seen, game.score(ops, after), reward)
+        after = game.step(JAX, state, actions)
+        reward = game.reward(JAX, state, after)
+        seen = (game.observe(JAX, after), game.legal(JAX, after), game.over(JAX, after))
+        return tuple(after), (*seen, game.score(JAX, after), reward)
 
     return jax.jit(everything)
 

@@ -16,7 +16,7 @@ from understudy.analysis.encoding import (
     strategist_of,
     untrained_twin,
 )
-from understudy.analysis.study import UNTRAINED, everyone
+from understudy.analysis.study import UNTRAINED, with_untrained
 from understudy.arena.encoding import compiled
 from understudy.core.errors import InputError
 from understudy.core.ops import NUMPY
@@ -59,9 +59,9 @@ def test_attention_is_a_share_of_each_frame_that_was_there() -> None:
 def test_the_untrained_reference_is_really_untrained() -> None:
     """Its parameters are fresh ones of a fixed seed: nothing that was learned reaches it."""
     one, other = lively_policy(SPEC, 1), lively_policy(SPEC, 2)
-    assert len(everyone(one)) == 1 + UNTRAINED
-    assert everyone(one)[0] is one
-    for seed, twin in enumerate(everyone(one)[1:]):
+    assert len(with_untrained(one)) == 1 + UNTRAINED
+    assert with_untrained(one)[0] is one
+    for seed, twin in enumerate(with_untrained(one)[1:]):
         params = fresh(SPEC, np.random.default_rng(seed)).params
         assert twin.weights.params.keys() == params.keys()
         for name, value in params.items():

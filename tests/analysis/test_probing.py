@@ -5,7 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from understudy.analysis.probing import FOLDS, Accuracy, ProbeInputs, ceiling, compare, folds, named
+from understudy.analysis.probing import (
+    FOLDS,
+    Accuracy,
+    ProbeInputs,
+    ceiling,
+    compare,
+    folds,
+    predict,
+)
 
 OPPONENTS, MATCHES, WIDTH = 4, 40, 12
 LABELS = np.repeat(np.arange(OPPONENTS), MATCHES)
@@ -49,7 +57,7 @@ def test_a_match_is_judged_by_a_probe_that_saw_nothing_of_its_seed() -> None:
     """Numbers that give each seed away, and no opponent: a probe that had seen the seed's other
     matches could only ever learn to name *another* one."""
     code = np.eye(MATCHES, dtype=np.float32)[NUMBERS]
-    right = named(code, LABELS, NUMBERS) == LABELS
+    right = predict(code, LABELS, NUMBERS) == LABELS
     assert right.mean() == pytest.approx(1 / OPPONENTS, abs=0.01)
     groups = folds(NUMBERS)
     assert len(np.unique(groups)) == FOLDS
@@ -61,7 +69,7 @@ def test_a_match_is_judged_by_a_probe_that_saw_nothing_of_its_seed() -> None:
 
 def test_the_same_every_time() -> None:
     np.testing.assert_array_equal(
-        named(planted(0.3), LABELS, NUMBERS), named(planted(0.3), LABELS, NUMBERS)
+        predict(planted(0.3), LABELS, NUMBERS), predict(planted(0.3), LABELS, NUMBERS)
     )
 
 

@@ -20,10 +20,10 @@ from understudy.bot.recorder import Recorder
 from understudy.core import files
 from understudy.core.clock import SystemClock
 from understudy.core.config import with_values
+from understudy.core.dependencies import install_line
 from understudy.core.errors import ConfigError, InputError, RunFolderError
 from understudy.experience.spool import Spool
 from understudy.registry.run_folder import RunFolder, latest
-from understudy.supervise.starter import INSTALL_LINE
 from understudy.telemetry import events as ev
 from understudy.telemetry.fold import StatusReader
 from understudy.telemetry.journal import Reader
@@ -511,7 +511,7 @@ def test_without_jax_it_records_and_says_how_to_learn_once(
         for _ in range(6):
             play(bot)
     out, err = capsys.readouterr()
-    assert out == "" and err.count(INSTALL_LINE) == 1
+    assert out == "" and err.count(install_line("learn")) == 1
     assert "understudy: 6 matches" in err
     assert len(episodes(tmp_path)) == 6
     assert any(isinstance(e, ev.Problem) and "jax" in e.message for e in journal(tmp_path))

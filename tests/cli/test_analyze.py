@@ -170,7 +170,7 @@ def test_ctrl_c_keeps_what_was_finished(
     def interrupted(*args: object, **named: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(study, "lie", interrupted)
+    monkeypatch.setattr(study, "geometry_of", interrupted)
     called = understudy(*ASKED, "--agent", f"{analysed[0].parent}@1", "--out", tmp_path / "mine")
     assert (called.code, called.out) == (130, "")
     assert (tmp_path / "mine").as_posix() in called.err

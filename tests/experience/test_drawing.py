@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from understudy.experience.sum_tree import draw, fitting
+from understudy.experience.sum_tree import draw_bounded, fitting
 
 
 @given(
@@ -26,7 +26,7 @@ def test_draws_are_those_of_one_after_the_other() -> None:
     rng = np.random.default_rng(2)
     counts, slow = np.zeros(3), np.zeros(3)
     for _ in range(4000):
-        counts += np.bincount(draw(rng, 4, likely=likely, room=room), minlength=3)
+        counts += np.bincount(draw_bounded(rng, 4, likely=likely, room=room), minlength=3)
         left = room.copy()
         for _ in range(4):
             ready = likely * (left > 0)
@@ -36,7 +36,7 @@ def test_draws_are_those_of_one_after_the_other() -> None:
 
 
 def test_no_more_is_drawn_than_there_is_room_for() -> None:
-    picks = draw(
+    picks = draw_bounded(
         np.random.default_rng(0), 99, likely=np.array([1.0, 0.0, 1e30]), room=np.array([2, 5, 3])
     )
     assert np.bincount(picks).tolist() == [2, 0, 3]

@@ -15,7 +15,7 @@ from understudy.core.arrays import from_npz, to_npz
 from understudy.core.errors import FileFormatError
 from understudy.core.spaces import ActionSpace, Discrete, MultiBinary, MultiDiscrete
 from understudy.experience import episode as episodes
-from understudy.experience.episode import Episode, Meta, Outcome
+from understudy.experience.episode import Episode, Meta, Outcome, surprise_of
 from understudy.policy.mlp import Mlp
 from understudy.policy.spec import PolicySpec
 
@@ -215,3 +215,19 @@ def test_an_episode_of_another_run_is_refused() -> None:
     narrow = PolicySpec(("a", "b", "c"), SPEC.actions, SPEC.network)
     with pytest.raises(FileFormatError, match="observations has shape"):
         episodes.decode(episodes.encode(other), narrow, what="it")
+
+
+@pytest.mark.parametrize("outcome", list(Outcome))
+def test_surprise_is_the_error_of_one_step_and_a_truncated_match_bootstraps(
+    outcome: Outcome,
+) -> None:
+    one = episode("a")
+    meta = msgspec.structs.replace(one.meta, outcome=outcome)
+    values, rewards = np.array([4.0, 5.0, 5.5], np.float32), np.array([1.0, -2.0, 0.25], np.float32)
+    settled = np.array([True, False, True])
+    one = replace(one, meta=meta, values=values, rewards=rewards, settled=settled)
+    expected = []
+    for t in range(3):
+        after = values[t + 1] if t < 2 else values[t] if outcome is Outcome.ABORTED else 0.0
+        expected.append(abs(rewards[t] + after - values[t]) if settled[t] else 0.0)
+    assert surprise_of(one).tolist() == expected

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from walk.toys import episode
 
-from understudy.experience.episode import Outcome
+from understudy.experience.episode import Meta, Outcome
 from understudy.experience.episode_replay import EpisodeReplay, Priority
 
 
@@ -88,6 +88,17 @@ def test_rewards_as_large_as_numbers_get_can_still_be_sampled() -> None:
     replay.insert("a", episode("a", rewards=huge, values=-huge), samples=1)
     replay.insert("b", episode("b"), samples=1)
     assert len(replay.sample(np.random.default_rng(0), 2, times=1)) == 2
+
+
+def test_a_match_is_not_surprising_because_it_was_aborted() -> None:
+    """What an aborted match was worth after its end is unknown, and not 0."""
+    replay = held(limit=1000, priority="surprise")
+    calm = np.full(3, 50.0, np.float32)
+    aborted = Meta(id="plain", outcome=Outcome.ABORTED, finished_at=0.0)
+    nothing = np.zeros(3, np.float32)
+    replay.insert("plain", episode("plain", meta=aborted, values=calm, rewards=nothing), samples=1)
+    replay.insert("good", episode("good"), samples=1)
+    assert preferred(replay) > 0.7
 
 
 def test_an_episode_that_comes_again_is_held_once_and_as_the_newest() -> None:

@@ -40,7 +40,7 @@ class Plain:
     def __init__(self, capacity: int, limit: float, max_age_s: float) -> None:
         self.capacity, self.limit, self.max_age_s = capacity, limit, max_age_s
         self.items: list[Item] = []
-        self.now = 0.0
+        self.now = float("-inf")
 
     def insert(self, slots: list[int], samples: int) -> None:
         """Slots are the replay's choice; who is held is not."""
@@ -95,6 +95,10 @@ STEPS = st.lists(
 @example(
     kind="uniform", capacity=1, limit=1, max_age_s=3.0,
     steps=[("insert", 1, 0), ("wait", 4, 0), ("wait", -1, 0), ("sample", 1, 1)],
+)  # fmt: skip
+@example(  # a clock that begins below 0
+    kind="uniform", capacity=1, limit=1, max_age_s=3.0,
+    steps=[("wait", -1, 0), ("insert", 1, 0), ("wait", 4, 0), ("sample", 1, 1)],
 )  # fmt: skip
 def test_behaves_like_a_list(
     kind: Kind, capacity: int, limit: float, max_age_s: float, steps: list[tuple[str, int, int]]

@@ -37,6 +37,7 @@ from understudy.server import listening
 from understudy.session import schema
 from understudy.session.session import Incoming
 from understudy.supervise.interrupts import INTERRUPTED
+from understudy.supervise.process import LearnerProcess
 from understudy.telemetry import events
 from understudy.telemetry.journal import Reader
 
@@ -178,7 +179,7 @@ def test_a_learner_that_is_killed_is_started_again_and_no_answer_fails(
     monkeypatch.setattr(server_wiring, "learner_command", lambda options: sleeper)
     with wired(options(tmp_path, learner="process")) as at:
         learner = at._learner
-        assert learner is not None
+        assert isinstance(learner, LearnerProcess)
         first = learner.pid
         psutil.Process(first).kill()
         tick = 0

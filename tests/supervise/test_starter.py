@@ -10,7 +10,7 @@ from bot.minds import journal, mind
 from understudy.core.clock import SystemClock
 from understudy.registry.run_folder import RunFolder
 from understudy.supervise.process import REFUSED
-from understudy.supervise.starter import _Troubles
+from understudy.supervise.starter import LearnerFailures, LearnerParent
 from understudy.telemetry import events as ev
 from understudy.telemetry.journal import Journal
 
@@ -24,12 +24,22 @@ def test_the_last_words_of_a_learner_are_said_once(
     clock = SystemClock()
     folder = RunFolder.load(tmp_path, clock)
     problems: list[str] = []
-    troubles = _Troubles(folder, Journal(folder.journal, "bot", clock), problems.append)
+    failures = LearnerFailures(
+        folder,
+        LearnerParent(
+            journal=Journal(folder.journal, "bot", clock),
+            note=problems.append,
+            problem=problems.append,
+            alone="",
+            meanwhile="this bot looks again",
+            prints=True,
+        ),
+    )
 
     def dies(words: bytes, code: int = 1) -> str:
         with errors.open("ab") as file:
             file.write(words)
-        troubles.died(code, 0.5)
+        failures.died(code, 0.5)
         return capsys.readouterr().err
 
     said = dies(b"Traceback\n" + b"x" * 9000 + b"\nMemoryError: \x1b[31m\xff\n\n")

@@ -1,18 +1,14 @@
-"""What recognition is worth: the same matches, played with latents that were found elsewhere.
+"""The ablation of the strategy latent: the same matches, played with latents of other matches.
 
-Three ways on the same seeds: **own**, as it is; **same**, told the latents of another match
-against the same opponent; **other**, told those of a match against some other opponent. Own less
-other is all that the latent gives; own less same is what it gives by knowing *this* match; same
-less other is what it gives by knowing *whom* it faces.
+Matches on the same seeds are played in three ways: **own**, with the agent's own latents; **same**,
+with those of another match against the same opponent; **other**, with those of a match against
+another opponent. Own less other is all that the latent is worth, own less same is the worth of
+reading *this* match, and same less other is the worth of knowing the opponent.
 
-The latents told are those of a few recorded matches, the donors, each of which many matches are
-told: how sure a difference is depends on how many donors there were, too.
-
-A player who is told another match's latents in place of its own.
-
-The latents come from a bank of whole matches, frame by frame, from the donor that each column was
-given. The bank travels with the parameters and the donors in the memory: so one compiled program
-plays any bank, and a column keeps its donor when others end before it.
+Other latents come from a bank of recorded matches, the donors. Each column has one donor, and takes
+its latents frame by frame. The bank is part of the parameters and the donors are part of the
+memory, so one compiled program plays any bank, and a column keeps its donor when others end before
+it. Many matches share a donor, so the confidence also depends on the number of donors.
 """
 
 from __future__ import annotations
@@ -27,7 +23,7 @@ import numpy as np
 
 from understudy.analysis.encoding import Encoder, latents, plain, strategist_of
 from understudy.analysis.paired import Effect, SharedMatches, effect
-from understudy.analysis.recording import MatchRecording, Show, nobody, portion, record
+from understudy.analysis.recording import MatchRecording, Show, no_progress, portion, record
 from understudy.core.arrays import NDArray
 from understudy.core.ops import NUMPY, Array, Ops, Tree
 from understudy.games.base import Game
@@ -40,26 +36,32 @@ from understudy.policy.network import Reads
 from understudy.policy.policy import Policy
 from understudy.policy.strategist import Strategist
 
+WAYS = ("own", "same", "other")
+CONTRASTS = (("own", "other"), ("own", "same"), ("same", "other"))
+DONORS_FROM, PLAYED_FROM = 1 << 20, 2 << 20
+"""Numbers of the first match of the bank, and of the first that is played with it."""
+_BANK_BYTES, _PLAY_BYTES = 96 * 2**20, 2**30
+_DONORS = 16
 _BANK, _STARTS, _LENGTHS = "bank.latents", "bank.starts", "bank.lengths"
 _ONE, _TWO = np.int32(1), np.int32(2)
 
 
 @dataclass(frozen=True)
 class Bank:
-    """D matches, one after the other."""
+    """The latents of D matches, one after the other."""
 
     latents: NDArray
     """float32 [frames of all, latent]"""
     starts: NDArray
-    """int32 [D]: where a match begins in `latents`."""
+    """int32 [D]: the first row of each match in `latents`"""
     lengths: NDArray
-    """int32 [D], each above 0."""
+    """int32 [D], each above 0"""
     labels: NDArray
-    """int32 [D]: which opponent."""
+    """int32 [D]: the opponents"""
 
     @property
     def params(self) -> Params:
-        """What is handed to the network beside its own parameters."""
+        """Parameters that the network gets beside its own."""
         return {_BANK: self.latents, _STARTS: self.starts, _LENGTHS: self.lengths}
 
 
@@ -76,10 +78,10 @@ def bank_of(policy: Policy, record: MatchRecording, *, encoder: Encoder = plain)
     )
 
 
-def drawn(bank: Bank, labels: NDArray, *, same: bool, seed: int) -> NDArray:
-    """int32 [N]: a donor for matches against opponents `labels` [N], drawn evenly.
+def draw_donors(bank: Bank, labels: NDArray, *, same: bool, seed: int) -> NDArray:
+    """int32 [N]: a donor for each match against opponents `labels` [N], drawn uniformly.
 
-    `same`: from matches against the same opponent, else from those against any other.
+    `same`: among matches against the same opponent, else among those against the others.
     """
     rng = np.random.default_rng([seed, int(same)])
     donors = np.empty(len(labels), np.int32)
@@ -90,11 +92,11 @@ def drawn(bank: Bank, labels: NDArray, *, same: bool, seed: int) -> NDArray:
     return donors
 
 
-def told(ops: Ops, params: Params, donors: Array, frame: Array) -> Array:
+def donor_latents(ops: Ops, params: Params, donors: Array, frame: Array) -> Array:
     """The latents [B, latent] of donors [B] at frames [B].
 
-    A donor's match that was shorter is walked back and forth: every latent is then still one of
-    that match, beside one that was its neighbour in time.
+    A shorter match of a donor is read back and forth, so that consecutive frames always get
+    neighbouring latents of one match.
     """
     xp = ops.xp
     length = xp.asarray(params[_LENGTHS]).take(donors)
@@ -104,59 +106,50 @@ def told(ops: Ops, params: Params, donors: Array, frame: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class Swapped:
-    """A strategist as a `Network` whose LSTM hears its donor; memory: its own, donors, frame."""
+class SwappedLatents:
+    """A strategist as a `Network` whose LSTM gets latents of donors.
+
+    Memory: that of the strategist, donors [B], frames [B].
+    """
 
     network: Strategist
     donors: NDArray = field(compare=False)
-    """int32 [B]: one for each match, in their order. No part of the program, only of memory."""
+    """int32 [B], one for each match. Part of the memory, not of the compiled program."""
 
     @property
     def input_layers(self) -> tuple[Reads, ...]:
-        """The strategist's."""
         return self.network.input_layers
 
     def init(
         self, rng: np.random.Generator | None, inputs: int, outputs: int
     ) -> dict[str, NDArray]:
-        """The strategist's."""
         return self.network.init(rng, inputs, outputs)
 
     def memory(self, ops: Ops, batch: int, dtype: Any = np.float32) -> Tree:
-        """For exactly as many matches as there are donors."""
+        """`batch` must be the number of donors."""
         if batch != len(self.donors):
             raise ValueError(f"{len(self.donors)} donors for {batch} matches")
         inner = self.network.memory(ops, batch, dtype)
         return inner, ops.xp.asarray(self.donors), ops.xp.zeros(batch, np.int32)
 
     def step(self, ops: Ops, params: Params, obs: Array, memory: Tree) -> tuple[Array, Array, Tree]:
-        """The strategist's, with the donor's latent."""
         inner, donors, frame = memory
-        latent = told(ops, params, donors, frame)
+        latent = donor_latents(ops, params, donors, frame)
         insight = self.network.step_insight(ops, params, obs, inner, latent)
         return insight.logits, insight.values, (insight.memory, donors, frame + _ONE)
 
     def unroll(
         self, ops: Ops, params: Params, obs: Array, first: Array, memory: Tree
     ) -> tuple[Array, Array, Tree]:
-        """Never: it is played, not trained."""
         raise NotImplementedError("a swapped latent is played, not trained")
 
 
 def swapped(policy: Policy, network: Strategist, bank: Bank, donors: NDArray) -> Policy:
     """The policy with latents from the bank: `donors` int32 [B], one for each match."""
-    # A spec names one of the networks that can be saved; this one only plays.
-    spec = msgspec.structs.replace(policy.spec, network=cast(Any, Swapped(network, donors)))
+    # The networks of a spec can be saved; this one only plays.
+    spec = msgspec.structs.replace(policy.spec, network=cast(Any, SwappedLatents(network, donors)))
     weights = dataclasses.replace(policy.weights, params={**policy.weights.params, **bank.params})
     return Policy(spec, weights, policy.version)
-
-
-WAYS = ("own", "same", "other")
-CONTRASTS = (("own", "other"), ("own", "same"), ("same", "other"))
-DONORS_FROM, PLAYED_FROM = 1 << 20, 2 << 20
-"""Numbers of the matches that fill the bank, and of those that are played with it."""
-_BANK_BYTES, _PLAY_BYTES = 96 * 2**20, 2**30
-_DONORS = 16
 
 
 @dataclass(frozen=True)
@@ -168,11 +161,11 @@ class Ablation:
     """int32 [N]"""
     scores: Mapping[str, NDArray]
     donors: Mapping[str, NDArray]
-    """int32 [N] of each way that is told other latents than its own: which recorded match's."""
+    """int32 [N] of the ways `same` and `other`: the donors"""
 
 
 class AblationWorth(msgspec.Struct, frozen=True, kw_only=True):
-    """One way less another: of the win rate, and of the score in which a draw counts half."""
+    """The difference of two ways: of the win rate, and of the score, where a draw counts half."""
 
     wins: Effect
     score: Effect
@@ -187,9 +180,9 @@ def play_all(
     seed: int,
     engine: series.Engine = series.plain,
     encoder: Encoder = plain,
-    show: Show = nobody,
+    show: Show = no_progress,
 ) -> Ablation:
-    """At least `matches` in all, alike many against each opponent and from each slot."""
+    """Plays at least `matches` in all, as many against each opponent and from each slot."""
     network = strategist_of(player.policy, who="agent")
     each = 2 * -(-matches // (2 * len(opponents)))
     donated = record(
@@ -202,7 +195,7 @@ def play_all(
     size = _matches_at_once(network.memory(NUMPY, 1), opponents=len(opponents))
     rest = portion(show, 0.1, 1.0)
     parts = [
-        _some(
+        _play_block(
             game, player, opponents, bank,
             numbers=np.arange(start, min(start + size, each)), seed=seed, engine=engine,
             show=portion(rest, start / each, min(start + size, each) / each),
@@ -232,7 +225,7 @@ def worth(
     )
 
 
-def _some(
+def _play_block(
     game: Game,
     player: PolicyPlayer,
     opponents: Mapping[str, Player],
@@ -243,18 +236,18 @@ def _some(
     engine: series.Engine,
     show: Show,
 ) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
-    """Scores [O, n] of each way in matches of these numbers [n], and the donors that were heard."""
+    """Scores [O, n] of each way in matches of these numbers [n], and the donors [O, n]."""
     seeds = match_seeds(seed, PLAYED_FROM + numbers, purpose=EVALUATION)
     second, count = numbers % 2 == 1, len(opponents)
     labels = np.repeat(np.arange(count, dtype=np.int32), len(numbers))
     network = strategist_of(player.policy, who="agent")
     donors = {
-        way: drawn(bank, labels, same=same, seed=seed + int(numbers[0])).reshape(count, -1)
+        way: draw_donors(bank, labels, same=same, seed=seed + int(numbers[0])).reshape(count, -1)
         for way, same in (("same", True), ("other", False))
     }
     # Both swapped ways in one duel: of one opponent, first `same`, then `other`.
-    heard = np.concatenate(list(donors.values()), axis=1).reshape(-1)
-    told = swapped(player.policy, network, bank, heard)
+    both_ways = np.concatenate(list(donors.values()), axis=1).reshape(-1)
+    with_donors = swapped(player.policy, network, bank, both_ways)
 
     def played(one: PolicyPlayer, copies: int, shown: Show) -> NDArray:
         duel = Duel(
@@ -267,25 +260,25 @@ def _some(
         return np.asarray(end.score).reshape(count, copies, len(numbers))
 
     own = played(player, 1, portion(show, 0.0, 1 / 3))
-    both = played(PolicyPlayer(told, sampled=player.sampled), 2, portion(show, 1 / 3, 1.0))
+    both = played(PolicyPlayer(with_donors, sampled=player.sampled), 2, portion(show, 1 / 3, 1.0))
     return {"own": own[:, 0], "same": both[:, 0], "other": both[:, 1]}, donors
 
 
 def _joined(parts: Sequence[Mapping[str, NDArray]]) -> dict[str, NDArray]:
-    """Parts [O, n] as one [O * each]: of one opponent, they follow one another."""
+    """Joins blocks [O, n] to [O * each], ordered by opponent."""
     return {
         way: np.concatenate([part[way] for part in parts], axis=1).reshape(-1) for way in parts[0]
     }
 
 
 def _donors_that_fit(donated: MatchRecording, frames: int) -> int:
-    """How many matches against each opponent have so many frames together; at least 2."""
+    """The most donors of each opponent with at most `frames` frames in all; at least 2."""
     most = len(donated.numbers) // len(donated.opponents)
     sizes = [donated.lengths[donated.columns(each=n)].sum() for n in range(1, most + 1)]
     return max(2, int((np.array(sizes) <= frames).sum()))
 
 
 def _matches_at_once(memory: Tree, *, opponents: int) -> int:
-    """Matches of each opponent whose memories, in both swapped ways, fit; even, at least 2."""
+    """Matches of each opponent whose memories fit, in both swapped ways; even, at least 2."""
     size = sum(int(leaf.nbytes) for leaf in memory)
     return max(2, _PLAY_BYTES // (2 * opponents * 3 * size) // 2 * 2)

@@ -1,16 +1,16 @@
-"""Paper and pens: how every figure is begun and kept, and colours that all eyes can tell apart.
+"""What all figures share: layout, colours that colour-blind readers can tell apart, and saving.
 
 Figures are drawn without a window and without matplotlib's global state.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from understudy.core import files
+from understudy.core.dependencies import install_line, not_installed
 from understudy.core.errors import MissingDependency
 
 if TYPE_CHECKING:
@@ -18,23 +18,23 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#000000")
-"""Okabe and Ito's, without the yellow, which white paper swallows."""
+"""The palette of Okabe and Ito without yellow, which is hard to see on white."""
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 TRAINED, UNTRAINED, FRAME, GREY = COLOURS[0], COLOURS[1], COLOURS[2], "#888888"
 _DPI = 130
 
 
 def check_installed() -> None:
-    """A clear word before the first match, not after the last."""
+    """Raises MissingDependency before the first match, not after the last."""
     for module, name in (("matplotlib", "matplotlib"), ("sklearn", "scikit-learn")):
-        if importlib.util.find_spec(module) is None:
-            raise MissingDependency(f'analyze needs {name}: pip install ".[plots]" in your clone')
+        if not_installed(module):
+            raise MissingDependency(f"analyze needs {name}: {install_line('plots')}")
 
 
 def begin(
     rows: int, columns: int, *, width: float, height: float, title: str, **grid: Any
 ) -> tuple[Figure, list[list[Axes]]]:
-    """A figure in inches, and its panels by row."""
+    """A new figure, sizes in inches, and its panels by row."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -49,7 +49,7 @@ def begin(
 
 
 def keep(figure: Figure, path: Path) -> None:
-    """As PNG, whole or not at all."""
+    """Writes the figure as PNG, atomically."""
     data = io.BytesIO()
     figure.savefig(data, format="png", dpi=_DPI)
     files.write_atomic(path, data.getvalue())

@@ -1,8 +1,8 @@
-"""Latents and attention of recorded matches, under any weights: what the encoder makes of them.
+"""Latents and attention of recorded matches, under trained and untrained weights.
 
-The untrained encoder is the zero line of every figure. It differs from the trained one in its
-parameters alone: same network, same normaliser, same matches. What it shows is what is in the
-frames themselves, and what any wiring of this size would keep of it.
+The untrained encoder is the baseline of every figure. It differs from the trained one in its
+parameters alone: same network, same normaliser, same matches. So it shows what the frames
+themselves contain, as far as a random network of this size keeps it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from understudy.analysis.recording import Show, nobody
+from understudy.analysis.recording import Show, no_progress
 from understudy.core.arrays import NDArray
 from understudy.core.errors import InputError
 from understudy.core.ops import NUMPY, Tree
@@ -32,7 +32,7 @@ Encoder: TypeAlias = Callable[[Strategist], Unroll]
 
 
 def strategist_of(policy: Policy, *, who: str) -> Strategist:
-    """The network, where it is one that recognises opponents."""
+    """The network of a policy; InputError if it has no strategy latent."""
     network = policy.spec.network
     if not isinstance(network, Strategist):
         kind = type(network).__name__.lower()
@@ -44,13 +44,12 @@ def strategist_of(policy: Policy, *, who: str) -> Strategist:
 
 
 def untrained_twin(policy: Policy, seed: int) -> Policy:
-    """The same spec and normaliser with parameters that have learned nothing."""
+    """The same spec and normaliser with initial parameters."""
     params = fresh(policy.spec, np.random.default_rng(seed)).params
     return Policy(policy.spec, dataclasses.replace(policy.weights, params=params), version=0)
 
 
 def plain(network: Strategist) -> Unroll:
-    """Under NumPy."""
 
     def unroll(params: Params, obs: NDArray, memory: Tree) -> tuple[NDArray, Tree]:
         first = np.zeros(obs.shape[:2], np.bool_)
@@ -61,11 +60,11 @@ def plain(network: Strategist) -> Unroll:
 
 
 def latents(
-    policy: Policy, seen: NDArray, *, encoder: Encoder = plain, show: Show = nobody
+    policy: Policy, seen: NDArray, *, encoder: Encoder = plain, show: Show = no_progress
 ) -> NDArray:
     """seen [T, N, F] to latents float32 [T, N, latent]; every column is a match from its start."""
     network = strategist_of(policy, who="policy")
-    carry_on = encoder(network)
+    unroll = encoder(network)
     length, matches, _ = seen.shape
     found = np.empty((length, matches, network.latent), np.float32)
     for start in range(0, matches, COLUMNS):
@@ -75,13 +74,13 @@ def latents(
             obs = normalise(NUMPY, policy.weights, seen[block])
             frames, columns, _ = obs.shape
             padded = np.pad(obs, [(0, SPAN - frames), (0, COLUMNS - columns), (0, 0)])
-            latent, memory = carry_on(policy.weights.params, padded, memory)
+            latent, memory = unroll(policy.weights.params, padded, memory)
             found[block] = latent[:frames, :columns]
         show(min((start + COLUMNS) / matches, 1.0))
     return found
 
 
-def attention(policy: Policy, seen: NDArray, *, show: Show = nobody) -> NDArray:
+def attention(policy: Policy, seen: NDArray, *, show: Show = no_progress) -> NDArray:
     """seen [T, N, F] to the pool's weights float32 [T, N, window], the oldest frame first."""
     network = strategist_of(policy, who="policy")
     memory, rows = network.memory(NUMPY, seen.shape[1]), []

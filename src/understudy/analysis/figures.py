@@ -1,7 +1,4 @@
-"""Pictures of latents, probes and the ablation: trained beside untrained, titles that say what.
-
-Pictures of attention: which frames of a match told most, beside what the opponent did.
-"""
+"""Figures of latents, probes, attention and the ablation, trained beside untrained."""
 
 from __future__ import annotations
 
@@ -11,27 +8,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from understudy.analysis.ablation import CONTRASTS, WAYS, Ablation, worth
-from understudy.analysis.canvas import (
-    COLOURS,
-    FRAME,
-    GREY,
-    MARKERS,
-    TRAINED,
-    UNTRAINED,
-    begin,
-)
+from understudy.analysis.canvas import COLOURS, FRAME, GREY, MARKERS, TRAINED, UNTRAINED, begin
 from understudy.analysis.probing import Accuracy, ProbeVerdict
-from understudy.analysis.study import SHOWN_S, Lying
+from understudy.analysis.recording import MatchRecording
+from understudy.analysis.study import SHOWN_S, AttentionRecord, LatentGeometry
 from understudy.core.arrays import NDArray
+from understudy.core.spaces import ActionSpace
 from understudy.match.tally import Tally
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-from understudy.analysis.recording import MatchRecording
-from understudy.analysis.study import Attended
-from understudy.core.spaces import ActionSpace
 
+ATTENTION_MATCHES = 3
+"""Matches of each opponent in the figure of attention."""
+_BRIGHTEST = 4.0
 _WAY_NAMES = {
     "own": "own: told its own latent",
     "same": "same: told those of another match against the same opponent",
@@ -45,7 +36,7 @@ _CONTRAST_NAMES = (
 
 
 def scatter(
-    lying: Lying,
+    geometry: LatentGeometry,
     places: str,
     opponents: Sequence[str],
     *,
@@ -53,13 +44,13 @@ def scatter(
     notes: tuple[str, str],
     axes: tuple[str, str] | None,
 ) -> Figure:
-    """Every match as a point, coloured by opponent; `places` is a field of `Lying`."""
+    """Every match as a point, coloured by opponent; `places` is a field of `geometry`."""
     figure, [panels] = begin(1, 2, width=10.5, height=5.0, title=title)
     for index, (panel, points, note) in enumerate(
-        zip(panels, getattr(lying, places), notes, strict=True)
+        zip(panels, getattr(geometry, places), notes, strict=True)
     ):
         for one, name in enumerate(opponents):
-            where = lying.labels == one
+            where = geometry.labels == one
             panel.scatter(
                 points[where, 0], points[where, 1], s=18, alpha=0.75, linewidths=0, label=name,
                 color=COLOURS[one % len(COLOURS)], marker=MARKERS[one % len(MARKERS)],
@@ -69,7 +60,7 @@ def scatter(
             panel.set_xticks([])
             panel.set_yticks([])
         else:
-            shares = lying.explained[index]
+            shares = geometry.explained[index]
             panel.set_xlabel(f"{axes[0]} ({shares[0]:.0%} of the variance)", fontsize=8)
             panel.set_ylabel(f"{axes[1]} ({shares[1]:.0%})", fontsize=8)
     figure.legend(
@@ -79,15 +70,17 @@ def scatter(
     return figure
 
 
-def distances(lying: Lying, opponents: Sequence[str]) -> Figure:
-    """How far apart the opponents' mean latents are."""
+def distances(geometry: LatentGeometry, opponents: Sequence[str]) -> Figure:
+    """Distances between the mean latents of opponents."""
     figure, [panels] = begin(
         1, 2, width=11.0, height=5.2,
-        title=f"Distance between opponents' mean latents after {lying.seconds} s, "
+        title=f"Distance between opponents' mean latents after {geometry.seconds} s, "
         "in units of the spread among matches against one opponent",
     )  # fmt: skip
-    most = float(lying.distances.max())
-    for panel, matrix, name in zip(panels, lying.distances, ("trained", "untrained"), strict=True):
+    most = float(geometry.distances.max())
+    for panel, matrix, name in zip(
+        panels, geometry.distances, ("trained", "untrained"), strict=True
+    ):
         image = _matrix(panel, matrix, opponents, most=most, form="{:.2f}")
         panel.set_title(name, fontsize=10)
     figure.colorbar(image, ax=panels, shrink=0.8)
@@ -99,7 +92,7 @@ def probe(
     ceiling: Mapping[int, float],
     opponents: Sequence[str],
 ) -> Figure:
-    """How well a linear probe names the opponent, over time; and whom it takes for whom."""
+    """The accuracy of probes over time, and the confusion matrix."""
     figure, [panels] = begin(
         1, 3, width=15.0, height=4.8,
         title=f"How well a linear probe names the opponent, one of {len(opponents)} "
@@ -144,7 +137,7 @@ def probe(
 
 
 def ablation(result: Ablation) -> Figure:
-    """What the latent is worth against each opponent, and in all."""
+    """What the latent is worth, against each opponent and in all."""
     names = ["all", *result.opponents]
     figure, [panels] = begin(
         1, 2, width=12.5, height=0.55 * len(names) + 2.2, sharey=True,
@@ -197,7 +190,7 @@ def _accuracies(
 
 
 def _matrix(panel: Axes, matrix: NDArray, names: Sequence[str], *, most: float, form: str) -> Any:
-    """A square of numbers, dark where they are large."""
+    """A heat map with numbers."""
     image = panel.imshow(matrix, cmap="Blues", vmin=0.0, vmax=most)
     panel.set_xticks(range(len(names)), names, rotation=40, ha="right", fontsize=8)
     panel.set_yticks(range(len(names)), names, fontsize=8)
@@ -220,7 +213,7 @@ def _bars(
 
 
 def _reach(below: NDArray, above: NDArray) -> NDArray:
-    """Bars [2, N]; rounding can put a bound on the wrong side of its mean."""
+    """Error bars [2, N]; rounding can put a bound on the wrong side of its mean."""
     reach: NDArray = np.maximum(np.stack([below, above]), 0.0)
     return reach
 
@@ -235,22 +228,17 @@ def _offset(index: int) -> float:
     return 0.22 * (1 - index)
 
 
-MATCHES = 3
-"""Drawn of each opponent."""
-_BRIGHTEST = 4.0
-
-
 def attention(
     record: MatchRecording,
-    attended: Attended,
+    attended: AttentionRecord,
     label: int,
     *,
     actions: ActionSpace,
     states: Mapping[str, int],
     frames_per_s: int,
 ) -> Figure:
-    """A column for each match; `states` are features of the opponent to show, by name."""
-    places = np.flatnonzero(record.labels[attended.columns] == label)[:MATCHES]
+    """A column for each match; `states` are features of the opponent to show, name -> index."""
+    places = np.flatnonzero(record.labels[attended.columns] == label)[:ATTENTION_MATCHES]
     name = record.opponents[label]
     figure, panels = begin(
         4, len(places), width=5.4 * len(places) + 0.6, height=9.0, sharex="col",
@@ -261,8 +249,8 @@ def attention(
         column = [row[at] for row in panels]
         match = attended.columns[place]
         length = int(record.lengths[match])
-        image = _looks(column[0], attended.weights[0, :length, place], frames_per_s)
-        _told(column[1], attended.received[:, :length, place], frames_per_s)
+        image = _weights(column[0], attended.weights[0, :length, place], frames_per_s)
+        _received(column[1], attended.received[:, :length, place], frames_per_s)
         names = option_names(actions)
         done = chosen(actions, record.done[:length, match : match + 1])[..., 0]
         _raster(column[2], done, names, frames_per_s)
@@ -281,7 +269,7 @@ def attention(
 
 
 def option_names(actions: ActionSpace) -> list[str]:
-    """A row for each choice, or for each switch."""
+    """The names of all options, or of all switches."""
     names = getattr(actions, "names", None)
     if names:
         return list(names)
@@ -289,7 +277,7 @@ def option_names(actions: ActionSpace) -> list[str]:
 
 
 def chosen(actions: ActionSpace, done: NDArray) -> NDArray:
-    """done int [T, N, parts] to bool [rows, T, N]: which of `option_names` was chosen or on."""
+    """done int [T, N, parts] to bool [rows, T, N]: which of `option_names` were chosen."""
     names = getattr(actions, "names", None)
     if names and len(actions.parts) == 1:
         return np.stack([done[..., 0] == option for option in range(len(names))])
@@ -300,8 +288,8 @@ def chosen(actions: ActionSpace, done: NDArray) -> NDArray:
     )
 
 
-def _looks(panel: Axes, weights: NDArray, frames_per_s: int) -> Any:
-    """weights [T, window]: at each moment, how it looks back; the present is at the bottom."""
+def _weights(panel: Axes, weights: NDArray, frames_per_s: int) -> Any:
+    """weights [T, window] as an image; the present frame is at the bottom."""
     length, window = weights.shape
     held = np.minimum(np.arange(1, length + 1), window)
     relative = (weights * held[:, None])[:, ::-1].T
@@ -315,7 +303,7 @@ def _looks(panel: Axes, weights: NDArray, frames_per_s: int) -> Any:
     return image
 
 
-def _told(panel: Axes, received: NDArray, frames_per_s: int) -> None:
+def _received(panel: Axes, received: NDArray, frames_per_s: int) -> None:
     """received [2, T]."""
     time = np.arange(received.shape[1]) / frames_per_s
     panel.axhline(1, color=GREY, linewidth=0.8, linestyle=":")

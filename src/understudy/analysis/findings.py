@@ -1,6 +1,6 @@
-"""What an analysis found, as plain data: the content of `analysis.json`, and a page to read.
+"""The results of an analysis: the content of `analysis.json`, and a page of text.
 
-Parts that were not reached, because a person stopped or too few matches lasted so long, are null.
+Parts that were not computed, after Ctrl-C or because too few matches lasted so long, are null.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from understudy.analysis.ablation import CONTRASTS, WAYS, Ablation, AblationWort
 from understudy.analysis.figures import chosen, option_names
 from understudy.analysis.probing import ProbeVerdict
 from understudy.analysis.recording import MatchRecording
-from understudy.analysis.study import READINGS, Attended, by_action
+from understudy.analysis.study import READINGS, AttentionRecord, by_action
 from understudy.core.arrays import NDArray
 from understudy.core.spaces import ActionSpace
 from understudy.match.tally import Tally
 
 
 class ActionAttention(msgspec.Struct, frozen=True, kw_only=True):
-    """Attention to the frames in which the opponent chose something; 1 is what uniform gives."""
+    """Attention to the frames in which the opponent chose an action; 1 is uniform."""
 
     action: str
     frames: int
@@ -30,7 +30,7 @@ class ActionAttention(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Attention(msgspec.Struct, frozen=True, kw_only=True):
-    """Entropy over that of uniform weights, [trained, untrained], and which actions drew looks."""
+    """Entropy over that of uniform weights, [trained, untrained], and attention by action."""
 
     matches: int
     window: int
@@ -65,7 +65,7 @@ class Findings(msgspec.Struct, kw_only=True):
     readings: dict[str, str] = msgspec.field(default_factory=lambda: dict(READINGS))
     probe: dict[str, dict[int, ProbeVerdict]] | None = None
     ceiling: dict[int, float] | None = None
-    """What no reader can do better than, by seconds: some matches look alike so far."""
+    """seconds -> the highest accuracy that any predictor can reach"""
     silhouette: dict[int, list[float]] | None = None
     """[trained, untrained] by seconds"""
     distances: dict[str, list[list[float]]] | None = None
@@ -73,8 +73,10 @@ class Findings(msgspec.Struct, kw_only=True):
     ablation: dict[str, Ways] | None = None
 
 
-def attention_of(record: MatchRecording, attended: Attended, actions: ActionSpace) -> Attention:
-    """Frames of a match alone, and of its entropy those in which the window is full."""
+def attention_of(
+    record: MatchRecording, attended: AttentionRecord, actions: ActionSpace
+) -> Attention:
+    """Counts frames within a match; for the entropy, those with a full window."""
     weights, columns = attended.weights, attended.columns
     length, window = weights.shape[1], weights.shape[-1]
     frames = np.arange(length)[:, None]
@@ -87,7 +89,7 @@ def attention_of(record: MatchRecording, attended: Attended, actions: ActionSpac
     options = chosen(actions, record.done[:, columns]) & inside
     trained, untrained = (by_action(one, options) for one in attended.received)
     names = option_names(actions)
-    told = [
+    shares = [
         ActionAttention(
             action=names[option],
             frames=frames_of,
@@ -96,7 +98,7 @@ def attention_of(record: MatchRecording, attended: Attended, actions: ActionSpac
         )
         for option, (share, frames_of) in trained.items()
     ]
-    return Attention(matches=len(columns), window=window, evenness=even, by_action=told)
+    return Attention(matches=len(columns), window=window, evenness=even, by_action=shares)
 
 
 def ablation_of(ablation: Ablation) -> dict[str, Ways]:
@@ -115,7 +117,7 @@ def ablation_of(ablation: Ablation) -> dict[str, Ways]:
 
 
 def page(found: Findings) -> str:
-    """For people."""
+    """The page of text."""
     version = "" if found.version is None else f" (version {found.version})"
     lines = [
         f"{found.game}: what {found.agent}{version} makes of its opponents, "
@@ -163,10 +165,10 @@ def _probe_lines(
 
 def _attention_lines(attention: Attention) -> list[str]:
     trained, untrained = attention.evenness["all"]
-    told = sorted(attention.by_action, key=lambda one: -one.trained)
-    told = [one for one in told if one.frames >= 20]
-    words = ", ".join(f"{one.action} {one.trained:.2f}" for one in told[:3])
-    least = ", ".join(f"{one.action} {one.trained:.2f}" for one in told[-2:])
+    shares = sorted(attention.by_action, key=lambda one: -one.trained)
+    shares = [one for one in shares if one.frames >= 20]
+    words = ", ".join(f"{one.action} {one.trained:.2f}" for one in shares[:3])
+    least = ", ".join(f"{one.action} {one.trained:.2f}" for one in shares[-2:])
     return [
         f"Attention over {attention.window} frames: entropy {trained:.1%} of uniform "
         f"(untrained {untrained:.1%})",
@@ -176,8 +178,8 @@ def _attention_lines(attention: Attention) -> list[str]:
 
 
 def _ablation_lines(ablation: Mapping[str, Ways]) -> list[str]:
-    everyone = ablation["all"]
-    count, donors = everyone.results["own"]["matches"], everyone.worth["same-other"].wins.donors
+    overall = ablation["all"]
+    count, donors = overall.results["own"]["matches"], overall.worth["same-other"].wins.donors
     lines = [
         f"What the latent is worth, {count} matches on the same seeds, told those of {donors} "
         "others, win rate (score):"
@@ -187,7 +189,7 @@ def _ablation_lines(ablation: Mapping[str, Ways]) -> list[str]:
         "own-same": "its own, not another match's",
         "same-other": "one of this opponent, not of another",
     }
-    for name, gain in everyone.worth.items():
+    for name, gain in overall.worth.items():
         wins, score = gain.wins, gain.score
         lines.append(
             f"  {words[name]:<38} {wins.mean:>+7.2%} ({wins.low:+.2%} to {wins.high:+.2%})"

@@ -1,8 +1,8 @@
-"""How much one way of playing or reading is better than another on the very same matches.
+"""Paired differences: how much one way of playing or reading is better than another.
 
-Differences are taken match by match, so that what makes a match easy or hard cancels out. Where
-matches have something in common that was drawn by chance, such as a recorded match whose latents
-they were all told, they are not as many as they seem: the interval then rests on those draws.
+Differences are taken match by match, so that the difficulty of a match cancels out. Matches that
+share something drawn at random, such as the donor of their latents, are not independent: the
+interval then rests on the number of donors.
 """
 
 from __future__ import annotations
@@ -21,34 +21,34 @@ _PSEUDO_SQUARES = 1.0
 
 
 class Effect(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A mean difference, and where the true one is with 95% confidence."""
+    """A mean difference with its 95% confidence interval."""
 
     mean: float
     low: float
     high: float
     pairs: int
     differing: int
-    """How many pairs were not equal: all that the effect rests on."""
+    """Pairs that are not equal: all that the effect rests on"""
     donors: int = 0
-    """How many recorded matches the pairs share; 0 where every pair is by itself."""
+    """Recorded matches that the pairs share; 0: the pairs are independent"""
 
 
 class SharedMatches(NamedTuple):
-    """What N pairs have in common."""
+    """What N pairs share."""
 
     donors: NDArray
-    """int [K, N]: the recorded matches, drawn by chance, that had a part in each pair."""
+    """int [K, N]: the recorded matches, drawn at random, in each pair"""
     labels: NDArray
-    """int [N]: opponents, which are who they are: a pair is compared with others of its own."""
+    """int [N]: the opponents, which are fixed: pairs are compared within an opponent"""
 
 
 def effect(ours: NDArray, theirs: NDArray, shared: SharedMatches | None = None) -> Effect:
     """Mean of ours - theirs, both [N] within 0 to 1, with an interval of differences [N].
 
-    The interval is Agresti and Min's for matched pairs, for any results from 0 to 1: normal, with
-    two pairs added of which half a one differs each way. So it never has no width: a hundred pairs
-    that are all equal do not show that nothing is ever different. Of pairs that share donors it is
-    Student's over donors, and never narrower than that of pairs by themselves.
+    The interval is that of Agresti and Min for matched pairs, for results from 0 to 1: normal, with
+    two pairs added, of which half a pair differs each way. So its width is never 0: a hundred equal
+    pairs do not show that no pair differs. For pairs that share donors it is Student's over donors,
+    and never narrower than for independent pairs.
     """
     gaps = np.asarray(ours, np.float64) - np.asarray(theirs, np.float64)
     pairs = len(gaps)
@@ -72,11 +72,11 @@ def effect(ours: NDArray, theirs: NDArray, shared: SharedMatches | None = None) 
 
 
 def _reach_by_donor(gaps: NDArray, shared: SharedMatches, *, least: float) -> float:
-    """How far the sum of gaps [N] may be from the truth, if pairs with a donor in common are alike.
+    """The half-width of the interval of the sum of gaps [N], where pairs share donors.
 
-    The variance is that of sums by donor. A pair with two donors is in the sums of both, so what
-    pairs of the very same two have is taken off once (Cameron, Gelbach and Miller 2011). It is
-    never less than `least`, that of pairs by themselves.
+    The variance is that of sums by donor. A pair with two donors is in the sums of both, so sums of
+    pairs with the same two donors are subtracted once (Cameron, Gelbach and Miller 2011). It is
+    never less than `least`, the variance of independent pairs.
     """
     from scipy.special import stdtrit  # type: ignore[import-untyped]
 
@@ -84,17 +84,17 @@ def _reach_by_donor(gaps: NDArray, shared: SharedMatches, *, least: float) -> fl
     opponents = len(np.unique(labels))
     free = min(len(np.unique(row)) for row in donors) - opponents
     if free < 1:
-        return math.inf  # one donor says nothing about others
+        return math.inf  # one donor tells nothing about others
     rest = gaps - _sums(labels, gaps)[labels] / np.bincount(labels)[labels]
     variance = (_sums(donors.reshape(-1), np.tile(rest, len(donors))) ** 2).sum()
     if len(donors) > 1:
         _, both = np.unique(donors, axis=1, return_inverse=True)
         variance -= (_sums(both.reshape(-1), rest) ** 2).sum()
-    variance *= 1 + opponents / free  # their means were taken from the same pairs
+    variance *= 1 + opponents / free  # the means come from the same pairs
     return float(stdtrit(free, 0.975)) * math.sqrt(max(variance, least))
 
 
 def _sums(groups: NDArray, values: NDArray) -> NDArray:
-    """Of values [N] by group [N]."""
+    """Sums of values [N] by group [N]."""
     sums: NDArray = np.bincount(groups, values)
     return sums

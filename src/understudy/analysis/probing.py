@@ -1,13 +1,9 @@
-"""A linear probe: how well the opponent's name can be read off some numbers about a match.
+"""A linear probe: how accurately the opponent can be predicted from numbers about a match.
 
-A probe is a multinomial logistic regression on standardised numbers. A match is judged by a probe
-that saw nothing of it, nor of any match on the same seed: two scripts that act alike at first play
-the *same* first seconds there, and the other's name on an equal match would teach the wrong answer.
-
-One maths thread where products are small: two would mostly wait for each other.
-
-Measured on two cores, busy ones most of all: a step of attention in 28 matches takes a tenth of the
-time, a probe a quarter.
+A probe is a multinomial logistic regression on standardised numbers, cross-validated in folds by
+seed. All matches on one seed are in one fold: two scripts that act alike at first play the *same*
+first seconds there, and an equal match with the other label in the training set would teach the
+wrong answer.
 """
 
 from __future__ import annotations
@@ -26,7 +22,11 @@ from understudy.core.statistics import wilson
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """For what NumPy and scikit-learn do inside (which brings threadpoolctl)."""
+    """Limits NumPy and scikit-learn to one thread inside the block.
+
+    Products are small here, and two threads mostly wait for each other. Measured on two busy cores:
+    a step of attention in 28 matches takes a tenth of the time, a probe a quarter.
+    """
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     with threadpool_limits(1):
@@ -35,12 +35,12 @@ def one_thread() -> Iterator[None]:
 
 FOLDS = 5
 _STRENGTH = 0.1
-"""Inverse of the penalty. Between 0.03 and 1 no accuracy moved by as much as four points."""
+"""The inverse of the penalty. Between 0.03 and 1 no accuracy changed by four points."""
 _PASSES = 2000
 
 
-def named(values: NDArray, labels: NDArray, numbers: NDArray) -> NDArray:
-    """Whom a probe names, [N].
+def predict(values: NDArray, labels: NDArray, numbers: NDArray) -> NDArray:
+    """The opponents that a probe predicts, [N].
 
     values [N, D] are of matches against opponents `labels` [N] on the seeds `numbers` [N].
     """
@@ -61,19 +61,20 @@ def named(values: NDArray, labels: NDArray, numbers: NDArray) -> NDArray:
 
 
 def folds(numbers: NDArray) -> NDArray:
-    """Which of `FOLDS` each match belongs to, [N]: all on one seed together.
+    """The fold of each match, [N].
 
-    Slots take turns from number to number, so pairs of numbers: every fold has both slots.
+    The agent changes its slot from number to number, so a fold gets pairs of numbers, and both
+    slots.
     """
     found: NDArray = numbers // 2 % FOLDS
     return found
 
 
 def ceiling(seen: NDArray, numbers: NDArray) -> float:
-    """What no reader of seen [T, N, F] can do better than, whatever it reads and however.
+    """The highest accuracy that any predictor can reach from seen [T, N, F].
 
-    Matches on one seed that look alike to the last bit are one match: of k such opponents a reader
-    names each in one of k cases at best. One who knows the seed and every script reaches that.
+    Matches on one seed that are equal to the last bit cannot be told apart: of k such opponents at
+    most one in k is predicted. A predictor that knows the seed and every script reaches that.
     """
     rows: dict[tuple[int, bytes], int] = {}
     keys = [(int(n), seen[:, at].tobytes()) for at, n in enumerate(numbers)]
@@ -84,8 +85,8 @@ def ceiling(seen: NDArray, numbers: NDArray) -> float:
 
 @dataclass(frozen=True)
 class ProbeInputs:
-    """What can be read at one time: values [N, D] of the trained encoder, and [S, N, D] of
-    untrained ones (S is 0 where no encoder is asked); labels and numbers [N] of the matches."""
+    """The inputs of a probe at one time: values [N, D] of the trained encoder and [S, N, D] of
+    untrained ones (S is 0 without an encoder); labels and numbers [N] of the matches."""
 
     trained: NDArray
     untrained: NDArray
@@ -94,7 +95,7 @@ class ProbeInputs:
 
 
 class Accuracy(msgspec.Struct, frozen=True, kw_only=True):
-    """Share of matches whose opponent was named, with Wilson's 95% interval."""
+    """The share of matches with the right prediction, and Wilson's 95% interval."""
 
     share: float
     low: float
@@ -103,35 +104,35 @@ class Accuracy(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, right: NDArray) -> Accuracy:
-        """From right [N] or, averaged over seeds on the same matches, [S, N]."""
+        """From right bool [N] or, averaged over seeds on the same matches, [S, N]."""
         hits = right.reshape(-1, right.shape[-1]).mean(0)
         low, high = wilson(float(hits.sum()), len(hits))
         return cls(share=float(hits.mean()), low=low, high=high, matches=len(hits))
 
 
 class ProbeVerdict(msgspec.Struct, frozen=True, kw_only=True):
-    """One kind of reading at one time."""
+    """The result of one kind of input at one time."""
 
     trained: Accuracy
     untrained: Accuracy | None
     gain: Effect | None
-    """Trained above untrained, on the same matches."""
+    """Trained less untrained, on the same matches"""
     confusion: list[list[int]]
-    """Of the trained one: rows are who it was, columns whom the probe named."""
+    """Of the trained encoder: rows are true opponents, columns predicted ones"""
 
 
 def compare(reading: ProbeInputs, *, opponents: int) -> ProbeVerdict:
-    """The trained encoder beside the mean of the untrained ones."""
+    """Compares the trained encoder with the mean of the untrained ones."""
     labels, numbers = reading.labels, reading.numbers
-    answers = named(reading.trained, labels, numbers)
-    zero = [named(one, labels, numbers) == labels for one in reading.untrained]
+    answers = predict(reading.trained, labels, numbers)
+    zero = [predict(one, labels, numbers) == labels for one in reading.untrained]
     return verdict(labels, answers, zero, opponents=opponents)
 
 
 def verdict(
     labels: NDArray, answers: NDArray, zero: Sequence[NDArray] = (), *, opponents: int
 ) -> ProbeVerdict:
-    """On answers [N], and on where each of the untrained ones was right, bool [N]."""
+    """Of answers [N], and of where each untrained encoder was right, bool [N]."""
     right = answers == labels
     return ProbeVerdict(
         trained=Accuracy.of(right),
@@ -142,7 +143,7 @@ def verdict(
 
 
 def confusion(labels: NDArray, answers: NDArray, *, opponents: int) -> list[list[int]]:
-    """How often each opponent (row) was named as each (column)."""
+    """How often each opponent (row) was predicted as each (column)."""
     return [
         [int(((labels == who) & (answers == name)).sum()) for name in range(opponents)]
         for who in range(opponents)

@@ -1,8 +1,8 @@
-"""What an agent saw of each opponent, and what the opponent did, frame by frame.
+"""Records what an agent sees of each opponent, and what the opponent does, frame by frame.
 
-Players note it in their own memory, of which every stride leaves the last `STRIDE` frames: so the
-engine that plays is the one that judges, NumPy or compiled, and the matches are the same ones.
-Frames after the end of a match are in the arrays and mean nothing; `lengths` says which.
+Players keep the last `STRIDE` frames in their own memory, which is read after every stride. So the
+matches are played by the engine of evaluations, NumPy or compiled, and are the same matches. Frames
+after the end of a match (`lengths`) are in the arrays and mean nothing.
 """
 
 from __future__ import annotations
@@ -21,14 +21,15 @@ from understudy.match.players import Player, PlayerView
 from understudy.match.series import Engine, plain
 
 Show = Callable[[float], None]
+"""Shows which share of some work is done, from 0 to 1."""
 
 
-def nobody(share: float) -> None:
-    """A `Show` for when nobody looks."""
+def no_progress(share: float) -> None:
+    """A `Show` that does nothing."""
 
 
 def portion(show: Show, begin: float, end: float) -> Show:
-    """A `Show` for the part of some work that lies between two shares of it."""
+    """A `Show` of a part of some work, from the share `begin` to `end` of the whole."""
     return lambda share: show(begin + (end - begin) * share)
 
 
@@ -38,15 +39,15 @@ class MatchRecording:
 
     opponents: tuple[str, ...]
     labels: NDArray
-    """int32 [N]: which of the opponents."""
+    """int32 [N]: indices of `opponents`"""
     numbers: NDArray
-    """int32 [N]: which match; equal numbers are equal seeds, against whomever."""
+    """int32 [N]: equal numbers are equal seeds, against all opponents"""
     seen: NDArray
-    """float32 [T, N, F]: what the agent observed."""
+    """float32 [T, N, F]: observations of the agent"""
     done: NDArray
-    """int32 [T, N, parts]: what its opponent chose in that frame."""
+    """int32 [T, N, parts]: actions of the opponent in the same frame"""
     lengths: NDArray
-    """int32 [N]: how many of the frames belong to the match."""
+    """int32 [N]: frames that belong to the match"""
 
     def columns(self, *, each: int) -> NDArray:
         """int [..]: the first `each` matches against every opponent."""
@@ -54,7 +55,7 @@ class MatchRecording:
         return np.concatenate(places)
 
     def only(self, columns: NDArray) -> MatchRecording:
-        """Of all matches those of `columns`, int [..]."""
+        """The matches of `columns`, int [..]."""
         return replace(
             self,
             labels=self.labels[columns],
@@ -71,30 +72,29 @@ class MatchRecording:
 
 
 @dataclass(frozen=True)
-class Noting:
-    """A player who keeps what it saw, or what it chose, of the last `STRIDE` frames."""
+class RecordingPlayer:
+    """A player that keeps its observations, or its actions, of the last `STRIDE` frames."""
 
     player: Player
     width: int
-    """Numbers a frame: features where it notes what it saw, else parts of an action."""
-    sight: bool
+    """Numbers of a frame: features, or parts of an action"""
+    observations: bool
+    """Whether it keeps observations, else actions"""
 
     @property
     def weights(self) -> Tree:
-        """The player's own."""
         return self.player.weights
 
     def memory(self, ops: Ops, matches: int) -> Tree:
-        """The player's own, and notes [B, STRIDE, width]."""
-        dtype = np.float32 if self.sight else np.int32
+        """The memory of the player, and kept frames [B, STRIDE, width]."""
+        dtype = np.float32 if self.observations else np.int32
         return self.player.memory(ops, matches), np.zeros((matches, STRIDE, self.width), dtype)
 
     def act(self, ops: Ops, weights: Tree, view: PlayerView, memory: Tree) -> tuple[Array, Tree]:
-        """What the player chooses."""
-        inner, notes = memory
+        inner, kept = memory
         actions, inner = self.player.act(ops, weights, view, inner)
-        note = (view.obs if self.sight else actions).T[:, None]
-        return actions, (inner, ops.xp.concatenate([notes[:, 1:], note], 1))
+        frame = (view.obs if self.observations else actions).T[:, None]
+        return actions, (inner, ops.xp.concatenate([kept[:, 1:], frame], 1))
 
 
 def record(
@@ -107,30 +107,32 @@ def record(
     seed: int,
     skip: int = 0,
     engine: Engine = plain,
-    show: Show = nobody,
+    show: Show = no_progress,
 ) -> MatchRecording:
-    """The first `frames` of frozen matches against each opponent, from both slots in turn.
+    """Records the first `frames` of matches against each opponent, from both slots in turn.
 
-    Every opponent is met on the same seeds, those of matches number `skip` and on.
+    Every opponent is met on the same seeds: those of matches `skip`, `skip` + 1 and so on.
     """
     parts = len(game.actions.parts)
     duel = Duel(
         game,
-        Noting(player, len(game.features), sight=True),
-        tuple((Noting(one, parts, sight=False), matches) for one in opponents.values()),
+        RecordingPlayer(player, len(game.features), observations=True),
+        tuple(
+            (RecordingPlayer(one, parts, observations=False), matches) for one in opponents.values()
+        ),
     )
     one = match_seeds(seed, skip + np.arange(matches), purpose=EVALUATION)
     second = np.arange(matches) % 2 == 1
-    standing = begin(duel, np.tile(one, len(opponents)), np.tile(second, len(opponents)))
-    carry_on, seen, done = engine(duel), [], []
+    state = begin(duel, np.tile(one, len(opponents)), np.tile(second, len(opponents)))
+    advance, seen, done = engine(duel), [], []
     for start in range(0, frames, STRIDE):
-        standing = carry_on(standing)
-        (_, sight), *theirs = standing.memories
+        state = advance(state)
+        (_, ours), *theirs = state.memories
         # Copies: an engine may write the next stride over the memory of this one.
-        seen.append(np.array(sight).swapaxes(0, 1))
-        done.append(np.concatenate([np.array(notes) for _, notes in theirs]).swapaxes(0, 1))
+        seen.append(np.array(ours).swapaxes(0, 1))
+        done.append(np.concatenate([np.array(kept) for _, kept in theirs]).swapaxes(0, 1))
         show(min((start + STRIDE) / frames, 1.0))
-        if not np.asarray(standing.going).any():
+        if not np.asarray(state.going).any():
             break
     return MatchRecording(
         opponents=tuple(opponents),
@@ -138,5 +140,5 @@ def record(
         numbers=np.tile(np.arange(matches, dtype=np.int32), len(opponents)),
         seen=np.concatenate(seen)[:frames],
         done=np.concatenate(done)[:frames],
-        lengths=np.minimum(np.array(standing.frames), frames),
+        lengths=np.minimum(np.array(state.frames), frames),
     )

@@ -1,12 +1,10 @@
-"""The numbers behind every figure, as CSV: one file a figure, a header, one row a number or point.
+"""The numbers of every figure as CSV: one file for each figure.
 
-Numbers are written with six digits; a file is whole or not there.
+Numbers have six digits; files are written atomically.
 """
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -14,10 +12,11 @@ from understudy.analysis.ablation import CONTRASTS, WAYS, Ablation, worth
 from understudy.analysis.paired import Effect
 from understudy.analysis.probing import ProbeVerdict
 from understudy.analysis.recording import MatchRecording
-from understudy.analysis.study import Attended, Lying
+from understudy.analysis.study import AttentionRecord, LatentGeometry
 from understudy.core import files
 from understudy.core.spaces import ActionSpace
 from understudy.match.tally import Tally
+from understudy.telemetry.table import csv_bytes
 
 ENCODERS = ("trained", "untrained")
 Row = Sequence[object]
@@ -25,19 +24,14 @@ Table = tuple[Row, Sequence[Row]]
 
 
 def write_csv(path: Path, header: Row, rows: Iterable[Row]) -> None:
-    """A file that any spreadsheet reads."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(header)
-    for row in rows:
-        writer.writerow([f"{one:.6g}" if isinstance(one, float) else one for one in row])
-    files.write_atomic(path, text.getvalue().encode())
+    cells = ([f"{one:.6g}" if isinstance(one, float) else one for one in row] for row in rows)
+    files.write_atomic(path, csv_bytes([header, *cells]))
 
 
 def probe_rows(
     verdicts: Mapping[str, Mapping[int, ProbeVerdict]], ceiling: Mapping[int, float]
 ) -> Table:
-    """Accuracy of every reading at every time, and what no reader can do better than."""
+    """The accuracy of every input at every time, and the highest possible one."""
     header = ("reading", "seconds", "encoder", "accuracy", "low", "high", "matches")
     rows: list[Row] = []
     for reading, times in verdicts.items():
@@ -54,7 +48,7 @@ def probe_rows(
 def confusion_rows(
     verdicts: Mapping[str, Mapping[int, ProbeVerdict]], opponents: Sequence[str]
 ) -> Table:
-    """Whom the probe of the trained latent took each opponent for."""
+    """The confusion matrix of the probe on the trained latent."""
     rows = [
         (seconds, who, named, count)
         for seconds, verdict in verdicts["latent"].items()
@@ -64,29 +58,31 @@ def confusion_rows(
     return ("seconds", "opponent", "named", "matches"), rows
 
 
-def place_rows(lying: Lying, places: str, opponents: Sequence[str]) -> Table:
-    """A point for every match and encoder; `places` is a field of `Lying`."""
+def place_rows(geometry: LatentGeometry, places: str, opponents: Sequence[str]) -> Table:
+    """A point for every match and encoder; `places` is a field of `geometry`."""
     rows = [
         (encoder, opponents[label], float(x), float(y))
-        for encoder, points in zip(ENCODERS, getattr(lying, places), strict=True)
-        for label, (x, y) in zip(lying.labels, points, strict=True)
+        for encoder, points in zip(ENCODERS, getattr(geometry, places), strict=True)
+        for label, (x, y) in zip(geometry.labels, points, strict=True)
     ]
     return ("encoder", "opponent", "x", "y"), rows
 
 
-def distance_rows(lying: Lying, opponents: Sequence[str]) -> Table:
+def distance_rows(geometry: LatentGeometry, opponents: Sequence[str]) -> Table:
     """Every pair of opponents."""
     rows = [
         (encoder, one, other, float(matrix[i, j]))
-        for encoder, matrix in zip(ENCODERS, lying.distances, strict=True)
+        for encoder, matrix in zip(ENCODERS, geometry.distances, strict=True)
         for i, one in enumerate(opponents)
         for j, other in enumerate(opponents)
     ]
     return ("encoder", "opponent", "other", "distance"), rows
 
 
-def attention_rows(record: MatchRecording, attended: Attended, actions: ActionSpace) -> Table:
-    """Every frame of the matches looked into: how it was attended to, and what was done in it."""
+def attention_rows(
+    record: MatchRecording, attended: AttentionRecord, actions: ActionSpace
+) -> Table:
+    """Every frame: the attention to it, and the action of the opponent."""
     header = (
         "opponent", "match", "frame", "action", "received_trained", "received_untrained",
         "evenness_trained", "evenness_untrained",

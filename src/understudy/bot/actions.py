@@ -1,4 +1,4 @@
-"""Actions as a bot names them, to and from the numbers that a policy works with."""
+"""Translation between the actions of a bot and the numbers of a policy."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Action: TypeAlias = Any
 
 
 def space_of(actions: ActionSpace | Sequence[str] | Mapping[str, object]) -> ActionSpace:
-    """The space that a bot declares: names, names mapped to what they do, or a space."""
+    """The action space of what a bot declares: names, a mapping of names, or a space."""
     if isinstance(actions, Continuous):
         raise InputError(
             "actions: a bot chooses among options, real numbers (Continuous) are for environments "

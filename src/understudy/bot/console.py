@@ -1,7 +1,7 @@
-"""What a bot's console says of the learning beside it; nothing of it is done inside `decide`.
+"""Lines about the learning on the console of a bot; none of them is printed inside `decide`.
 
-Lines, never one that is redrawn, and on stderr: the bot prints to this console as well, and its
-stdout is its own.
+They go to stderr and are never redrawn: the bot prints to this console as well, and stdout belongs
+to the bot.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class BotConsole:
         self._lock = threading.Lock()
 
     def tick(self) -> None:
-        """Prints a line if one is due. The watcher's thread asks, also in mid-match."""
+        """Prints a line if one is due. Called by the watcher's thread, also during a match."""
         every_s = self._config.status_every_s
         if every_s > 0 and self._clock.monotonic() - self._reported >= every_s:
             self._reported = self._clock.monotonic()
@@ -50,6 +50,6 @@ class BotConsole:
 
     def _print(self, verbose: Callable[[Status], str]) -> None:
         words = verbose if self._config.verbose else report.progress
-        # A full disk or a dead console costs no match, and does not end the watch.
+        # A full disk or a closed console costs no match, and does not end the thread.
         with self._lock, contextlib.suppress(OSError, ValueError):
             say(words(self._reader.read()), file=sys.stderr)

@@ -1,8 +1,7 @@
-"""One match as a bot lives it: `decide`, `reward`, `finish`.
+"""One match of a bot: `decide`, `reward`, `finish`.
 
-Nothing durable happens inside `decide`. When `finish` returns, the episode is on disk. A match that
-is never finished, and not used in a `with` block either, is kept as aborted when the interpreter
-ends.
+`decide` does no I/O. When `finish` returns, the episode is on disk. A match without `finish` and
+without a `with` block is kept as aborted when the interpreter ends.
 """
 
 from __future__ import annotations
@@ -29,25 +28,24 @@ if TYPE_CHECKING:
 
 
 class MatchDecision(NamedTuple):
-    """What was decided last, for bots that want to know more than the action."""
+    """The last decision of a match, in detail."""
 
     action: Action
     probability: float | None
-    """of that action under the policy that drew it; None where the rules decided"""
+    """of the action under the policy that drew it; None: the rules decided"""
     value: float
-    """what the policy expected from there on, in units of reward"""
+    """the return that the policy expected, in units of reward"""
     version: int
     sampled: bool
     """False: the rules decided"""
 
 
 _open: set[Match] = set()
-"""Matches with decisions that are not kept yet. Held here, so that the garbage collector keeps one
-whose bot forgot it."""
+"""Matches with decisions that are not kept yet, so that none is garbage-collected before that."""
 
 
 class Match:
-    """Made by `Understudy.match`; use it in a `with` block."""
+    """One match. Made by `Understudy.match`; use it in a `with` block."""
 
     def __init__(
         self,
@@ -73,7 +71,7 @@ class Match:
         self._uniforms = rng.random((256, len(self._parts)), dtype=np.float32)
         self._agreed = 0
         self.not_finite: Counter[str] = Counter()
-        """By feature: decisions at which it was not finite."""
+        """Feature -> decisions at which it was not finite."""
         self.began = mind.folder.clock.monotonic()
         self.outcome: Outcome | None = None
         self.id = ""
@@ -87,11 +85,25 @@ class Match:
         fallback: Action | None = None,
         legal: Sequence[bool] | NDArray | None = None,
     ) -> Action:
-        """The action to execute now.
+        """Chooses the action to execute now, and records the decision. Does no I/O.
 
-        `features` are the run's features in order, raw. `fallback` is what the rules would do: in
-        mode `shadow`, and wherever a feature is not finite, it is what is executed. `legal` says
-        which options are allowed.
+        Args:
+            features: [F] raw numbers, in the order of the run's features.
+            fallback: The action of the rules. It is executed in mode `shadow`, where it is
+                required, and wherever a feature is not finite.
+            legal: [options] booleans: which options are allowed; None: all of them. For an action
+                of several parts, the options of all parts one after the other.
+
+        Returns:
+            The action in the form of the run's actions: a name for `Discrete`, a tuple of numbers
+            for `MultiDiscrete`, a tuple of booleans for `MultiBinary`.
+
+        Raises:
+            InputError: The match is finished, an argument does not fit the run, `fallback` is
+                missing or illegal, or no option is legal. The match is then as it was before.
+
+        Example:
+            action = match.decide([50.0, 12.0], fallback="ECONOMY", legal=[True, army > 0])
         """
         started = perf_counter_ns()
         recorder = self._recorder
@@ -104,10 +116,10 @@ class Match:
         if not sampled:
             recorder.actions[row] = self._rules(fallback, mask)
         elif row == 0 and fallback is not None:
-            self._rules(fallback, mask)  # a typo should show now, not on going back to shadow
+            self._rules(fallback, mask)  # reports a wrong name at the first decision
         policy = self._fixed or self._current()
-        # From here on nothing fails: a decision that was refused must leave no trace, neither in
-        # the policy's memory nor in the mask of the decision that comes in its place.
+        # Nothing fails from here on: a refused decision must change neither the policy's memory nor
+        # the mask of the decision that replaces it.
         choice = policy.act(
             recorder.observations[row : row + 1],
             self._memory,
@@ -137,7 +149,20 @@ class Match:
         return action
 
     def reward(self, amount: float) -> None:
-        """Add to the reward of the decision before this."""
+        """Adds to the reward of the last decision; may be called several times.
+
+        Args:
+            amount: A finite number.
+
+        Raises:
+            InputError: There is no decision yet, the match is finished, or `amount` is no finite
+                number.
+
+        Example:
+            action = match.decide(features(game), fallback=rules(game))
+            game.execute(action)
+            match.reward(0.1 * game.workers_gained)
+        """
         row = self._recorder.length - 1
         if row < 0 or self.outcome is not None:
             when = "before the first decision" if row < 0 else "after the match was finished"
@@ -151,10 +176,23 @@ class Match:
         self._recorder.rewards[row] = total
 
     def finish(self, outcome: str) -> bool:
-        """The match is over: victory, defeat, tie or aborted. True: the episode is on disk.
+        """Ends the match, adds the reward of its result, and keeps it as an episode.
 
         A match without a decision is neither kept nor counted. With `pace="learner"` this waits
         for a learner that is far behind, unless the match is aborted.
+
+        Args:
+            outcome: `victory`, `defeat`, `tie` or `aborted`.
+
+        Returns:
+            True: the episode survives a power cut. False: the disk refused it; it stays in memory,
+            and later calls try again.
+
+        Raises:
+            InputError: The match is finished already, or `outcome` is unknown.
+
+        Example:
+            match.finish("victory" if game.won else "defeat")
         """
         if self.outcome is not None:
             raise InputError(f"finish: this match is finished already ({self.outcome})")
@@ -172,7 +210,7 @@ class Match:
         return saved
 
     def leave(self) -> None:
-        """Keep the match: as aborted, unless `finish` was called (and a signal may have cut in)."""
+        """Keeps the match as aborted, or completes a `finish` that a signal interrupted."""
         if self.outcome is None:
             self.finish(Outcome.ABORTED)
         elif not self.kept:
@@ -180,12 +218,12 @@ class Match:
 
     @property
     def decisions(self) -> int:
-        """How many decisions were made so far."""
+        """Decisions so far."""
         return self._recorder.length
 
     @property
     def last(self) -> MatchDecision:
-        """The last decision, with all that is known of it."""
+        """The last decision; InputError before the first."""
         recorder, row = self._recorder, self._recorder.length - 1
         if row < 0:
             raise InputError("last: nothing was decided yet")
@@ -215,7 +253,7 @@ class Match:
         return saved
 
     def _cut(self, policy: Policy, broken: Mapping[str, float]) -> None:
-        """After a decision without the features in `broken`: the policy's memory begins anew."""
+        """Empties the policy's memory after a decision with features that were not finite."""
         if self._fixed is not None:
             self._memory = policy.begin()
             self._recorder.cut()
@@ -225,10 +263,9 @@ class Match:
     def _observe(
         self, features: Sequence[float] | NDArray, row: int, *, strict: bool
     ) -> dict[str, float]:
-        """Record what is seen; returns the features that are not finite.
+        """Records the features; returns those that are not finite, or raises if `strict`.
 
-        Each of those is recorded as it was at the decision before, 0 at the first; `strict`: it is
-        an error.
+        Each of those is recorded with its value at the decision before; 0 at the first.
         """
         names = self._mind.spec.features
         seen = self._recorder.observations[row]
@@ -265,7 +302,7 @@ class Match:
         return mask[None]
 
     def _rules(self, fallback: Action | None, mask: NDArray | None) -> NDArray | int:
-        """What the rules chose, as numbers; it must be legal."""
+        """The action of the rules as numbers; it must be legal."""
         if fallback is None:
             raise InputError("decide: mode 'shadow' needs fallback=, the action of your rules")
         number = self._codec.number(fallback, what="fallback")
@@ -281,7 +318,7 @@ class Match:
 
 
 def open_matches(mind: Understudy) -> list[Match]:
-    """Those of this bot that have decisions and are not kept yet."""
+    """Matches of this bot that have decisions and are not kept yet."""
     return [match for match in tuple(_open) if match._mind is mind and not match.kept]
 
 

@@ -1,4 +1,4 @@
-"""The outbox: finished matches on their way to the spool. A full disk delays them, no more."""
+"""The outbox: finished matches that the spool does not have yet. A full disk only delays them."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class Outbox:
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
-        """How many could not be saved so far."""
+        """Episodes that could not be saved so far."""
         return len(self._waiting)
 
     def pending(self) -> int:
-        """How many are on disk and not learned from yet."""
+        """Episodes on disk that the learner has not taken yet."""
         return len(self._spool.pending())
 
     def put(self, episode: Episode) -> bool:
@@ -36,7 +36,7 @@ class Outbox:
         return self.flush()
 
     def flush(self) -> bool:
-        """Try again with whatever waits; False if anything still does."""
+        """Puts all waiting episodes; False if the disk refuses one."""
         with self._lock:
             while self._waiting:
                 try:

@@ -1,7 +1,7 @@
-"""The pace of play: says when the bot outruns the learner, and waits where that is asked for.
+"""The pace of play: reports a bot that outruns its learner, and lets `finish` wait for the learner.
 
-A match that waits to be learned from was played by a version that is ever further behind. Nothing
-here happens inside `decide`: the watcher's thread looks, and `finish` waits.
+The longer a match waits in the buffer, the older is the version that played it. Nothing here runs
+inside `decide`: the watcher's thread counts, and `finish` waits.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from understudy.core.clock import Clock
 PaceName: TypeAlias = Literal["free", "learner"]
 PACES: tuple[PaceName, ...] = ("free", "learner")
 AHEAD_BATCHES = 4
-"""With pace `learner`: so many batches may be played that no version has learned from. Less than
-what the learner takes in between two versions would leave it idle."""
+"""With pace `learner`: the most batches in the buffer. Fewer than the learner takes between two
+versions would leave it idle."""
 _MANY_BATCHES = 10
 _LOOK_EVERY_S = 5.0
 _SAY_EVERY_S = 60.0
@@ -24,8 +24,8 @@ _PAUSE_S = 0.02
 
 
 class Pace:
-    """Of one bot. `waiting` counts the matches in the buffer, `alive` says whether a learner of
-    this bot runs, `pause` waits for so many seconds, or less where the bot is closed."""
+    """The pace of one bot. `waiting` counts the matches in the buffer, `alive` says whether its
+    learner runs, `pause` waits for so many seconds, or less if the bot is closed."""
 
     def __init__(
         self,
@@ -49,12 +49,12 @@ class Pace:
         self._said_at = -float("inf")
         self._before = 0
         self._at_most = AHEAD_BATCHES * batch
-        """Matches that may be in the buffer, as far as is known without a look."""
+        """An upper bound of the matches in the buffer, known without counting them."""
         self._stuck: int | None = None
-        """How many waited when the learner was last waited for in vain."""
+        """Matches in the buffer when a wait for the learner last failed."""
 
     def tick(self) -> None:
-        """Every few seconds: count what waits, and say so if it is much and grows."""
+        """Every few seconds: counts the buffer, and reports one that is large and grows."""
         now = self._clock.monotonic()
         if self._waits or now - self._looked_at < _LOOK_EVERY_S or not self._alive():
             return
@@ -71,10 +71,10 @@ class Pace:
             )
 
     def match_finished(self) -> None:
-        """With pace `learner`: wait until at most `AHEAD_BATCHES` batches are in the buffer.
+        """With pace `learner`: waits until at most `AHEAD_BATCHES` batches are in the buffer.
 
-        Half a minute at most, and not at all while no learner runs. A learner that took nothing in
-        that time is not waited for again until it does.
+        Waits at most half a minute, and only while a learner runs. After a wait in which the
+        learner took nothing, it waits again only once the learner has taken a match.
         """
         limit = AHEAD_BATCHES * self._batch
         self._at_most += 1

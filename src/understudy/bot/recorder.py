@@ -1,4 +1,4 @@
-"""The recorder: the decisions of one match as they happen, in arrays that grow."""
+"""The recorder: the decisions of one match, in arrays that grow."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _FIRST_ROWS = 256
 
 
 class Recorder:
-    """Rows are decisions. Callers write into the arrays at `length` and then call `advance`."""
+    """A row is a decision. Callers write row `length` of the arrays and then call `advance`."""
 
     def __init__(self, spec: PolicySpec) -> None:
         self.length = 0
@@ -30,7 +30,7 @@ class Recorder:
         self._options = spec.actions.options
 
     def allow(self, legal: NDArray) -> None:
-        """Note the mask of the present decision; before the first one everything was legal."""
+        """Records the mask of the present decision; those before the first mask get all true."""
         if self.legal is None:
             self.legal = np.ones((self.rows, self._options), np.bool_)
         self.legal[self.length] = legal
@@ -50,7 +50,7 @@ class Recorder:
     def episode(self, meta: Meta, *, result: float) -> Episode:
         """Everything recorded so far, and the reward of the result on the last decision."""
         n = self.length
-        rewards = self.rewards[:n].copy()  # asked once more, the result still counts once
+        rewards = self.rewards[:n].copy()  # a second call must not add the result twice
         rewards[-1] += result
         return Episode(
             meta=meta,

@@ -12,10 +12,9 @@
 
 `open` starts a learner in another process. In mode `shadow` (the default) your rules play and the
 policy learns from what they do; in mode `learn` the policy plays and explores. New versions are
-picked up while the game runs. Whatever happens to the learner, the game goes on. A bot that plays
-faster than it is learned from is told so; with `pace="learner"` its `finish` waits for the learner.
-
-What a bot does about SIGTERM.
+adopted while the game runs. If the learner fails, the game goes on. A bot that plays faster than
+the learner learns gets a message; with `pace="learner"` its `finish` waits for the learner. SIGTERM
+keeps an unfinished match as aborted.
 """
 
 from __future__ import annotations
@@ -57,37 +56,19 @@ from understudy.policy.policy import Policy, untrained
 from understudy.policy.spec import AnyNetwork
 from understudy.registry.run_folder import RUNS, RunFolder, remember
 from understudy.supervise import starter
-from understudy.supervise.starter import RunningLearner
+from understudy.supervise.starter import LearnerParent, RunningLearner
 from understudy.telemetry import events
 from understudy.telemetry.journal import Journal
 from understudy.telemetry.text import complain
 
-
-def unwind_on_sigterm() -> Callable[[], object]:
-    """SIGTERM unwinds the `with` blocks, so that an unfinished match is kept as aborted.
-
-    A bot that has its own idea of SIGTERM keeps it. Returns what undoes this.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        return lambda: None
-    if signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
-        return lambda: None
-
-    def unwind(number: int, frame: FrameType | None) -> None:
-        raise SystemExit(128 + number)
-
-    signal.signal(signal.SIGTERM, unwind)
-    return lambda: signal.signal(signal.SIGTERM, signal.SIG_DFL)
-
-
 MODES = ("shadow", "learn")
 LEARNERS = ("process", "thread", "off")
 RESULT_REWARDS: Mapping[str, float] = {"victory": 10.0, "defeat": -5.0, "tie": 0.0, "aborted": 0.0}
-"""What `finish` adds to the last decision, unless told otherwise."""
+"""What `finish` adds to the reward of the last decision, by default."""
 
 
 class Understudy:
-    """A run folder with a bot at work in it. Made by `open`."""
+    """A bot that plays and records in one run folder. Made by `open`."""
 
     @classmethod
     def open(
@@ -107,17 +88,45 @@ class Understudy:
         game: str = "",
         clock: Clock | None = None,
     ) -> Understudy:
-        """Open a run folder, or make one, and start the learner beside this process.
+        """Opens a run folder, or makes one, and starts the learner.
 
-        `result_rewards` is what `finish` adds to the last decision (+10, -5, 0 by default); an
-        aborted match has no result, so its reward must be 0.
-        `actions` are names (`["ECONOMY", …]`), names mapped to what they do (then every one must be
-        mapped to something), or an action space. `network` is a network (`Mlp((64, 64))`) or the
-        name of one (`"mlp-large"`, docs/bring-your-own-bot.md). A run folder keeps the settings
-        (docs/settings.md) that it was last opened with: `settings={"learner.gamma": 0.9}` changes
-        single ones, `config` replaces all of them, and what changes is printed.
-        `pace="learner"`: `finish` waits while the learner is more than four batches behind (never
-        longer than half a minute, and not where no learner runs); `"free"` never waits.
+        Args:
+            run: The run folder. Features, actions and network must be those that it was made with.
+            features: The names of the F features, in the order in which `Match.decide` gets them.
+            actions: Names (`["ECONOMY", "ATTACK"]`), a mapping of names to what they do (every one
+                to something), or an action space (`MultiDiscrete`, `MultiBinary`).
+            mode: `shadow`: the rules play, and the policy learns from what they do. `learn`: the
+                policy plays and explores.
+            learner: `process` starts another process, `thread` a thread (for tests and notebooks);
+                `off` records only. Without the learner's libraries the bot records, and says so.
+            pace: `learner`: `finish` waits while the learner is more than four batches behind, at
+                most half a minute, and only while a learner runs. `free` never waits.
+            network: A network (`Mlp((64, 64))`) or the name of one (`"mlp-large"`, see
+                docs/bring-your-own-bot.md). Default: that of the run folder, else `Mlp()`.
+            config: Settings (docs/settings.md) that replace those of the run folder.
+            settings: Single settings to change, such as `{"learner.gamma": 0.9}`. A run folder
+                keeps its settings; changes are printed.
+            result_rewards: What `finish` adds to the reward of the last decision, by outcome
+                (default: 10, -5 and 0). The reward of `aborted` must be 0.
+            seed: Seeds the exploration. Default: a random seed.
+            game: The name of a built-in game, kept with the run.
+            clock: The source of time, for tests.
+
+        Returns:
+            An `Understudy`, which ends its learner in `close` or at the end of a `with` block.
+
+        Raises:
+            ConfigError: An argument or a setting is unknown or out of range.
+            InputError: Features, actions or rewards are malformed.
+            RunFolderError: The folder cannot be used, or was made for other features, actions or
+                another network.
+
+        Example:
+            with Understudy.open("runs/zerg", features=["minerals", "supply"],
+                                 actions=["ECONOMY", "ATTACK"], mode="learn") as mind:
+                with mind.match(opponent="Terran") as match:
+                    action = match.decide([50.0, 12.0], fallback="ECONOMY")
+                    match.finish("victory")
         """
         choices = ((mode, MODES, "mode"), (learner, LEARNERS, "learner"), (pace, PACES, "pace"))
         for value, known, what in choices:
@@ -172,7 +181,7 @@ class Understudy:
         self._codec = Codec(self.spec.actions)
         self._journal = Journal(folder.journal, "bot", folder.clock)
         self._outbox = Outbox(Spool(folder.root, self.spec, folder.clock), self._problem)
-        self._still = ConstantFeatureCheck(self.spec.features)
+        self._constant_features = ConstantFeatureCheck(self.spec.features)
         self._not_finite: set[str] = set()
         self._lock = threading.Lock()
         self._closed = False
@@ -195,7 +204,15 @@ class Understudy:
                 version=self._policy.version,
             )
         )
-        self._learner = starter.start(learner, folder, self._journal, self._problem)
+        parent = LearnerParent(
+            journal=self._journal,
+            note=self._note_problem,
+            problem=self._problem,
+            alone="recording only",
+            meanwhile="this bot plays and records, and looks again",
+            prints=True,
+        )
+        self._learner = starter.start(learner, folder, parent)
         self._pace = Pace(
             pace,
             batch=folder.config.learner.batch_matches,
@@ -205,14 +222,30 @@ class Understudy:
             pause=self._closing.wait,
             say=self._outran,
         )
-        self._restore_signal = unwind_on_sigterm()
+        self._restore_signal = _unwind_on_sigterm()
         if isinstance(learner, str):
             self._watcher.start()
 
     # --- playing -------------------------------------------------------------------------------
 
     def match(self, **tags: object) -> Match:
-        """A new match; tags (opponent, map, race, difficulty) are kept with it."""
+        """Begins a match.
+
+        Args:
+            tags: What to keep with the match, such as `opponent`, `map`, `race` or `difficulty`;
+                names and values of at most 200 characters.
+
+        Returns:
+            The match. In a `with` block it is kept as aborted unless `finish` was called. Several
+            may be open at the same time, also in several threads.
+
+        Raises:
+            InputError: This `Understudy` is closed, or a tag is too long.
+
+        Example:
+            with mind.match(opponent="Terran", map="Acropolis") as match:
+                ...
+        """
         if self._closed:
             raise InputError("match: this Understudy is closed")
         return Match(
@@ -235,14 +268,14 @@ class Understudy:
         return self._policy
 
     def refresh(self) -> int:
-        """Look for a new version now instead of within 50 ms; returns the one that decides."""
+        """Looks for a new version now, not within 50 ms; returns the version that decides."""
         self._watcher.look()
         return self._policy.version
 
     # --- ending --------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Stop the learner once it has learned from what is pending, within its bound.
+        """Stops the learner when it has learned from what is pending, or after `learner.drain_s`.
 
         Matches that are still open can be finished afterwards; the next learner takes them.
         """
@@ -260,7 +293,7 @@ class Understudy:
             self._watcher.stop()
             self._outbox.flush()
             self._stop_learner()
-        except BaseException:  # Ctrl-C, out of patience with the learner: no match is lost by that
+        except BaseException:  # Ctrl-C while waiting for the learner loses no match
             self._outbox.flush()
             raise
         finally:
@@ -282,16 +315,16 @@ class Understudy:
     ) -> None:
         self.close()
 
-    # --- behind the scenes ---------------------------------------------------------------------
+    # --- inside --------------------------------------------------------------------------------
 
     def _keep(self, match: Match, recorder: Recorder, agreed: int) -> bool:
-        """Make a finished match durable; a full disk is said and retried, and the game goes on."""
+        """Makes a finished match durable; a full disk is reported and tried again later."""
         assert match.outcome is not None
         decisions = recorder.length
         if decisions == 0:
             return True
-        # A signal may end this anywhere before `kept`, and then it is done once more: with the same
-        # id, so that nobody learns from the match twice.
+        # A signal may end this before `kept`; then it runs again, with the same id, and the learner
+        # takes the match once.
         match.id = match.id or (self._rng.bytes(16) if self._seeded_ids else uuid4().bytes).hex()
         meta = Meta(
             id=match.id,
@@ -322,16 +355,17 @@ class Understudy:
                 not_finite=dict(match.not_finite),
             )
         )
-        still = self._still.add(episode.observations)
-        if still is not None:
-            self._journal.write(events.ConstantFeatures(names=still, decisions=self._still.seen))
+        constant = self._constant_features.add(episode.observations)
+        if constant is not None:
+            seen = self._constant_features.seen
+            self._journal.write(events.ConstantFeatures(names=constant, decisions=seen))
         if self._learner is not None and saved:
             self._learner.wake()
         self._console.match_finished(matches)
         return saved
 
     def _warn_not_finite(self, broken: Mapping[str, float], decision: int) -> None:
-        """Once for each feature. Not journalled here, inside `decide`: the match counts them."""
+        """Prints once for each feature. Not journalled inside `decide`: the match counts them."""
         for name in sorted(broken.keys() - self._not_finite):
             self._not_finite.add(name)
             complain(
@@ -340,7 +374,7 @@ class Understudy:
             )
 
     def _keep_pace(self) -> None:
-        """After a match: wait for the learner, where that was asked for."""
+        """After a match: waits for the learner if the pace says so."""
         self._pace.match_finished()
 
     def _tick(self) -> None:
@@ -348,7 +382,7 @@ class Understudy:
         self._pace.tick()
 
     def _learner_runs(self) -> bool:
-        """Whether a learner takes matches from the buffer: a paused one takes none."""
+        """Whether a learner takes matches from the buffer; a paused one takes none."""
         if self._learner is None or self._closed or not self._learner.alive:
             return False
         return not read_pause(self.folder.root).paused
@@ -370,17 +404,37 @@ class Understudy:
         if left:
             root = self.folder.root
             paused = f"learning is paused: understudy learner resume {root}"
-            who = paused if read_pause(root).paused else "the next learner takes them"
-            complain(f"{left} matches wait in the buffer; {who}")
+            then = paused if read_pause(root).paused else "the next learner takes them"
+            complain(f"{left} matches wait in the buffer; {then}")
 
     def _problem(self, message: str) -> None:
         complain(message)
+        self._note_problem(message)
+
+    def _note_problem(self, message: str) -> None:
         self._journal.write(events.Problem(where="bot", message=message))
 
 
 def _rng(seed: int | None, journal: Path) -> np.random.Generator:
-    """Another stream each time a run is opened: a match must not get the id of an earlier one."""
+    """Another stream each time a run is opened, so that match ids do not repeat."""
     if seed is None:
         return np.random.default_rng()
     opened = len(list(journal.glob("bot-*.jsonl")))
     return np.random.default_rng([seed, opened])
+
+
+def _unwind_on_sigterm() -> Callable[[], object]:
+    """Makes SIGTERM unwind the `with` blocks, so that an unfinished match is kept as aborted.
+
+    A bot with a handler of its own keeps it. Returns a function that undoes this.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return lambda: None
+    if signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        return lambda: None
+
+    def unwind(number: int, frame: FrameType | None) -> None:
+        raise SystemExit(128 + number)
+
+    signal.signal(signal.SIGTERM, unwind)
+    return lambda: signal.signal(signal.SIGTERM, signal.SIG_DFL)

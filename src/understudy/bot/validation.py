@@ -1,6 +1,7 @@
-"""What a bot declares when it opens a run folder or a match, checked before anything is played.
+"""Validation of what a bot declares, and of the features that it sends.
 
-Still features never change, which is nearly always a bug that something swallowed.
+Arguments of `Understudy.open` and `match` are checked before anything is played. Features that
+never change are nearly always a bug of the bot, and are reported (`ConstantFeatureCheck`).
 """
 
 from __future__ import annotations
@@ -29,12 +30,14 @@ from understudy.policy.transformer import Transformer
 from understudy.registry.run_folder import RunFolder
 
 _MAX_TAG = 200
+_MIN_DECISIONS = 200
+"""Before constant features are reported: matches may begin alike."""
 
 
 def settings_of(
     config: Config | None, settings: Mapping[str, Any] | None, kept: RunFolder | None
 ) -> Config | None:
-    """`config`, else what the run keeps, with single settings changed; None: nothing was given."""
+    """`config`, else that of the run, with single `settings` changed; None: nothing was given."""
     if settings is None:
         return config
     base = config or (Config() if kept is None else kept.config)
@@ -45,7 +48,7 @@ def settings_of(
 
 
 def network_of(given: object, kept: RunFolder | None) -> AnyNetwork:
-    """The network given, as itself or by name; else that of the run folder, else the default."""
+    """The network given, or named; else that of the run folder, else the default."""
     if isinstance(given, str):
         return network_named(given)
     if given is None:
@@ -64,10 +67,10 @@ def spec_of(
     actions: ActionSpace | Sequence[str] | Mapping[str, object],
     network: AnyNetwork,
 ) -> PolicySpec:
-    """What was declared, as a run folder will read it again: a list may stand for a tuple."""
-    declared = PolicySpec(tuple(features), space_of(actions), network)
+    """The spec as a run folder will read it again: lists become tuples."""
+    given = PolicySpec(tuple(features), space_of(actions), network)
     try:
-        spec = msgspec.convert(msgspec.to_builtins(declared), PolicySpec)
+        spec = msgspec.convert(msgspec.to_builtins(given), PolicySpec)
     except msgspec.ValidationError as error:
         raise InputError(f"features, actions or network: {error}") from error
     untrained(spec, 0)  # a network that does not fit is an error before the run folder is made
@@ -95,7 +98,7 @@ def checked_rewards(given: Mapping[str, float], default: Mapping[str, float]) ->
 
 
 def checked_tags(tags: Mapping[str, object]) -> dict[str, str]:
-    """Tags as text that every file can hold: a broken surrogate would cost the whole match."""
+    """Tags as text that can be encoded as UTF-8: a lone surrogate would cost the whole match."""
     checked: dict[str, str] = {}
     for name, value in tags.items():
         text = str(value).encode("utf-8", "backslashreplace").decode()
@@ -105,28 +108,25 @@ def checked_tags(tags: Mapping[str, object]) -> dict[str, str]:
     return checked
 
 
-_ENOUGH = 200
-"""Decisions before anything is said: a match may well open the same way for a while."""
-
-
 class ConstantFeatureCheck:
-    """The lowest and highest value of every feature so far."""
+    """Keeps the lowest and highest value of every feature."""
 
     def __init__(self, names: tuple[str, ...]) -> None:
         self._names = names
         self._low = np.full(len(names), np.inf, np.float32)
         self._high = np.full(len(names), -np.inf, np.float32)
-        self._told: tuple[str, ...] = ()
+        self._reported: tuple[str, ...] = ()
         self.seen = 0
 
     def add(self, observations: NDArray) -> tuple[str, ...] | None:
-        """The features that have never changed, where that is news; observations are [T, F]."""
+        """Adds observations [T, F]; returns the constant features if they changed since the last
+        report, else None."""
         np.minimum(self._low, observations.min(0), out=self._low)
         np.maximum(self._high, observations.max(0), out=self._high)
         self.seen += len(observations)
-        still = self._low == self._high
-        names = tuple(name for name, same in zip(self._names, still, strict=True) if same)
-        if self.seen < _ENOUGH or names == self._told:
+        constant = self._low == self._high
+        names = tuple(name for name, same in zip(self._names, constant, strict=True) if same)
+        if self.seen < _MIN_DECISIONS or names == self._reported:
             return None
-        self._told = names
+        self._reported = names
         return names

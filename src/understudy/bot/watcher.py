@@ -1,7 +1,7 @@
 """The watcher: a thread that reads, verifies and builds new versions, off the decision path.
 
-The bot's policy is swapped by reference once it is whole; a decision sees the old one or the new
-one and nothing between. No trouble ends the thread before `stop` does.
+The policy is swapped by reference, so that a decision sees the old one or the new one. Only `stop`
+ends the thread; errors are reported.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LOOK_EVERY_S = 0.05
 
 
 class Watcher:
-    """Follows the champion pointer of a run folder; calls `tick` every time it has looked."""
+    """Follows the champion pointer of a run folder; calls `tick` after each look."""
 
     def __init__(
         self,
@@ -43,17 +43,15 @@ class Watcher:
         self._thread = threading.Thread(target=self._follow, name="understudy-follow", daemon=True)
 
     def start(self) -> None:
-        """Look for new versions from now on."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Look no more."""
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join(timeout=5.0)
 
     def look(self) -> None:
-        """Adopt the champion, if it is another one than we play."""
+        """Adopts the champion if it is another version than the one that plays."""
         with self._lock:
             try:
                 record = self._folder.pointers.read("champion")
@@ -76,7 +74,7 @@ class Watcher:
             try:
                 self.look()
                 self._tick()
-            except Exception as error:  # noqa: BLE001  whatever it is, new versions are wanted on
+            except Exception as error:  # noqa: BLE001  a thread without supervisor
                 words = f"{type(error).__name__}: {error}"
                 if words != self._failed:
                     self._failed = words

@@ -9,13 +9,14 @@ from typing import Annotated
 import msgspec
 import typer
 
+from understudy.cli.options import EngineName, GameOfTwo, Greedy, Json, MatchSeed
 from understudy.core.errors import ConfigError
 from understudy.supervise.interrupts import INTERRUPTED
 from understudy.telemetry.text import complain, plain, say, say_json
 
 
 def analyze(
-    game: Annotated[str, typer.Argument(help="Which game of two; see `understudy games`.")],
+    game: GameOfTwo,
     agent: Annotated[
         str | None, typer.Option(help="RUN or RUN@VERSION (default: the game's latest run).")
     ] = None,
@@ -29,15 +30,13 @@ def analyze(
     out: Annotated[
         Path | None, typer.Option(help="Where files go (default: analysis/ in the run).")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seeds the matches; none was ever trained on.")] = 0,
-    greedy: Annotated[
-        bool, typer.Option("--greedy", help="Take the likeliest actions, draw none.")
-    ] = False,
+    seed: MatchSeed = 0,
+    greedy: Greedy = False,
     delay: Annotated[
         int | None, typer.Option(help="Frames that both see late (default: the run's).")
     ] = None,
-    engine: Annotated[str, typer.Option(help="auto, numpy or jax.")] = "auto",
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    engine: EngineName = "auto",
+    json: Json = False,
 ) -> None:
     """See what an agent makes of its opponents: latents, probes, attention, and their worth.
 

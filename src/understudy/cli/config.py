@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from understudy.cli.options import config_from
+from understudy.cli.options import Json, SetOption, config_from
 from understudy.core import toml
 from understudy.core.config import Config
 from understudy.core.config.section import Section
@@ -18,7 +18,6 @@ from understudy.telemetry.text import say, say_json
 app = typer.Typer(no_args_is_help=True)
 
 _WIDTH = 96
-_Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
 @app.callback()
@@ -30,7 +29,7 @@ def _config() -> None:
 
 
 @app.command("list")
-def list_(json: _Json = False) -> None:
+def list_(json: Json = False) -> None:
     """List the configs that ship, one line each.
 
     Example: understudy config list
@@ -49,13 +48,11 @@ def list_(json: _Json = False) -> None:
 @app.command()
 def show(
     name: Annotated[str, typer.Argument(help="The name of a config, or a .toml file.")],
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", help="A setting: learner.gamma=0.99. Repeatable.")
-    ] = None,
+    set_: SetOption = None,
     changed: Annotated[
         bool, typer.Option("--changed", help="Only what differs from the defaults.")
     ] = False,
-    json: _Json = False,
+    json: Json = False,
 ) -> None:
     """Print every setting of a config, resolved, with what it does: a file for `--config`.
 
@@ -92,7 +89,7 @@ def _differing(table: dict[str, Any], section: type[Section]) -> dict[str, Any]:
 
 
 class _Words:
-    """What the setting at a path does, told once; stages have the same settings over and over."""
+    """The description of a setting, once: all stages have the same settings."""
 
     def __init__(self) -> None:
         self._told: set[toml.Path] = set()

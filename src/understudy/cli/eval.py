@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from understudy.cli.options import EngineName, FirstRunDelay, GameOfTwo, Greedy, Json, MatchSeed
 from understudy.core.errors import ConfigError
 from understudy.telemetry.text import complain, plain, say, say_json
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def evaluate(
-    game: Annotated[str, typer.Argument(help="Which game of two; see `understudy games`.")],
+    game: GameOfTwo,
     agent: Annotated[
         str | None,
         typer.Option(
@@ -37,18 +38,14 @@ def evaluate(
         int,
         typer.Option(help="Snapshots that a league is judged by, at most; they share --matches."),
     ] = 20,
-    seed: Annotated[int, typer.Option(help="Seeds the matches; none was ever trained on.")] = 0,
-    greedy: Annotated[
-        bool, typer.Option("--greedy", help="Take the likeliest actions, draw none.")
-    ] = False,
-    delay: Annotated[
-        int | None, typer.Option(help="Frames that both see late (default: the first run's).")
-    ] = None,
-    engine: Annotated[str, typer.Option(help="auto, numpy or jax.")] = "auto",
+    seed: MatchSeed = 0,
+    greedy: Greedy = False,
+    delay: FirstRunDelay = None,
+    engine: EngineName = "auto",
     csv: Annotated[
         Path | None, typer.Option(help="Write the table to this file as well, with every measure.")
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    json: Json = False,
 ) -> None:
     """Judge an agent by frozen matches: half from each slot, draws are not wins.
 
@@ -103,14 +100,15 @@ def evaluate(
 
 
 def _row(one: NamedPlayer, report: EvaluationReport) -> dict[str, object]:
-    """One opponent, for JSON; a league says whom it consisted of."""
+    """One opponent, for JSON; a league lists its snapshots."""
     members = {"snapshots": list(one.members)} if one.members else {}
     return {"kind": one.kind, **report.as_dict(), **members}
 
 
 def _write(path: Path, rows: Mapping[str, Mapping[str, object]]) -> None:
-    """One line an opponent, a column each for the interval's bounds and for every measure."""
+    """A row for each opponent, with the bounds of the interval and all measures."""
     from understudy.core import files
+    from understudy.telemetry.table import csv_bytes
 
     lines: list[list[object]] = []
     for name, row in rows.items():
@@ -125,16 +123,7 @@ def _write(path: Path, rows: Mapping[str, Mapping[str, object]]) -> None:
         }
         lines = lines or [list(cells)]
         lines.append(["" if cell is None else cell for cell in cells.values()])
-    files.write_atomic(path, _as_csv(lines))
-
-
-def _as_csv(lines: Sequence[Sequence[object]]) -> bytes:
-    import csv
-    import io
-
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(lines)
-    return text.getvalue().encode()
+    files.write_atomic(path, csv_bytes(lines))
 
 
 def _table(
@@ -144,7 +133,7 @@ def _table(
     against: Sequence[NamedPlayer],
     reports: Mapping[str, EvaluationReport],
 ) -> str:
-    """For people; the interval is where the true win rate is, with 95% confidence."""
+    """A table of text; intervals are 95% confidence intervals of the win rate."""
     version = "" if agent.version is None else f" (version {agent.version})"
     width = max(len("opponent"), *(len(plain(one.label)) for one in against))
     fights = any(report.knockouts is not None for report in reports.values())

@@ -7,11 +7,13 @@ from typing import Annotated
 
 import typer
 
+from understudy.cli.options import Json
+
 
 def forget(
     client: Annotated[str, typer.Option(help="The client, as the server named it.")],
     run: Annotated[Path, typer.Option(help="The run folder.")],
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    json: Json = False,
 ) -> None:
     """Set aside everything that one client of a server taught, so that nobody learns from it.
 

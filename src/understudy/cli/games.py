@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
+from understudy.cli.options import Json
 from understudy.games import catalog
 from understudy.telemetry.text import say, say_json
 
 
 def games(
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    json: Json = False,
 ) -> None:
     """List the built-in games with their options.
 

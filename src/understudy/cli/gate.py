@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
+from understudy.cli.options import Json, LatestRun
 from understudy.telemetry.text import plain, say, say_json
 
 if TYPE_CHECKING:
@@ -16,8 +14,8 @@ if TYPE_CHECKING:
 
 
 def gate(
-    run: Annotated[Path | None, typer.Option(help="The run folder (default: the latest).")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    run: LatestRun = None,
+    json: Json = False,
 ) -> None:
     """Judge a run's decision gate by what really followed.
 

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from understudy.cli.options import Json
+
 
 def import_(
     paths: Annotated[list[Path], typer.Argument(help="Old .npz files, or folders that hold some.")],
@@ -19,7 +21,7 @@ def import_(
             "--late-rewards", help="The files have each reward one decision late; move them back."
         ),
     ] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    json: Json = False,
 ) -> None:
     """Take over what an older bot recorded and learned (docs/coming-over.md).
 

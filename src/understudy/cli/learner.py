@@ -8,13 +8,13 @@ from typing import Annotated
 
 import typer
 
+from understudy.cli.options import Json
 from understudy.telemetry.text import say, say_json
 
 app = typer.Typer(invoke_without_command=True)
 
 _Run = Annotated[Path | None, typer.Argument(help="The run folder (default: the latest).")]
 _RunOption = Annotated[Path | None, typer.Option("--run", help="The same as RUN.")]
-_Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
 @app.callback()
@@ -62,7 +62,7 @@ def learner(
 
 @app.command()
 def pause(
-    context: typer.Context, run: _Run = None, option: _RunOption = None, json: _Json = False
+    context: typer.Context, run: _Run = None, option: _RunOption = None, json: Json = False
 ) -> None:
     """Pause learning in a run, whatever plays or serves there. Experience is still recorded.
 
@@ -82,7 +82,7 @@ def pause(
 
 @app.command()
 def resume(
-    context: typer.Context, run: _Run = None, option: _RunOption = None, json: _Json = False
+    context: typer.Context, run: _Run = None, option: _RunOption = None, json: Json = False
 ) -> None:
     """Let the learner of a run go on after `learner pause`.
 

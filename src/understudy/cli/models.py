@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from understudy.cli.options import LatestRun
 from understudy.core.errors import FileFormatError, RunFolderError
 from understudy.registry.pointers import NAMES
 from understudy.registry.rewards import rewards_in, version_reward
@@ -20,7 +21,6 @@ from understudy.telemetry.text import duration, say, say_json, stamp
 
 app = typer.Typer(no_args_is_help=True)
 
-_Run = Annotated[Path | None, typer.Option("--run", help="The run folder (default: the latest).")]
 _Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 _Version = Annotated[int, typer.Argument(help="The number of a version.")]
 
@@ -34,7 +34,7 @@ def _models() -> None:
 
 
 @app.command("list")
-def list_(run: _Run = None, json: _Json = False) -> None:
+def list_(run: LatestRun = None, json: _Json = False) -> None:
     """List the versions that are kept, newest last: how they played, and why each is kept.
 
     Example: understudy models list --run runs/swarm-1
@@ -89,7 +89,7 @@ def list_(run: _Run = None, json: _Json = False) -> None:
 
 
 @app.command()
-def show(version: _Version, run: _Run = None, json: _Json = False) -> None:
+def show(version: _Version, run: LatestRun = None, json: _Json = False) -> None:
     """Show one version: where it comes from, what it learned from, how the last batch went.
 
     Example: understudy models show 12 --run runs/swarm-1
@@ -122,7 +122,7 @@ def rollback(
         int | None,
         typer.Argument(help="Where to go back to (default: the last one that played well)."),
     ] = None,
-    run: _Run = None,
+    run: LatestRun = None,
     json: _Json = False,
 ) -> None:
     """Go back to an earlier version and pin it: no rule moves it until `models release`.
@@ -146,7 +146,7 @@ def rollback(
 
 
 @app.command()
-def release(run: _Run = None, json: _Json = False) -> None:
+def release(run: LatestRun = None, json: _Json = False) -> None:
     """Unpin the champion: the next version that is promoted plays again.
 
     Example: understudy models release --run runs/swarm-1
@@ -164,7 +164,7 @@ def release(run: _Run = None, json: _Json = False) -> None:
 def export(
     version: _Version,
     out: Annotated[Path, typer.Option(help="The file to write (.npz).")],
-    run: _Run = None,
+    run: LatestRun = None,
     json: _Json = False,
 ) -> None:
     """Write the weights of a version to one file that NumPy can read.
@@ -196,7 +196,7 @@ def _folder(run: Path | None) -> RunFolder:
 
 
 def _unit(folder: RunFolder) -> str:
-    """What the versions of a run are learned from: a server has no matches."""
+    """What the versions of a run learn from; a server has segments, not matches."""
     from understudy.experience.ledger.recovery import LEDGER
 
     return "segments" if (folder.root / LEDGER).is_dir() else "matches"
@@ -250,7 +250,7 @@ def _score_text(score: Score) -> str:
 
 
 def _played_text(score: Score | None) -> str:
-    """All that is known of how a version played, with the neighbours that it is counted with."""
+    """How a version played, counted with its neighbours."""
     reward = _reward_text(score)
     parts = [_won_text(score), f"reward {reward}" if reward else ""]
     text = ", ".join(part for part in parts if part)

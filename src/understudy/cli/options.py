@@ -1,6 +1,6 @@
-"""`--set key=value` at the command line.
+"""Options that several commands have: their declarations, `--set key=value`, and output paths.
 
-Where a result goes: told to be impossible before the work, not after it.
+Whether a path can be written is checked before the work begins.
 """
 
 from __future__ import annotations
@@ -8,11 +8,32 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from understudy.core import files
 from understudy.core.config import Config, with_values
 from understudy.core.errors import ConfigError
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+JsonAtEnd = Annotated[bool, typer.Option("--json", help="Print one JSON object at the end.")]
+LatestRun = Annotated[
+    Path | None, typer.Option("--run", help="The run folder (default: the latest).")
+]
+NewRun = Annotated[
+    Path | None, typer.Option("--run", help="The run folder (default: a new runs/GAME-N).")
+]
+SetOption = Annotated[
+    list[str] | None, typer.Option("--set", help="A setting: learner.gamma=0.99. Repeatable.")
+]
+GameOfTwo = Annotated[str, typer.Argument(help="Which game of two; see `understudy games`.")]
+MatchSeed = Annotated[int, typer.Option(help="Seeds the matches; none was ever trained on.")]
+Greedy = Annotated[bool, typer.Option("--greedy", help="Take the likeliest actions, draw none.")]
+FirstRunDelay = Annotated[
+    int | None, typer.Option(help="Frames that both see late (default: the first run's).")
+]
+EngineName = Annotated[str, typer.Option(help="auto, numpy or jax.")]
 
 _FLAGS = {
     "learner.seed": "--seed",
@@ -21,28 +42,28 @@ _FLAGS = {
     "population.agents": "--population",
     "live.threshold": "--threshold",
 }
-"""Settings that have a flag of their own."""
+"""Settings with a flag of their own."""
 
 
 def config_from(
     pairs: Sequence[str], *, base: Config | None = None, defaults: Mapping[str, Any]
 ) -> Config:
-    """The settings of a run (`base`), changed by `defaults` and then by what the person set."""
+    """The settings of a run (`base`), changed by `defaults` and then by `pairs` of the user."""
     chosen = dict(parsed(pair) for pair in pairs)
     try:
         return with_values(base or Config(), {**defaults, **chosen})
     except ConfigError as error:
-        told = str(error).removeprefix("config: ")
-        key, _, rest = told.partition(": ")
+        message = str(error).removeprefix("config: ")
+        key, _, rest = message.partition(": ")
         if key in _FLAGS and key in defaults and key not in chosen:
             raise ConfigError(f"{_FLAGS[key]}: {rest}") from error
-        raise ConfigError(f"--set: {told}") from error
+        raise ConfigError(f"--set: {message}") from error
 
 
 def parsed(
     pair: str, *, flag: str = "--set", example: str = "learner.gamma=0.99"
 ) -> tuple[str, Any]:
-    """`key=value` with the value as TOML has it, or as text."""
+    """`key=value` with the value as in TOML, or as text."""
     key, equals, text = pair.partition("=")
     if not equals:
         raise ConfigError(f"{flag} {pair}: expected key=value, such as {example}")
@@ -50,7 +71,7 @@ def parsed(
 
 
 def value_of(text: str) -> Any:
-    """A number, a truth or a list as TOML has it; else the text itself."""
+    """A number, boolean or list as in TOML; else the text itself."""
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
@@ -58,7 +79,7 @@ def value_of(text: str) -> Any:
 
 
 def check_folder(flag: str, folder: Path) -> None:
-    """A folder that is there or can be made, and written to; nothing is made yet."""
+    """Raises ConfigError unless the folder exists or can be made, and can be written to."""
     there = folder
     while not there.exists():
         there = there.parent
@@ -68,7 +89,7 @@ def check_folder(flag: str, folder: Path) -> None:
 
 
 def check_file(flag: str, path: Path) -> None:
-    """A file that can be written or replaced, in a folder that is there."""
+    """Raises ConfigError unless the file can be written or replaced, in an existing folder."""
     if path.is_dir():
         raise ConfigError(f"{flag}: {path} is a folder; expected the name of a file")
     if not path.parent.is_dir():

@@ -1,4 +1,4 @@
-"""How a round robin looks in a terminal: standings, the payoff matrix, and cycles."""
+"""Text of a round robin: standings, the payoff matrix, and cycles."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def payoff_table(payoffs: Payoffs, order: Sequence[str]) -> list[str]:
 
 
 def cycle_lines(cycles: Sequence[Cycle]) -> list[str]:
-    """The shortest and surest ones in words."""
+    """The first few cycles, and how many more there are."""
     if not cycles:
         return ["Cycles: none that is sure."]
     lines = [f"Cycles: {len(cycles)} (each step is a win rate surely above one half)"]
@@ -62,7 +62,7 @@ def cycle_lines(cycles: Sequence[Cycle]) -> list[str]:
 
 
 def found_page(payoffs: Payoffs, places: Sequence[Standing], cycles: Sequence[Cycle]) -> list[str]:
-    """All three."""
+    """Standings, payoff matrix and cycles."""
     anchored = any(one.fixed for one in places)
     held = "fixed ones hold the scale" if anchored else "no scripted bot holds the scale here"
     return [

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 from collections.abc import Mapping
 from typing import Annotated
 
-from understudy.cli.options import config_from
+from understudy.cli.options import JsonAtEnd, NewRun, SetOption, config_from
 from understudy.core.errors import nearest
 from understudy.games import catalog
 
@@ -134,9 +134,7 @@ def play(
     seed: Annotated[
         int | None, typer.Option(help="Seeds matches and learning (default: the run's, else 0).")
     ] = None,
-    run: Annotated[
-        Path | None, typer.Option(help="The run folder (default: a new runs/GAME-N).")
-    ] = None,
+    run: NewRun = None,
     network: Annotated[
         str | None, typer.Option(help="The network of a new run: mlp, decision-transformer, ...")
     ] = None,
@@ -149,9 +147,7 @@ def play(
     lockstep: Annotated[
         bool, typer.Option(help="One process, serially: the same bits for the same seed.")
     ] = False,
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", help="A setting: learner.gamma=0.99. Repeatable.")
-    ] = None,
+    set_: SetOption = None,
     url: Annotated[
         str | None, typer.Option(help="Play territory on this server: ws://127.0.0.1:8765/ws.")
     ] = None,
@@ -167,7 +163,7 @@ def play(
     token_file: Annotated[
         Path | None, typer.Option(help="With --url: a file with the server's token.")
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object at the end.")] = False,
+    json: JsonAtEnd = False,
 ) -> None:
     """Play a built-in game while a learner improves the bot in the background.
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from understudy.cli.options import EngineName, Greedy, Json, LatestRun, MatchSeed
 from understudy.core.errors import ConfigError
 from understudy.telemetry.text import complain, plain, say, say_json
 
@@ -15,22 +16,20 @@ if TYPE_CHECKING:
 
 
 def ratings(
-    run: Annotated[Path | None, typer.Option(help="The run folder (default: the latest).")] = None,
+    run: LatestRun = None,
     players: Annotated[int, typer.Option(help="At most so many snapshots, evenly spread.")] = 4,
     matches: Annotated[int, typer.Option(help="Frozen matches of each pair.")] = 20,
     no_play: Annotated[
         bool, typer.Option("--no-play", help="Only what training recorded; no matches.")
     ] = False,
-    seed: Annotated[int, typer.Option(help="Seeds the matches; none was ever trained on.")] = 0,
-    greedy: Annotated[
-        bool, typer.Option("--greedy", help="Take the likeliest actions, draw none.")
-    ] = False,
+    seed: MatchSeed = 0,
+    greedy: Greedy = False,
     out: Annotated[
         Path | None,
         typer.Option(help="Also write ratings.json, payoffs.csv, standings.csv, payoffs.png."),
     ] = None,
-    engine: Annotated[str, typer.Option(help="auto, numpy or jax.")] = "auto",
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    engine: EngineName = "auto",
+    json: Json = False,
 ) -> None:
     """Show the league of a run: ratings with uncertainty, payoff matrix, cycles.
 

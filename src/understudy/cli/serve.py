@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from understudy.cli.options import config_from
+from understudy.cli.options import JsonAtEnd, NewRun, config_from
+from understudy.core.dependencies import install_line, not_installed
 from understudy.core.errors import ConfigError, MissingDependency, nearest
 from understudy.telemetry.text import duration, say_json
 
@@ -23,7 +23,6 @@ LEARNERS = ("process", "off")
 NEEDS = (
     "starlette", "uvicorn", "websockets", "prometheus_client", "filelock", "threadpoolctl",
 )  # fmt: skip
-INSTALL_LINE = 'pip install ".[serve]" in your clone'
 _TERRITORY = "territory"
 _CONFIG = "live"
 _REMEMBER_S = 30.0
@@ -36,9 +35,7 @@ def serve(
     schema: Annotated[
         Path | None, typer.Option(help="A game of your own instead: a TOML file that declares it.")
     ] = None,
-    run: Annotated[
-        Path | None, typer.Option(help="The run folder (default: a new runs/GAME-N).")
-    ] = None,
+    run: NewRun = None,
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="The port; 0 takes a free one.")] = 8765,
     gate: Annotated[
@@ -81,7 +78,7 @@ def serve(
     seed: Annotated[
         int | None, typer.Option(help="Seeds decisions and learning (default: chance).")
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object at the end.")] = False,
+    json: JsonAtEnd = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No line that moves.")] = False,
 ) -> None:
     """Serve decisions to a live game over WebSockets, and learn from what comes of them.
@@ -93,9 +90,8 @@ def serve(
     """
     translator, label = _game(game, schema)
     _check(learner, port)
-    missing = [name for name in NEEDS if importlib.util.find_spec(name) is None]
-    if missing:
-        raise MissingDependency(f"serve needs {', '.join(missing)}: {INSTALL_LINE}")
+    if missing := not_installed(*NEEDS):
+        raise MissingDependency(f"serve needs {', '.join(missing)}: {install_line('serve')}")
     from understudy.cli.show import Screen
     from understudy.policy.presets import network as network_named
     from understudy.registry.run_folder import RunFolder, new_run, newest

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
-
-import typer
+from understudy.cli.options import Json, LatestRun
 
 
 def status(
-    run: Annotated[Path | None, typer.Option(help="The run folder (default: the latest).")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    run: LatestRun = None,
+    json: Json = False,
 ) -> None:
     """Say how a run goes: matches or decisions, versions, the learner, the spool, problems.
 

@@ -7,28 +7,25 @@ from typing import Annotated
 
 import typer
 
+from understudy.cli.options import EngineName, FirstRunDelay, GameOfTwo, Greedy, Json, MatchSeed
 from understudy.core.errors import ConfigError
 from understudy.telemetry.text import complain, plain, say, say_json
 
 
 def tournament(
-    game: Annotated[str, typer.Argument(help="Which game of two; see `understudy games`.")],
+    game: GameOfTwo,
     players: Annotated[
         list[str], typer.Argument(help="RUN, RUN@VERSION, RUN@step-N or bots, two or more.")
     ],
     matches: Annotated[int, typer.Option(help="Matches of each pair, half from each slot.")] = 200,
-    seed: Annotated[int, typer.Option(help="Seeds the matches; none was ever trained on.")] = 0,
-    greedy: Annotated[
-        bool, typer.Option("--greedy", help="Take the likeliest actions, draw none.")
-    ] = False,
-    delay: Annotated[
-        int | None, typer.Option(help="Frames that both see late (default: the first run's).")
-    ] = None,
+    seed: MatchSeed = 0,
+    greedy: Greedy = False,
+    delay: FirstRunDelay = None,
     out: Annotated[
         Path | None, typer.Option(help="Also write payoffs.csv, standings.csv and payoffs.png.")
     ] = None,
-    engine: Annotated[str, typer.Option(help="auto, numpy or jax.")] = "auto",
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    engine: EngineName = "auto",
+    json: Json = False,
 ) -> None:
     """Let runs and bots play a round robin: standings, payoff matrix, cycles.
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from understudy.cli.options import config_from, parsed, value_of
+from understudy.cli.options import JsonAtEnd, NewRun, SetOption, config_from, parsed, value_of
 from understudy.core.errors import ConfigError
 from understudy.supervise.budget import Budget
 from understudy.supervise.interrupts import INTERRUPTED
@@ -86,14 +86,10 @@ def train(
     seed: Annotated[
         int | None, typer.Option(help="Seeds everything (default: the run's, else 0).")
     ] = None,
-    run: Annotated[
-        Path | None, typer.Option(help="The run folder (default: a new runs/GAME-N).")
-    ] = None,
+    run: NewRun = None,
     resume: Annotated[bool, typer.Option(help="Go on with the run of --run.")] = False,
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", help="A setting: learner.gamma=0.99. Repeatable.")
-    ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object at the end.")] = False,
+    set_: SetOption = None,
+    json: JsonAtEnd = False,
 ) -> None:
     """Train an agent by playing hundreds of matches side by side, as fast as the machine can.
 

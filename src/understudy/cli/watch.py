@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
+from understudy.cli.options import FirstRunDelay, Greedy
 from understudy.core.errors import ConfigError
 from understudy.supervise.interrupts import INTERRUPTED
 from understudy.telemetry.text import complain, plain, say, say_json, size
@@ -29,12 +30,8 @@ def watch(
     ] = None,
     right: Annotated[str, typer.Option(help="RUN, RUN@VERSION or a bot.")] = "based",
     seed: Annotated[int, typer.Option(help="Another seed is another match.")] = 0,
-    greedy: Annotated[
-        bool, typer.Option("--greedy", help="Take the likeliest actions, draw none.")
-    ] = False,
-    delay: Annotated[
-        int | None, typer.Option(help="Frames that both see late (default: the first run's).")
-    ] = None,
+    greedy: Greedy = False,
+    delay: FirstRunDelay = None,
     speed: Annotated[float, typer.Option(help="2 is twice as fast, 0.5 is slow motion.")] = 1.0,
     gif: Annotated[Path | None, typer.Option(help="Write an animation to this file.")] = None,
     png: Annotated[

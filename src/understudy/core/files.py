@@ -4,8 +4,8 @@ The promise: a name that a reader matches always names a whole file or directory
 under a temporary name, fsynced, renamed, and the folder is fsynced, so that neither SIGKILL nor a
 power cut leaves half of anything under a real name. Readers load all bytes and close the file.
 
-All effects go through one `Disk`, so that a test can record them and replay every prefix with
-whatever was not yet synced dropped (tests/core/test_power_cut.py).
+All effects go through one `Disk`, so that a test can record them and cut the power after each one,
+with unsynced data dropped (tests/core/test_power_cut.py).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 TEMPORARY = ".tmp-"
-"""What the name of everything unfinished begins with; no reader matches it."""
+"""The prefix of unfinished files and folders; no reader matches it."""
 
 _PATIENCE_S = 2.0
 _ABANDONED_AFTER_S = 3600.0
@@ -31,11 +31,11 @@ class Disk:
     """The effects on a file system that durable writing is made of."""
 
     def write(self, path: Path, data: bytes) -> None:
-        """A file with this content, not yet synced."""
+        """Writes a file without syncing it."""
         path.write_bytes(data)
 
     def claim(self, source: Path, target: Path) -> None:
-        """A file gets a name (and may keep its old one too); FileExistsError if that is taken."""
+        """Gives a file another name; FileExistsError if that is taken. May keep the old name."""
         if _WINDOWS:
             _patiently(lambda: source.rename(target))  # fails there if the name is taken
             return
@@ -50,7 +50,7 @@ class Disk:
                 os.fsync(file.fileno())
 
     def append(self, path: Path, data: bytes) -> None:
-        """More bytes at the end of a file, in one write."""
+        """Appends bytes to a file, in one write."""
         held = _held.get(path)
         descriptor = _open_to_append(path) if held is None else held
         try:
@@ -61,7 +61,7 @@ class Disk:
                 os.close(descriptor)
 
     def sync(self, path: Path) -> None:
-        """The content of a file survives a power cut from here on."""
+        """Syncs the content of a file."""
         descriptor = os.open(path, os.O_RDWR | _BINARY)
         try:
             os.fsync(descriptor)
@@ -69,7 +69,7 @@ class Disk:
             os.close(descriptor)
 
     def sync_folder(self, path: Path) -> None:
-        """The names in a folder survive a power cut from here on (POSIX only)."""
+        """Syncs the names in a folder (POSIX only)."""
         if not _WINDOWS:
             descriptor = os.open(path, os.O_RDONLY)
             try:
@@ -88,7 +88,6 @@ class Disk:
         path.mkdir()
 
     def remove_folder(self, path: Path) -> None:
-        """A folder and all that is in it."""
         _patiently(lambda: shutil.rmtree(path))
 
 
@@ -101,8 +100,8 @@ _held: dict[Path, int] = {}
 
 @contextlib.contextmanager
 def using(disk: Disk) -> Iterator[None]:
-    """Send all effects through another disk for a while."""
-    global _disk  # noqa: PLW0603  one seam, swapped by tests alone
+    """Sends all effects through another disk inside the block."""
+    global _disk  # noqa: PLW0603  swapped by tests alone
     before, _disk = _disk, disk
     try:
         yield
@@ -111,7 +110,7 @@ def using(disk: Disk) -> Iterator[None]:
 
 
 def write_atomic(path: Path, data: bytes) -> None:
-    """Write or replace a file, whole and synced, or leave everything as it was."""
+    """Writes or replaces a file, whole and synced, or leaves everything as it was."""
     temporary = _temporary_beside(path)
     try:
         _disk.write(temporary, data)
@@ -124,7 +123,7 @@ def write_atomic(path: Path, data: bytes) -> None:
 
 
 def create_exclusive(path: Path, data: bytes) -> None:
-    """Create a file that nobody else created, whole and synced; FileExistsError if somebody did."""
+    """Creates a file, whole and synced; FileExistsError if the name is taken."""
     temporary = _temporary_beside(path)
     try:
         _disk.write(temporary, data)
@@ -136,7 +135,7 @@ def create_exclusive(path: Path, data: bytes) -> None:
 
 
 def commit_folder(path: Path, files: Mapping[str, bytes]) -> None:
-    """Create a folder with these files, whole and synced; FileExistsError if the name is taken."""
+    """Creates a folder with these files, whole and synced; FileExistsError if the name is taken."""
     temporary = _temporary_beside(path)
     _disk.make_folder(temporary)
     try:
@@ -154,7 +153,7 @@ def commit_folder(path: Path, files: Mapping[str, bytes]) -> None:
 
 
 def append(path: Path, data: bytes, *, synced: bool = False) -> None:
-    """Add bytes at the end of a file in one write; survives SIGKILL, and if synced a power cut."""
+    """Appends bytes in one write, which survives SIGKILL, and if synced a power cut."""
     _disk.append(path, data)
     if synced:
         _disk.sync(path)
@@ -162,42 +161,43 @@ def append(path: Path, data: bytes, *, synced: bool = False) -> None:
 
 
 def hold(path: Path) -> None:
-    """Keep a file open for appending until `release`.
+    """Keeps a file open for appending until `release`.
 
-    Opening and closing give other threads the turn, each up to 5 ms of it: too long for an answer.
+    Opening and closing a file release the GIL, and another thread may keep it for 5 ms each time:
+    too long for an answer.
     """
     release(path)
     _held[path] = _open_to_append(path)
 
 
 def release(path: Path) -> None:
-    """Close a file that was held; Windows cannot remove it before."""
+    """Closes a held file; Windows cannot remove it before."""
     descriptor = _held.pop(path, None)
     if descriptor is not None:
         os.close(descriptor)
 
 
 def sync(path: Path, *, name: bool = False) -> None:
-    """What was appended to a file survives a power cut from here on, and if asked its name too."""
+    """Syncs what was appended to a file, and with `name` the folder that holds its name."""
     _disk.sync(path)
     if name:
         _disk.sync_folder(path.parent)
 
 
 def move(source: Path, target: Path) -> None:
-    """Rename a file. Not synced: whoever calls it can finish the move after a crash."""
+    """Renames a file without syncing: the caller finishes the move after a crash."""
     _disk.rename(source, target)
 
 
 def remove(path: Path, *, synced: bool = False) -> None:
-    """Remove a file; if synced, no power cut brings it back."""
+    """Removes a file; if synced, no power cut restores it."""
     _disk.remove(path)
     if synced:
         _disk.sync_folder(path.parent)
 
 
 def remove_folder(path: Path) -> None:
-    """Remove a folder so that no reader ever sees half of it."""
+    """Removes a folder so that no reader sees half of it."""
     doomed = _temporary_beside(path)
     _disk.rename(path, doomed)
     _disk.sync_folder(path.parent)  # else a power cut could keep the name and lose the content
@@ -205,14 +205,14 @@ def remove_folder(path: Path) -> None:
 
 
 def check_writable(folder: Path) -> None:
-    """Try it: permissions alone say little on Windows, on a network share and on a full disk."""
+    """Writes a probe: permissions alone tell little on Windows, network shares and full disks."""
     probe = _temporary_beside(folder / "probe")
     _disk.write(probe, b"?")
     _disk.remove(probe)
 
 
 def make_folders(path: Path) -> None:
-    """Make a folder and its parents, synced; existing ones are fine."""
+    """Makes a folder and its parents, synced; existing ones are fine."""
     missing = []
     while not path.exists():
         missing.append(path)
@@ -226,7 +226,7 @@ def make_folders(path: Path) -> None:
 
 
 def sweep(folder: Path, *, older_than_s: float = _ABANDONED_AFTER_S) -> int:
-    """Remove what dead processes left unfinished in a folder; returns how many."""
+    """Removes unfinished files of ended processes; returns how many."""
     swept = 0
     for path in folder.glob(f"{TEMPORARY}*"):
         try:
@@ -237,7 +237,7 @@ def sweep(folder: Path, *, older_than_s: float = _ABANDONED_AFTER_S) -> int:
             else:
                 _disk.remove(path)
         except OSError:
-            continue  # another sweeper was faster, or somebody has it open: it harms nobody
+            continue  # removed by another process, or open in one: harmless
         swept += 1
     return swept
 
@@ -251,7 +251,7 @@ def _temporary_beside(path: Path) -> Path:
 
 
 def _discard(temporary: Path) -> None:
-    """Best effort: the name is one that no reader matches, so leaving it behind is harmless."""
+    """Best effort: no reader matches the name, so leaving it behind is harmless."""
     with contextlib.suppress(OSError):
         if temporary.is_dir():
             _disk.remove_folder(temporary)
@@ -260,7 +260,7 @@ def _discard(temporary: Path) -> None:
 
 
 def _patiently(effect: Callable[[], object]) -> None:
-    """Windows refuses to move or remove what a scanner or a reader has open: wait a moment."""
+    """Retries for a moment: Windows refuses to move or remove files that are open."""
     deadline = time.monotonic() + _PATIENCE_S
     while True:
         try:

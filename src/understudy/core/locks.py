@@ -1,4 +1,4 @@
-"""A lock that nobody waits for without end: whoever holds it too long costs others a moment."""
+"""A lock between threads with a bounded wait."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ PATIENCE_S = 5.0
 
 
 class BoundedLock:
-    """A reentrant lock whose `with` raises `TimeoutError`, which is an `OSError`, after a while.
+    """A reentrant lock whose `with` raises TimeoutError after `timeout_s`.
 
-    So what already answers for a full disk answers for a thread that hangs in one as well.
+    TimeoutError is an OSError: code that handles a full disk also handles a thread that hangs in
+    one.
     """
 
     def __init__(self, what: str, *, timeout_s: float = PATIENCE_S) -> None:
@@ -20,7 +21,7 @@ class BoundedLock:
         self._lock = threading.RLock()
 
     def acquire(self, timeout_s: float) -> bool:
-        """Hold it if it is free within this time; `release` follows."""
+        """Whether the lock is held after at most `timeout_s`; then call `release`."""
         return self._lock.acquire(timeout=timeout_s)
 
     def release(self) -> None:

@@ -1,8 +1,8 @@
 """The episode: one match from one side, the only unit of durable experience.
 
 Schema 1, as `.npz` (docs/file-formats.md). Observations are raw features; a decision that no policy
-sampled (the rules made it, or it was imported) has no behaviour log-probability and says so in
-`sampled`. The reward at t belongs to the decision at t.
+sampled (the rules made it, or it was imported) has no behaviour log-probability, and `sampled` is
+False. The reward at t belongs to the decision at t.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ SCHEMA = 1
 MAX_BYTES = 64 * 2**20
 _MAX_TAG = 200
 TOO_LARGE = 2.0**64
-"""From here on the square of a number is infinite in float32, so that nothing can be learned from
-it. Such a number is still an answerable observation: only the learner refuses it."""
+"""The square of such a number is infinite in float32, so the learner refuses it. A policy still
+decides on such an observation."""
 
 
 class Outcome(StrEnum):
@@ -37,17 +37,17 @@ class Outcome(StrEnum):
 
 
 class Meta(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What is known of a match beside its decisions."""
+    """A match without its decisions."""
 
     schema: int = SCHEMA
     id: str
     outcome: Outcome
     finished_at: float
-    """Seconds since 1970."""
+    """Seconds since 1970"""
     tags: dict[str, str] = {}
-    """opponent, map, race, difficulty and whatever else the bot wants to remember."""
+    """opponent, map, race, difficulty and other tags of the bot"""
     imported_from: str = ""
-    """The name of the foreign file that this was made from, if any."""
+    """The name of the imported file, if any"""
 
 
 @dataclass(frozen=True)
@@ -68,31 +68,30 @@ class Episode:
     sampled: NDArray
     """bool [T]: a policy drew this action with this log-probability"""
     versions: NDArray
-    """int64 [T]: which version decided (or looked on, where the rules decided)"""
+    """int64 [T]: the version that decided, or ran in shadow where the rules decided"""
     legal: NDArray | None = None
     """bool [T, options]; absent: everything was legal"""
     bootstrap: NDArray | None = None
-    """float32 [F]: what was seen after the last decision, where the match went on unseen"""
+    """float32 [F]: the observation after the last decision, where the match went on"""
     sent: NDArray | None = None
     """bool [T]: a decision gate let it through, or it was explored; absent: no gate judged"""
     explored: NDArray | None = None
     """bool [T]: the gate said WAIT and it was sent anyway"""
     expected: NDArray | None = None
-    """float32 [T]: what the gate expected, in units of reward; nan: it had nothing to say"""
+    """float32 [T]: what the gate expected, in units of reward; nan: it gave no estimate"""
     settled: NDArray | None = None
-    """bool [T]: its reward is known; absent: all are. Nothing is learned from a decision whose
-    reward never came: it is there because later ones were made with a memory of it"""
+    """bool [T]: its reward is known; absent: all are. A decision without a reward is not learned
+    from; it is kept because the memory of later decisions depends on it"""
     cuts: NDArray | None = None
-    """bool [T]: the policy's memory was emptied before this decision, since the one before it was
-    made without a feature that was not finite; absent: it was emptied before the first alone"""
+    """bool [T]: the policy's memory was emptied before this decision, because a feature of the
+    decision before was not finite; absent: it was emptied before the first decision only"""
 
     def __len__(self) -> int:
-        """How many decisions."""
         return len(self.rewards)
 
     @property
     def truncated(self) -> bool:
-        """Whether the match went on unseen after the last decision."""
+        """Whether the match went on after the last decision."""
         return self.meta.outcome is Outcome.ABORTED or self.bootstrap is not None
 
     @property
@@ -121,7 +120,7 @@ _DTYPES = {
 
 
 def encode(episode: Episode) -> bytes:
-    """As `.npz` bytes."""
+    """An episode as `.npz` bytes."""
     arrays = {"meta": np.frombuffer(msgspec.json.encode(episode.meta), np.uint8)}
     for name in _DTYPES:
         value = getattr(episode, name)
@@ -131,7 +130,7 @@ def encode(episode: Episode) -> bytes:
 
 
 def decode(data: bytes, spec: PolicySpec, *, what: str) -> Episode:
-    """From `.npz` bytes, with every promise of the schema checked against the run's spec."""
+    """An episode from `.npz` bytes, checked against the spec of the run."""
     arrays = from_npz(data, what=what, limit=MAX_BYTES)
     if "meta" not in arrays:
         raise FileFormatError(
@@ -154,7 +153,7 @@ def decode(data: bytes, spec: PolicySpec, *, what: str) -> Episode:
 
 
 def read_meta(path: Path) -> Meta:
-    """What is known of a match beside its decisions, without decoding those."""
+    """Reads the meta data alone."""
     data = read_bytes(path, limit=MAX_BYTES)
     arrays = from_npz(data, what=path.name, limit=MAX_BYTES, only=("meta",))
     if "meta" not in arrays:
@@ -163,7 +162,7 @@ def read_meta(path: Path) -> Meta:
 
 
 def check(episode: Episode, spec: PolicySpec, *, what: str) -> None:
-    """Shapes, ranges and finiteness, or a `FileFormatError` that names the field."""
+    """Checks shapes, ranges and finiteness; FileFormatError names the field."""
     if episode.rewards.ndim != 1:
         raise FileFormatError(
             f"{what}: rewards has shape {episode.rewards.shape}, expected one axis"
@@ -212,13 +211,13 @@ def check(episode: Episode, spec: PolicySpec, *, what: str) -> None:
 
 
 def _numbers(name: str, array: NDArray) -> NDArray:
-    """bool: where an array holds what it may. A gate may have had nothing to expect: nan."""
+    """bool: where an array is valid; `expected` may be nan."""
     finite = np.isfinite(array)
     return finite | np.isnan(array) if name == "expected" else finite
 
 
 def returns_of(rewards: Sequence[float] | NDArray, gamma: float, *, later: float = 0.0) -> NDArray:
-    """Discounted returns [T] of one episode; `later` is what it was worth after its end."""
+    """Discounted returns [T] of one episode; `later` is the return after its end."""
     returns = np.empty(len(rewards))
     for index in range(len(rewards) - 1, -1, -1):
         later = float(rewards[index]) + gamma * later
@@ -226,10 +225,22 @@ def returns_of(rewards: Sequence[float] | NDArray, gamma: float, *, later: float
     return returns
 
 
-def largest_number(episode: Episode, spec: PolicySpec) -> tuple[float, str]:
-    """Distance from 0 of the number farthest from it, and which one that is, in words.
+def surprise_of(episode: Episode) -> NDArray:
+    """float64 [T]: the absolute one-step TD error of each decision; 0 if it is not learned from.
 
-    Looks at observations, rewards and values. Decisions are counted from 0, as rows of the file.
+    The value after the last decision of a truncated episode is not recorded; the value before it
+    takes its place. With 0 there, every aborted match would seem surprising.
+    """
+    value_t = episode.values.astype(np.float64)  # sums of float32 numbers cannot overflow here
+    value_tp1 = np.append(value_t[1:], value_t[-1] if episode.truncated else 0.0)
+    surprise: NDArray = np.abs(episode.rewards + value_tp1 - value_t) * episode.taught
+    return surprise
+
+
+def largest_number(episode: Episode, spec: PolicySpec) -> tuple[float, str]:
+    """The largest absolute number among observations, rewards and values, and its description.
+
+    Decisions are counted from 0, as rows of the file.
     """
     seen = episode.observations
     if episode.bootstrap is not None:

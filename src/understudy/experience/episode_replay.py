@@ -1,7 +1,7 @@
-"""The ring's replay: whole episodes that may be sampled again, by id, on top of `Replay`.
+"""The replay of the ring: whole episodes by id, on top of `Replay`.
 
-An episode is sampled at most `limit` times ever, however long the learner waits for new ones, and
-all of a sample are different. Like `Replay`, it belongs to one learner and has no locks.
+An episode is sampled at most `limit` times ever, and all episodes of a sample are different. Like
+`Replay`, it belongs to one learner and has no locks.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from understudy.experience.episode import Episode, Outcome
+from understudy.experience.episode import Episode, Outcome, surprise_of
 from understudy.experience.replay import Replay
 
 Priority = Literal["uniform", "won", "surprise"]
@@ -43,21 +43,19 @@ class EpisodeReplay:
             beta=0.0,
         )
         self._items: dict[int, tuple[str, Episode]] = {}
-        """Name and episode by slot."""
+        """Slot -> name and episode."""
         self._slots: dict[str, int] = {}
-        """Slots by episode id, oldest first."""
+        """Episode id -> slot, oldest first."""
 
     def __len__(self) -> int:
-        """How many episodes are held."""
         return len(self._slots)
 
     def __contains__(self, episode_id: str) -> bool:
-        """Whether an episode is held."""
         return episode_id in self._slots
 
     @property
     def held(self) -> dict[str, Held]:
-        """What is held, by episode id, oldest first."""
+        """Episode id -> episode, oldest first."""
         samples = self._replay.samples_of(_slots(self._slots.values())).tolist()
         return {
             key: Held(*self._items[slot], count)
@@ -80,7 +78,7 @@ class EpisodeReplay:
         return self._replay.samples_per_insert
 
     def insert(self, name: str, episode: Episode, *, samples: int) -> None:
-        """Hold an episode that has been sampled this often; the oldest leaves when full.
+        """Adds an episode that has been sampled `samples` times; the oldest leaves when full.
 
         An episode of the same id that is held already leaves first.
         """
@@ -91,7 +89,7 @@ class EpisodeReplay:
         weight = np.array([_weight(episode, self._priority)])
         slot = int(self._replay.insert(1, now=0.0, priorities=weight, samples=samples)[0])
         if slot >= 0:
-            self._forget(slot)  # whoever had it was the oldest
+            self._forget(slot)  # the replay removed the oldest episode to make room
             self._items[slot] = name, episode
             self._slots[episode.meta.id] = slot
 
@@ -117,11 +115,4 @@ def _slots(slots: Iterable[int]) -> npt.NDArray[np.intp]:
 def _weight(episode: Episode, priority: Priority) -> float:
     if priority == "won":
         return _WON_WEIGHT if episode.meta.outcome is Outcome.VICTORY else 1.0
-    return _surprise(episode) if priority == "surprise" else 1.0
-
-
-def _surprise(episode: Episode) -> float:
-    """Mean distance between what was expected at each step and what one step showed."""
-    expected = episode.values.astype(np.float64)  # no sum of finite float32 numbers overflows here
-    after = np.append(expected[1:], 0.0)
-    return float((np.abs(episode.rewards + after - expected) * episode.taught).mean()) + 1e-3
+    return float(surprise_of(episode).mean()) + 1e-3 if priority == "surprise" else 1.0

@@ -1,11 +1,11 @@
-"""Replay: which items may be sampled again, how likely each is, and how often at most.
+"""The replay: which items may be sampled again, how likely each is, and how often at most.
 
-The ratio of samples to inserts is this object, not a side effect: no item is sampled more than
-`limit` times ever, none that is older than `max_age_s`, and `allowance` says how many samples a
-learner may still draw. When it is full the oldest item leaves. It deals in slots (integers below
-the capacity); what lies in a slot is its owner's affair: `Columns`, or whole episodes.
+It bounds the ratio of samples to inserts: no item is sampled more than `limit` times ever, none
+that is older than `max_age_s`, and `allowance` says how many samples a learner may still draw. When
+it is full, the oldest item leaves. It knows slots only (integers below the capacity); the owner
+keeps the data of a slot, in `SlotColumns` or as whole episodes.
 
-One learner owns a replay: there are no locks, and none of it may be used by two threads at once.
+One learner owns a replay: there are no locks, and only one thread may use it.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ import numpy as np
 import numpy.typing as npt
 
 from understudy.core.errors import ConfigError, InputError
-from understudy.experience.slots import Columns, Slots
-from understudy.experience.sum_tree import SumTree, draw, fitting
+from understudy.experience.slots import SlotColumns, Slots
+from understudy.experience.sum_tree import SumTree, draw_bounded, fitting
 
-__all__ = ["Columns", "Replay", "Sample"]
+__all__ = ["Replay", "Sample", "SlotColumns"]
 
 Indices = npt.NDArray[np.intp]
 Floats = npt.NDArray[np.floating]
 Counts = npt.NDArray[np.integer]
 
 _EPSILON = 1e-6
-"""Added to every priority, so that an item that surprised nobody can still be sampled."""
+"""Added to every priority, so that an item of priority 0 can still be sampled."""
 _LARGEST = 1e200
-"""What a priority to the power of alpha must stay below, so that sums are finite."""
+"""The bound of a priority to the power of alpha, so that sums are finite."""
 
 
 class Sample(NamedTuple):
@@ -63,7 +63,7 @@ class Replay:
         self._alpha = alpha
         self._most = _LARGEST ** (1.0 / max(alpha, 1.0))
         self.beta = beta
-        """May be raised while learning goes on, as is usual."""
+        """May be raised while learning goes on."""
         self.inserted = 0
         """Items that came in, ever."""
         self.sampled = 0
@@ -74,7 +74,6 @@ class Replay:
         self._largest = 1.0
 
     def __len__(self) -> int:
-        """How many items are held."""
         return self._slots.count
 
     @property
@@ -233,7 +232,7 @@ class Replay:
         slots = self._slots.held()
         room = self._room(slots, times, most) - np.bincount(chosen, minlength=self.capacity)[slots]
         likely = self.priorities_of(slots)
-        rest = draw(rng, count - len(chosen), likely=likely, room=room)
+        rest = draw_bounded(rng, count - len(chosen), likely=likely, room=room)
         return np.concatenate([chosen, slots[rest]])
 
     def _room(self, slots: Indices, times: int, most: int) -> Indices:

@@ -1,13 +1,13 @@
-"""Slots: which places of a bounded store are held, since when, and which of them is the oldest.
+"""The slots of a replay: which of them are held, in what order of age, and the data in them.
 
-Held slots are always the first `count` of a permutation of all slots, and the free ones the rest:
-one array is the free list and what uniform sampling draws from. Items may leave from anywhere, and
-the oldest are known. A step costs the size of its batch, never that of the store.
+`Slots` allocates them. Held slots are the first `count` entries of a permutation of all slots and
+free slots are the rest, so one array is both the free list and the population of uniform sampling.
+Items leave in any order, and the oldest are always known. Each call costs the size of its batch,
+never that of the replay.
 
-Columns: what belongs to the slots of a replay, by name, one row for each slot.
-
-A row holds all columns side by side, so gathering a batch touches each slot's memory once and not
-once a column: at a million rows that is what sampling costs.
+`SlotColumns` stores named arrays by slot. A row holds all columns side by side, so gathering a
+batch touches the memory of each slot once and not once a column, which is what sampling costs at a
+million rows.
 """
 
 from __future__ import annotations
@@ -24,31 +24,31 @@ Indices = npt.NDArray[np.intp]
 
 _GONE = -1
 _LOOK = 64
-"""How far the queue is looked at in one go for the oldest items."""
+"""Queue entries that one step of the search for the oldest items reads."""
 
 
 class Slots:
-    """At most `capacity` items, in order of arrival."""
+    """Allocates `capacity` slots to items that arrive and leave."""
 
     def __init__(self, capacity: int) -> None:
         self.count = 0
         self._order = np.arange(capacity, dtype=np.int32)
-        """A permutation of the slots: the held ones first."""
+        """A permutation of the slots: held ones first."""
         self._place = np.arange(capacity, dtype=np.int32)
-        """Where in `_order` each slot stands."""
+        """Slot -> its index in `_order`."""
         self._number = np.full(capacity + 1, _GONE, np.int64)
-        """The arrival number of the item in each slot; and behind them, at -1, always nobody."""
+        """Slot -> the arrival number of its item; the last entry, slot -1, is always `_GONE`."""
         self._at = np.zeros(capacity)
-        """When it arrived; never falls with the number."""
+        """Slot -> when its item arrived; never falls with the arrival number."""
         self._queue = np.zeros(2 * capacity, np.int32)
-        """Slots by arrival number, as a ring. Items that left early stay until passed over."""
+        """Arrival number -> slot, as a ring. Entries of items that left stay until passed over."""
         self._first = self._next = 0
         """Arrival numbers: of the front of the queue, and of the next item to come."""
         self._latest = -np.inf
 
     @property
     def nbytes(self) -> int:
-        """Bytes that this takes: 32 for every slot."""
+        """32 bytes a slot."""
         arrays = (self._order, self._place, self._number, self._at, self._queue)
         return sum(array.nbytes for array in arrays)
 
@@ -62,21 +62,21 @@ class Slots:
         return slots[np.argsort(self._number[slots])]
 
     def holds(self, slots: Indices) -> npt.NDArray[np.bool_]:
-        """Whether each of `slots` [B] is held: [B]. -1, for what never was, is not."""
+        """Whether each of `slots` [B] is held: [B]; slot -1 never is."""
         held: npt.NDArray[np.bool_] = self._number.take(slots) != _GONE
         return held
 
     def draw(self, rng: np.random.Generator, count: int) -> Indices:
-        """`count` of the held slots, each equally likely at each draw: [count]."""
+        """`count` held slots, drawn uniformly with replacement: [count]."""
         return self._order.take(rng.integers(self.count, size=count)).astype(np.intp)
 
     def latest(self, now: float) -> float:
-        """`now`, or the latest time that was seen, if a clock was set back."""
+        """The latest time so far, even if the clock was set back."""
         self._latest = max(self._latest, now)
         return self._latest
 
     def enter(self, count: int, *, now: float) -> Indices:
-        """Hold `count` items more, for which there must be room: [count]."""
+        """Allocates `count` slots, for which there must be room: [count]."""
         if self._next + count - self._first > len(self._queue):
             self._renumber()
         slots = self._order[self.count : self.count + count].astype(np.intp)
@@ -89,27 +89,30 @@ class Slots:
         return slots
 
     def leave(self, slots: Indices) -> None:
-        """Hold `slots` [B] no longer: all different and all held."""
+        """Frees `slots` [B], all different and all held.
+
+        Held slots at the end of `_order` move into the places of freed slots before them.
+        """
         self._number[slots] = _GONE
         kept = self.count - len(slots)
         tail = self._order[kept : self.count]
         movers = tail[self._number[tail] != _GONE]
         places = self._place[slots]
-        inside = places < kept  # these give their places to those of the tail that stay
+        inside = places < kept
         holes, leavers, homes = places[inside], slots[inside], self._place[movers]
         self._order[holes], self._place[movers] = movers, holes
         self._order[homes], self._place[leavers] = leavers, homes
         self.count = kept
 
     def oldest(self, count: int) -> Indices:
-        """The `count` oldest held slots, of which there must be so many, oldest first: [count]."""
+        """The `count` oldest held slots, oldest first: [count]. At least `count` must be held."""
         found: list[Indices] = []
         number = self._first
         while count > 0:
             numbers = np.arange(number, min(number + max(count, _LOOK), self._next))
             slots = self._queue.take(numbers % len(self._queue)).astype(np.intp)
             held = self._number.take(slots) == numbers
-            if not found:  # whoever left before is never looked at again
+            if not found:  # items that left at the front are never read again
                 self._first = int(numbers[held.argmax()]) if held.any() else int(numbers[-1]) + 1
             found.append(slots[held][:count])
             count -= len(found[-1])
@@ -127,17 +130,18 @@ class Slots:
             look *= 8
 
     def _renumber(self) -> None:
-        """Number what is held from 0: the queue is then without those who left."""
+        """Numbers held items from 0, which removes the others from the queue."""
         slots = self.by_age()
         self._number[slots] = np.arange(self.count)
         self._queue[: self.count] = slots
         self._first, self._next = 0, self.count
 
 
-class Columns:
-    """Arrays by slot, such as `Columns(1000, {"seen": ((28,), np.float32), "reward": ((), "f4")})`.
+class SlotColumns:
+    """Named arrays by slot, for example
+    `SlotColumns(1000, {"observation": ((28,), np.float32), "reward": ((), np.float32)})`.
 
-    Memory is reserved at once and taken by the system as rows are first written.
+    The system provides the memory as rows are first written.
     """
 
     def __init__(
@@ -150,16 +154,14 @@ class Columns:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all rows."""
         return self._rows.nbytes
 
     @property
     def row_nbytes(self) -> int:
-        """Bytes of one row."""
         return self._rows.itemsize
 
     def put(self, slots: Indices, values: Mapping[str, NDArray]) -> None:
-        """Write rows `slots` [B], an array [B, *shape] for every column; skip slots below 0."""
+        """Writes rows `slots` [B]: an array [B, *shape] for every column. Skips slots below 0."""
         names = self._rows.dtype.names or ()
         if set(values) != set(names):
             raise InputError(f"columns: expected {sorted(names)}, got {sorted(values)}")
@@ -175,9 +177,9 @@ class Columns:
                 self._rows[name][slots[wanted]] = value[wanted]
 
     def take(self, slots: Indices) -> dict[str, NDArray]:
-        """Rows `slots` [B], as an array [B, *shape] for every column.
+        """Copies rows `slots` [B]: an array [B, *shape] for every column.
 
-        They are copies, and views of one block: `np.ascontiguousarray` makes one contiguous.
+        The arrays are views of one block; `np.ascontiguousarray` makes one contiguous.
         """
         rows = self._bytes.take(slots).view(self._rows.dtype)
         return {name: rows[name] for name in self._rows.dtype.names or ()}

@@ -1,8 +1,8 @@
 """The spool: the durable queue of episodes, `buffer/` to `archive/` or `quarantine/`.
 
-When `put` returns, the episode survives a power cut. File names are made here, from time and
-chance: nothing that a bot or a file says about itself ever becomes a name. A file that a person
-laid into the buffer keeps a plain name, and gets one of ours for any other.
+When `put` returns, the episode survives a power cut. File names are made here, from the time and
+random bytes; no text of a bot or a file becomes a name. A file that a user put into the buffer
+keeps its name if that is plain, and else gets a new one.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from understudy.policy.spec import PolicySpec
 
 _SUFFIX = ".npz"
 _PLAIN = re.compile(r"[A-Za-z0-9._-]{1,116}\.npz")
-"""What can be written down anywhere, and is short enough to have something appended."""
+"""A name that every file can hold, short enough to append a suffix."""
 
 
 class Spool:
@@ -43,7 +43,7 @@ class Spool:
         files.sweep(self.buffer)
 
     def put(self, episode: Episode) -> str:
-        """Keep an episode for ever (or until it was learned from); returns its name."""
+        """Writes an episode to the buffer; returns its name."""
         name = self._new_name()
         files.write_atomic(self.buffer / name, episodes.encode(episode))
         return name
@@ -53,11 +53,11 @@ class Spool:
         return sorted(name for name in _names(self.buffer) if _PLAIN.fullmatch(name))
 
     def adopt(self) -> dict[str, str]:
-        """Rename files of the buffer that no note or manifest could name: new name to old."""
+        """Renames files of the buffer whose names are not plain; new name -> old name."""
         renamed = {}
         for odd in [name for name in _names(self.buffer) if not _PLAIN.fullmatch(name)]:
             name = self._new_name()
-            with contextlib.suppress(OSError):  # somebody has it open: it can wait
+            with contextlib.suppress(OSError):  # another process has it open: tried again later
                 files.move(self.buffer / odd, self.buffer / name)
                 renamed[name] = ascii(odd)
         return renamed
@@ -71,18 +71,18 @@ class Spool:
         return self._read(self.archived / name)
 
     def archive(self, name: str) -> None:
-        """Learned from: out of the buffer. May be called again after a crash."""
+        """Moves an episode that was learned from to the archive. May be repeated after a crash."""
         _move_if_there(self.buffer / name, self.archived / name)
 
     def quarantine(self, name: str, reason: str) -> None:
-        """Not to be learned from (any more): set aside with a reason beside it."""
+        """Moves an episode to the quarantine, with a reason beside it."""
         note = msgspec.json.encode({"reason": reason, "at": self._clock.time()})
         files.write_atomic(self.quarantined / f"{name}.reason.json", note)
         for folder in (self.buffer, self.archived):
             _move_if_there(folder / name, self.quarantined / name)
 
     def prune(self, limits: SpoolConfig, *, keep: Collection[str]) -> int:
-        """Remove the oldest archived episodes beyond the limits, but none of `keep`."""
+        """Removes the oldest archived episodes beyond the limits, but none of `keep`."""
         names = sorted(_names(self.archived))
         sizes = {name: (self.archived / name).stat().st_size for name in names}
         count, total = len(names), sum(sizes.values())

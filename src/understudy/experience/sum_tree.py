@@ -1,16 +1,13 @@
-"""A sum tree: numbers by index, found in proportion to their size, in a handful of NumPy calls.
+"""Weighted sampling: a sum tree for priorities that change, and bounded draws from an array.
 
-Every node is the sum of its children as they are now, recomputed and never adjusted by differences,
-so sums do not drift however many updates there were; an index whose number is 0 is never found.
+`SumTree` finds an index with probability proportional to its number, in a few NumPy calls a batch.
+A node is always recomputed as the sum of its children and never adjusted by differences, so sums
+do not drift; an index whose number is 0 is never found. The tree is wide and flat: the 16 children
+of a node lie side by side in two cache lines, beside their exclusive prefix sums, so that a step
+down is one comparison along a row. A million numbers are two such levels under a top of 4,096,
+which is searched as a whole.
 
-The tree is wide and flat: 16 children a node lie side by side in two cache lines, beside what comes
-before each of them in the node, so that a step down is one comparison along a row. A million
-numbers are two such levels under a top of 4,096 that is searched as a whole.
-
-Draws one after the other, where nothing is drawn more often than it has room for.
-
-Whole batches are drawn at once; what goes beyond an item's room is dropped and drawn again from
-those that have room left, which is the same distribution as one draw after the other.
+`draw_bounded` draws from an array without priorities that change, each index at most so many times.
 """
 
 from __future__ import annotations
@@ -25,10 +22,10 @@ _BITS = 4
 _WIDTH = 1 << _BITS
 _TOP = 4096
 _NODE = np.dtype((np.void, _WIDTH * 8))
-"""A row as opaque bytes: scattered three times as quickly as 16 numbers."""
+"""A row as opaque bytes: scattered three times as fast as 16 numbers."""
 _EARLIER = np.triu(np.ones((_WIDTH, _WIDTH)), 1)
-"""A row times this is, for each child, the sum of those before it: five times as quick as cumsum
-along rows that short (1,024 rows: 11 us and 61)."""
+"""A row times this is its exclusive prefix sum: five times as fast as cumsum along rows that short
+(1,024 rows: 11 us and 61)."""
 
 
 class SumTree:
@@ -44,11 +41,11 @@ class SumTree:
         self._top = np.zeros(max(-(-capacity >> (depth * _BITS)), 1))
         shapes = [(len(self._top) << (level * _BITS), _WIDTH) for level in reversed(range(depth))]
         self._values = [np.zeros(shape) for shape in shapes]
-        """Numbers of each level, [nodes, 16], leaves first; a node's sum is a number one up."""
+        """Numbers of each level, [nodes, 16], leaves first; the sum of a node is a number above."""
         self._before = [np.zeros(shape) for shape in shapes]
-        """What comes before each of them in its node."""
+        """The exclusive prefix sum of each of them within its node."""
         self._running = np.zeros(len(self._top) + 1)
-        """What comes before each number of the top; the last one is the sum of all."""
+        """The exclusive prefix sums of the top; the last one is the sum of all."""
         self._leaves = self._values[0].reshape(-1) if self._values else self._top
 
     @property
@@ -58,7 +55,7 @@ class SumTree:
 
     @property
     def nbytes(self) -> int:
-        """Bytes that the tree takes: about 17 for every index."""
+        """About 17 bytes an index."""
         arrays = [*self._values, *self._before, self._top, self._running]
         return sum(array.nbytes for array in arrays)
 
@@ -67,7 +64,7 @@ class SumTree:
         return self._leaves.take(indices)
 
     def put(self, indices: Indices, values: Floats | float) -> None:
-        """Set the numbers at `indices` [B]; where an index comes twice the later one stays."""
+        """Sets the numbers at `indices` [B]; of an index that comes twice, the later one holds."""
         self._leaves[indices] = values
         nodes = indices
         parents = [*self._values, self._top][1:]
@@ -80,16 +77,16 @@ class SumTree:
         np.cumsum(self._top, out=self._running[1:])
 
     def find(self, masses: Floats) -> Indices:
-        """Where the running sum of all numbers passes each of `masses` [B] in [0, total): [B].
+        """The index at which the cumulative sum passes each of `masses` [B] in [0, total): [B].
 
-        A uniform mass thus finds an index with probability number / total. The total is above 0.
+        A uniform mass finds an index with probability number / total. The total must be above 0.
         """
         found = self._running[:-1].searchsorted(masses, side="right") - 1
         rest = masses - self._running.take(found)
         rows_at = np.arange(0, len(masses) * _WIDTH, _WIDTH)
         for before in reversed(self._before):
             rows = before.take(found, axis=0)
-            # The first child that begins beyond the rest, less one; none does: it is the last.
+            # The child before the first one that begins beyond the rest; if none does, the last.
             child = ((rows > rest[:, None]).argmax(axis=1) - 1) & (_WIDTH - 1)
             rest -= rows.reshape(-1).take(rows_at + child)
             found = (found << _BITS) + child
@@ -101,15 +98,15 @@ class SumTree:
     def _last_above_zero(self, indices: Indices) -> Indices:
         """The last index up to each of `indices` [B] whose number is not 0, or the first: [B].
 
-        Rounding can leave a mass behind the last child of a node; once in a blue moon, so this may
-        cost as much as it does.
+        Rounding can leave a mass behind the last child of a node. That is rare, so the cost of this
+        search does not matter.
         """
         known = np.flatnonzero(self._leaves > 0.0)
         return known[np.maximum(known.searchsorted(indices, side="right") - 1, 0)]
 
 
 def fitting(drawn: Indices, room: Indices) -> npt.NDArray[np.bool_]:
-    """Which of the draws [B] are among the first `room` [B] of the same item: [B]."""
+    """Which of the draws [B] are among the first `room` [B] draws of their index: [B]."""
     order = drawn.argsort(kind="stable")
     ordered = drawn[order]
     earlier = np.arange(len(drawn)) - ordered.searchsorted(ordered)
@@ -118,12 +115,12 @@ def fitting(drawn: Indices, room: Indices) -> npt.NDArray[np.bool_]:
     return fits
 
 
-def draw(
-    rng: np.random.Generator, count: int, *, likely: npt.NDArray[np.float64], room: Indices
-) -> Indices:
-    """Indices in proportion to `likely` [N], each at most `room` [N] times: [<= count].
+def draw_bounded(rng: np.random.Generator, count: int, *, likely: Floats, room: Indices) -> Indices:
+    """Draws indices in proportion to `likely` [N], each at most `room` [N] times: [<= count].
 
-    Fewer than `count` only where no room is left.
+    Returns fewer than `count` only if no room is left. Draws whole batches: draws beyond the room
+    of an index are dropped and drawn again from those with room left, which has the distribution of
+    one draw after the other.
     """
     where = np.flatnonzero((room > 0) & (likely > 0.0))
     room = room[where]

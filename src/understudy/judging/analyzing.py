@@ -117,10 +117,10 @@ def _latents(
         encoded = study.encode(
             player.policy, seen, frames_per_s=FRAMES_PER_S, encoder=asked.encoder, show=show
         )
-    said = study.answers(player.policy, encoded, names, tuple(catalog.bots(asked.game.name)))
+    predicted = study.answers(player.policy, encoded, names, tuple(catalog.bots(asked.game.name)))
     with telling("probes") as show:
         found.probe = study.probe_all(
-            seen, encoded, said, opponent=opponent, frames_per_s=FRAMES_PER_S, show=show
+            seen, encoded, predicted, opponent=opponent, frames_per_s=FRAMES_PER_S, show=show
         )
     found.ceiling = study.ceilings(seen, frames_per_s=FRAMES_PER_S)
     tables.write_csv(out / "probe.csv", *tables.probe_rows(found.probe, found.ceiling))
@@ -130,13 +130,15 @@ def _latents(
     with telling("clusters, PCA and t-SNE") as show:
         found.silhouette = study.silhouettes(seen, encoded, frames_per_s=FRAMES_PER_S)
         show(0.3)
-        lying = study.lie(seen, encoded, frames_per_s=FRAMES_PER_S)
-    if lying is not None:
-        found.distances = dict(zip(tables.ENCODERS, lying.distances.tolist(), strict=True))
-        tables.write_csv(out / "latents_pca.csv", *tables.place_rows(lying, "principal", names))
-        tables.write_csv(out / "latents_tsne.csv", *tables.place_rows(lying, "neighbours", names))
-        tables.write_csv(out / "distances.csv", *tables.distance_rows(lying, names))
-        scores = found.silhouette[lying.seconds]
+        geometry = study.geometry_of(seen, encoded, frames_per_s=FRAMES_PER_S)
+    if geometry is not None:
+        found.distances = dict(zip(tables.ENCODERS, geometry.distances.tolist(), strict=True))
+        tables.write_csv(out / "latents_pca.csv", *tables.place_rows(geometry, "principal", names))
+        tables.write_csv(
+            out / "latents_tsne.csv", *tables.place_rows(geometry, "neighbours", names)
+        )
+        tables.write_csv(out / "distances.csv", *tables.distance_rows(geometry, names))
+        scores = found.silhouette[geometry.seconds]
         notes = tuple(
             f"{encoder}: silhouette {score:.2f}"
             for encoder, score in zip(tables.ENCODERS, scores, strict=True)
@@ -146,12 +148,12 @@ def _latents(
             ("neighbours", "tsne", None),
         ):
             drawn = figures.scatter(
-                lying, places, names, notes=(notes[0], notes[1]), axes=axes,
-                title=f"Strategy latents {lying.seconds} s into the match, "
+                geometry, places, names, notes=(notes[0], notes[1]), axes=axes,
+                title=f"Strategy latents {geometry.seconds} s into the match, "
                 f"one point a match ({how.upper().replace('TSNE', 't-SNE')})",
             )  # fmt: skip
             canvas.keep(drawn, out / f"latents_{how}.png")
-        canvas.keep(figures.distances(lying, names), out / "distances.png")
+        canvas.keep(figures.distances(geometry, names), out / "distances.png")
     _keep(found, out)
 
 

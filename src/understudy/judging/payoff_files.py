@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import csv
 import io
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from understudy.core import files
-from understudy.core.errors import MissingDependency
+from understudy.core.dependencies import needs
 from understudy.league.payoffs import Payoffs, Standing
+from understudy.telemetry.table import csv_bytes
 
 _LEGIBLE = 24
 """With more players than this, the numbers in the cells of the picture would be dust."""
@@ -17,13 +17,9 @@ _LABEL = 28
 
 
 def check_installed() -> None:
-    """Tell what is missing before the first match, not after the last."""
-    try:
+    """Raises MissingDependency without Matplotlib: before the first match, not after the last."""
+    with needs("--out needs Matplotlib", extra="plots"):
         import matplotlib.figure  # noqa: F401
-    except ImportError as error:
-        raise MissingDependency(
-            '--out needs Matplotlib: pip install ".[plots]" in your clone'
-        ) from error
 
 
 def write_payoffs(folder: Path, payoffs: Payoffs, places: Sequence[Standing], title: str) -> None:
@@ -47,7 +43,7 @@ def payoff_csv(payoffs: Payoffs) -> bytes:
                 rates = (f"{value:.4f}" for value in (tally.win_rate, low, high))
                 counts = (tally.matches, tally.wins, tally.draws, tally.losses)
                 rows.append([name, other, *counts, *rates])
-    return _csv(head.split(","), rows)
+    return csv_bytes([head.split(","), *rows])
 
 
 def standing_csv(places: Iterable[Standing]) -> bytes:
@@ -61,7 +57,7 @@ def standing_csv(places: Iterable[Standing]) -> bytes:
         ]
         for place, one in enumerate(places, 1)
     ]  # fmt: skip
-    return _csv(head.split(","), rows)
+    return csv_bytes([head.split(","), *rows])
 
 
 def payoff_picture(payoffs: Payoffs, order: Sequence[str], title: str) -> bytes:
@@ -99,11 +95,3 @@ def _label(name: str) -> str:
     """The end of a long path says most; a dollar sign would begin a formula."""
     short = name if len(name) <= _LABEL else f"...{name[3 - _LABEL :]}"
     return short.replace("$", r"\$")
-
-
-def _csv(head: list[str], rows: Iterable[Iterable[object]]) -> bytes:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(head)
-    writer.writerows(rows)
-    return text.getvalue().encode()

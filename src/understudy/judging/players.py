@@ -7,12 +7,12 @@ trained under; a run that was trained under others is told of in `Cast.notes`.
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from understudy.core.clock import SystemClock
+from understudy.core.dependencies import install_line, not_installed
 from understudy.core.errors import ConfigError, MissingDependency, RunFolderError, nearest
 from understudy.core.opponents import steps_of
 from understudy.games import catalog
@@ -247,9 +247,9 @@ def engine_named(name: str) -> Engine:
         raise ConfigError(
             f"--engine: expected one of {', '.join(ENGINES)}, got {name!r}.{nearest(name, ENGINES)}"
         )
-    installed = importlib.util.find_spec("jax") is not None
+    installed = not not_installed("jax")
     if name == "jax" and not installed:
-        raise MissingDependency('--engine jax needs JAX: pip install ".[learn]" in your clone')
+        raise MissingDependency(f"--engine jax needs JAX: {install_line('learn')}")
     if name == "numpy" or not installed:
         return plain
     from understudy.supervise.compile_cache import keep_compiled

@@ -6,13 +6,12 @@ made again at any time.
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator
 
 import msgspec
 
 from understudy.core.errors import FileFormatError
+from understudy.telemetry.table import csv_bytes
 
 SCHEMA = 1
 FILE, TABLE, PICTURE = "lineage.json", "lineage.csv", "lineage.png"
@@ -166,19 +165,17 @@ def decode(data: bytes, *, what: str) -> Lineage:
 
 def table(lineage: Lineage) -> bytes:
     """`lineage.csv`: one row for each agent and round."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
     names = Settings.__struct_fields__
     columns = [f"{name}_{when}" for name in names for when in ("before", "after")]
     known = ("round", "steps", "agent", "parent", "fitness", "parent_fitness", "why")
-    writer.writerow([*known, *columns])
+    lines: list[list[object]] = [[*known, *columns]]
     for row in lineage.rows:
         values = [getattr(part, name) for name in names for part in (row.before, row.after)]
-        writer.writerow(
+        lines.append(
             ["" if value is None else value for value in (getattr(row, name) for name in known)]
             + [f"{value:.6g}" for value in values]
         )
-    return text.getvalue().encode()
+    return csv_bytes(lines)
 
 
 def _changes(before: Settings, after: Settings) -> Iterator[tuple[str, float, float]]:

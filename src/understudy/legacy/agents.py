@@ -1,9 +1,8 @@
-"""What agents with the old API share: one `Understudy` a run folder, however many there are.
+"""What agents with the old API share: one `Understudy` for each run folder, and its counters.
 
-The old bot made a new agent for every game, and its trainer made another: with a learner each they
-would refuse one another. Counters are a small file in the run folder, so they survive a restart.
-
-Where an agent with the old API plays: its present match and the one before.
+The old bot made a new agent for every game, and its trainer made another: a second learner would be
+refused. An agent has a match under way and the one before it (`LegacyMatches`). Counters are kept
+in a small file of the run folder.
 """
 
 from __future__ import annotations
@@ -41,9 +40,13 @@ from understudy.telemetry import events
 from understudy.telemetry.journal import Journal
 from understudy.telemetry.text import complain
 
+_COUNTERS = "rl_agent.json"
+_BASELINE_DECAY = 0.95
+_RECENT = 10
+
 
 class LegacyMatch:
-    """One match as an agent of the old API lives it; it begins with the first decision."""
+    """One match of an agent with the old API; it begins with the first decision."""
 
     def __init__(self, mind: Understudy) -> None:
         self._mind = mind
@@ -53,7 +56,7 @@ class LegacyMatch:
         self.rewards: list[float] = []
 
     def explore(self, state: Sequence[float] | NDArray) -> tuple[int, float]:
-        """Draw an action: its number and its probability. It is learned from."""
+        """Draws an action: its number and its probability. It is learned from."""
         if self._match is None:
             self._match = self._mind.match(api="rl_agent")
         number = self._number(self._match.decide(state))
@@ -73,23 +76,23 @@ class LegacyMatch:
         return int(choice.actions[0, 0]), math.exp(choice.log_probs[0])
 
     def reward(self, amount: float) -> None:
-        """Add to the last decision that is learned from, if there is one."""
+        """Adds to the reward of the last decision of `explore`, if there is one."""
         if self._match is not None:
             self._match.reward(amount)
             self.rewards[-1] += float(amount)
 
     def finish(self, outcome: Outcome) -> None:
-        """The match is over, and kept when this returns."""
+        """Ends the match, which is kept when this returns."""
         if self._match is not None:
             self._match.finish(outcome)
 
     def leave(self) -> None:
-        """Nobody plays on: what was not finished is kept as aborted."""
+        """Keeps a match that was not finished as aborted."""
         if self._match is not None:
             self._match.leave()
 
     def arrays(self) -> dict[str, NDArray]:
-        """states [T, F], actions [T], rewards [T], as old experience files have them."""
+        """states [T, F], actions [T], rewards [T], as in old experience files."""
         return {
             "states": np.array(self._states, np.float32),
             "actions": np.array(self._actions, np.int64),
@@ -97,26 +100,26 @@ class LegacyMatch:
         }
 
     def exploration(self) -> float:
-        """How often the policy does something else than its favourite in these states."""
-        return 1.0 - float(_favourites(self._mind.policy, np.array(self._states)).mean())
+        """The mean probability of all but the likeliest action in these states."""
+        return 1.0 - float(_likeliest(self._mind.policy, np.array(self._states)).mean())
 
     def _number(self, label: str) -> int:
         return self._mind.spec.actions.names.index(label)  # type: ignore[union-attr]
 
 
 class LegacyMatches:
-    """Where an agent plays: its present match and the one before."""
+    """The match under way of one agent, and the one before it."""
 
     def __init__(self, mind: Understudy) -> None:
-        self.play = LegacyMatch(mind)
-        self.finished = self.play
+        self.current = LegacyMatch(mind)
+        self.finished = self.current
 
     def next(self, mind: Understudy) -> None:
-        """The present match is over."""
-        self.finished, self.play = self.play, LegacyMatch(mind)
+        """Begins another match."""
+        self.finished, self.current = self.current, LegacyMatch(mind)
 
 
-def _favourites(policy: Policy, states: NDArray) -> NDArray:
+def _likeliest(policy: Policy, states: NDArray) -> NDArray:
     """The probability [T] of the likeliest action in states [T, F]."""
     weights, network = policy.weights, policy.spec.network
     obs = normalise(NUMPY, weights, states)
@@ -126,55 +129,49 @@ def _favourites(policy: Policy, states: NDArray) -> NDArray:
     return likeliest
 
 
-_COUNTERS = "rl_agent.json"
-_BASELINE_DECAY = 0.95
-_RECENT = 10
-
-
-class Counted(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """What an agent has counted over all restarts."""
+class LegacyCounters(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """The counters of a run, across restarts."""
 
     episodes: int = 0
     steps: int = 0
     total_reward: float = 0.0
     baseline: float = 0.0
-    """Moving average of the discounted returns."""
+    """The moving average of discounted returns"""
     epsilon: float = 0.0
     recent: list[float] = []
-    """Mean reward a decision of the last ten matches."""
+    """The mean reward of a decision in each of the last ten matches"""
 
 
 class SharedUnderstudy:
     """A run folder with a learner beside it, and the agents that play in it."""
 
-    def __init__(self, mind: Understudy, counted: Counted) -> None:
+    def __init__(self, mind: Understudy, counters: LegacyCounters) -> None:
         self.mind = mind
-        self.counted = counted
+        self.counters = counters
         self.imports = old_files.Imports(mind.folder.root)
         self._spool = Spool(mind.folder.root, mind.spec, mind.folder.clock)
         self._journal = Journal(mind.folder.journal, "agent", mind.folder.clock)
-        self._seats: list[LegacyMatches] = []
+        self._agents: list[LegacyMatches] = []
         self._metrics: tuple[int, dict[str, float]] = (0, {})
 
-    def sit_down(self) -> LegacyMatches:
-        """A place for one more agent."""
-        seat = LegacyMatches(self.mind)
-        self._seats.append(seat)
-        return seat
+    def add_agent(self) -> LegacyMatches:
+        matches = LegacyMatches(self.mind)
+        self._agents.append(matches)
+        return matches
 
-    def stand_up(self, seat: LegacyMatches) -> None:
-        """An agent goes; a match that it did not finish is kept as aborted."""
+    def remove_agent(self, matches: LegacyMatches) -> None:
+        """Keeps a match that the agent did not finish as aborted."""
         with contextlib.suppress(ValueError):
-            self._seats.remove(seat)
-        seat.play.leave()
+            self._agents.remove(matches)
+        matches.current.leave()
 
-    def close(self, *, whoever_plays: bool) -> None:
-        """Stop the learner, unless somebody else plays here."""
-        if self._seats and not whoever_plays:
+    def close(self, *, with_agents: bool) -> None:
+        """Stops the learner, unless it has agents; `with_agents`: removes them first."""
+        if self._agents and not with_agents:
             return
-        for seat in tuple(self._seats):
-            self.stand_up(seat)
-        with _lock:  # whoever opens the same run waits until its learner is gone
+        for matches in tuple(self._agents):
+            self.remove_agent(matches)
+        with _lock:  # the same run is opened again only after its learner has ended
             if _open.get(self.mind.folder.root) is self:
                 del _open[self.mind.folder.root]
             self.mind.close()
@@ -185,32 +182,32 @@ class SharedUnderstudy:
         return old_files.decode(arrays, self.mind.spec, name=name, now=now)
 
     def put(self, episode: Episode, name: str) -> None:
-        """Hand an old match to the learner (which looks every second)."""
+        """Puts an old match into the spool; the learner looks every second."""
         self._spool.put(episode)
         self.imports.add(episode.meta.id, name)
         self._journal.write(events.EpisodesImported(count=1))
 
     def metrics(self) -> dict[str, float]:
-        """Of the batch that made the version now playing; nothing for an untrained one."""
+        """Of the batch that made the version that plays; empty for an untrained one."""
         version = self.mind.version
         if version and version != self._metrics[0]:
             with contextlib.suppress(FileFormatError, OSError):
                 self._metrics = (version, self.mind.folder.versions.manifest(version).metrics)
         return self._metrics[1]
 
-    def count(self, play: LegacyMatch, gamma: float) -> None:
-        """Add a finished match; a full disk costs the counters of this one, not the game."""
-        counted, rewards = self.counted, play.rewards
-        counted.steps += len(rewards)
-        counted.episodes += 1
-        counted.total_reward += sum(rewards)
-        counted.recent = [*counted.recent, sum(rewards) / len(rewards)][-_RECENT:]
-        counted.baseline += (1.0 - _BASELINE_DECAY) * (
-            float(returns_of(rewards, gamma).mean()) - counted.baseline
+    def count(self, match: LegacyMatch, gamma: float) -> None:
+        """Adds a finished match; a full disk is reported, and the game goes on."""
+        counters, rewards = self.counters, match.rewards
+        counters.steps += len(rewards)
+        counters.episodes += 1
+        counters.total_reward += sum(rewards)
+        counters.recent = [*counters.recent, sum(rewards) / len(rewards)][-_RECENT:]
+        counters.baseline += (1.0 - _BASELINE_DECAY) * (
+            float(returns_of(rewards, gamma).mean()) - counters.baseline
         )
-        counted.epsilon = play.exploration()
+        counters.epsilon = match.exploration()
         try:
-            files.write_atomic(self.mind.folder.root / _COUNTERS, msgspec.json.encode(counted))
+            files.write_atomic(self.mind.folder.root / _COUNTERS, msgspec.json.encode(counters))
         except OSError as error:
             complain(f"the counters could not be saved: {error}")
 
@@ -229,7 +226,7 @@ def shared(
     learner: Literal["process", "thread", "off"],
     seed: int | None,
 ) -> SharedUnderstudy:
-    """What is open for this run folder in this process, else a new one."""
+    """The shared understudy of this run folder in this process; opens one if there is none."""
     root = root.absolute()
     with _lock:
         if root not in _open:
@@ -237,7 +234,7 @@ def shared(
             folder = RunFolder.open(
                 root, spec=spec, config=_settings(root, config, values), clock=clock
             )
-            counted = _counted(folder, _begin(folder, model_path))
+            counters = _read_counters(folder, _begin(folder, model_path))
             mind = Understudy.open(
                 root,
                 features=spec.features,
@@ -245,12 +242,12 @@ def shared(
                 network=spec.network,
                 mode="learn",
                 learner=learner,
-                # The old bot says itself what a result is worth.
+                # The old bot rewards results itself.
                 result_rewards=dict.fromkeys(RESULT_REWARDS, 0.0),
                 seed=seed,
                 clock=clock,
             )
-            _open[root] = SharedUnderstudy(mind, counted)
+            _open[root] = SharedUnderstudy(mind, counters)
         if _open[root].mind.spec != spec:
             raise RunFolderError(f"{root}: is open with other actions or another size of state")
         return _open[root]
@@ -259,11 +256,11 @@ def shared(
 @atexit.register
 def _close_all() -> None:
     for one in tuple(_open.values()):
-        one.close(whoever_plays=True)
+        one.close(with_agents=True)
 
 
 def _settings(root: Path, config: Config | None, values: Mapping[str, float]) -> Config:
-    """The settings given, else those that the run folder keeps, with the agent's own arguments."""
+    """The given settings, else those of the run folder, with the agent's arguments."""
     kept = RunFolder.kept(root) if config is None else None
     config = config or (kept.config if kept else Config())
     rate = values["learner.learning_rate"]
@@ -275,7 +272,7 @@ def _settings(root: Path, config: Config | None, values: Mapping[str, float]) ->
 
 
 def _begin(folder: RunFolder, model_path: Path) -> old_models.OldModel | None:
-    """An old model becomes the first version of a run that has none."""
+    """Commits an old model as the first version of a run without versions."""
     if folder.versions.numbers() or not model_path.is_file():
         return None
     try:
@@ -283,20 +280,20 @@ def _begin(folder: RunFolder, model_path: Path) -> old_models.OldModel | None:
         model = old_models.decode(arrays, folder.spec, what=str(model_path))
     except FileFormatError as error:
         raise FileFormatError(f"{error}; move it away to begin without it") from error
-    with contextlib.suppress(Fenced):  # a learner was faster: then its version plays
+    with contextlib.suppress(Fenced):  # a learner committed first: its version plays
         begin_with(folder, model, Journal(folder.journal, "import", folder.clock))
         old_files.Imports(folder.root).add(old_models.identify(model), model_path.name)
     return model
 
 
-def _counted(folder: RunFolder, model: old_models.OldModel | None) -> Counted:
+def _read_counters(folder: RunFolder, model: old_models.OldModel | None) -> LegacyCounters:
     path = folder.root / _COUNTERS
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Counted)
+        return msgspec.json.decode(path.read_bytes(), type=LegacyCounters)
     except FileNotFoundError:
-        counted = Counted(epsilon=1.0 - 1.0 / folder.spec.actions.options)
+        counters = LegacyCounters(epsilon=1.0 - 1.0 / folder.spec.actions.options)
         if model is not None:
-            counted.episodes, counted.baseline = model.episodes, model.baseline
-        return counted
+            counters.episodes, counters.baseline = model.episodes, model.baseline
+        return counters
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise RunFolderError(f"{path}: {error}; remove it to count from 0 again") from error

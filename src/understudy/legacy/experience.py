@@ -1,8 +1,8 @@
-"""The old StarCraft II bot's experience files, as episodes and back.
+"""Experience files of the old StarCraft II bot, converted to episodes and back.
 
-Old files say nothing of log-probabilities, versions or (mostly) results. So every decision in them
-is one that no policy sampled: it trains the value and the regression, never a ratio. The id of an
-imported episode is a hash of its numbers: the same match, under whatever name, comes in once.
+Old files have no log-probabilities, no versions and mostly no result. So their decisions count as
+not sampled: they train the value and the regression, never a ratio. The id of an imported episode
+is a hash of its numbers, so that a match is imported once, under any file name.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ def _from_name(name: str) -> tuple[Outcome, dict[str, str]]:
     """The outcome and the tags that a file's name tells.
 
     A file was written when a match was over, so its end is an end: `aborted` would drop the last
-    reward, where the result is. Where the name does not tell who won, nobody is said to have.
+    reward, where the result is. A name without a result counts as a tie.
     """
     stem = Path(name).stem
     tags = {"imported": plain(name)[:_LONGEST]}

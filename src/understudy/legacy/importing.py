@@ -1,4 +1,4 @@
-"""Old experience and model files into a run folder. The files themselves are never touched."""
+"""Imports old experience and model files into a run folder. Never changes the files."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _UNFINISHED = ".tmp.npz"
 
 @dataclass(frozen=True)
 class ImportedFile:
-    """What became of one file."""
+    """The result of one file."""
 
     path: Path
     result: Literal["experience", "model", "known", "failed"]
@@ -45,18 +45,18 @@ class ImportedFile:
 
 @dataclass
 class ImportReport:
-    """What became of all of them."""
+    """The results of all files."""
 
     run: Path
     lines: list[ImportedFile] = field(default_factory=list)
 
     def of(self, result: str) -> list[ImportedFile]:
-        """The files that this became of."""
+        """The files with this result."""
         return [line for line in self.lines if line.result == result]
 
     @property
     def decisions(self) -> int:
-        """In all matches that came in."""
+        """Of all imported matches."""
         return sum(line.decisions for line in self.lines)
 
     def as_dict(self) -> dict[str, object]:

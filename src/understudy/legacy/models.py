@@ -1,10 +1,8 @@
-"""The old StarCraft II bot's model: what it saw and chose, and its weights as its files had them.
+"""Model files of the old StarCraft II bot: read, written, and committed as a first version.
 
-An old model is a plain softmax network over raw features, so it fits an `Mlp` exactly: the same
-probabilities come out. Written back, the normaliser of a version is folded into the first layer;
-only its bound (ten spreads) is lost, which an old file has no word for.
-
-An old model as the first version of a run.
+An old model is a softmax network over raw features, so an `Mlp` gives the same probabilities. When
+a version is written as an old model, its normaliser is folded into the first layer; only the
+clipping at ten standard deviations is lost, which old files cannot express.
 """
 
 from __future__ import annotations
@@ -43,22 +41,22 @@ _LAYERS = ("trunk.0", "trunk.1", "policy")
 
 @dataclass(frozen=True)
 class OldModel:
-    """What an old model file holds."""
+    """The content of an old model file."""
 
     weights: Weights
     baseline: float
-    """Its moving average of returns."""
+    """The moving average of returns"""
     episodes: int
-    """How many matches it had played."""
+    """Matches that it had played"""
 
 
 def features(count: int) -> tuple[str, ...]:
-    """The names of an old bot's features; it had none for any other number of them."""
+    """The names of an old bot's features; `state_0` and so on for any other number."""
     return FEATURES if count == len(FEATURES) else tuple(f"state_{i}" for i in range(count))
 
 
 def spec(*, state_dim: int = len(FEATURES), labels: Sequence[str] = ACTIONS) -> PolicySpec:
-    """What an old bot's policy is made for."""
+    """The spec of an old bot's policy."""
     return PolicySpec(features(state_dim), Discrete(tuple(labels)), Mlp(widths=WIDTHS))
 
 
@@ -76,7 +74,7 @@ def decode(arrays: Mapping[str, NDArray], spec: PolicySpec, *, what: str) -> Old
         params[f"{layer}.w"] = _array(arrays, f"W{index + 1}", (inputs, outputs), what)
         params[f"{layer}.b"] = _array(arrays, f"b{index + 1}", (outputs,), what)
     baseline = _number(arrays, "baseline", what)
-    # It foresaw the same return everywhere: that is what the value head says until it learns.
+    # The old baseline is one number for all states: the initial output of the value head.
     params["value.w"] = np.zeros((WIDTHS[-1], 1), np.float32)
     params["value.b"] = np.full(1, baseline, np.float32)
     inputs = len(spec.features)
@@ -87,7 +85,7 @@ def decode(arrays: Mapping[str, NDArray], spec: PolicySpec, *, what: str) -> Old
 
 
 def encode(model: OldModel) -> bytes:
-    """As the `.npz` file that the old code reads."""
+    """The `.npz` file that the old code reads."""
     weights = model.weights
     inputs = len(weights.obs_mean)
     params = renormalised(
@@ -106,7 +104,7 @@ def encode(model: OldModel) -> bytes:
 
 
 def identify(model: OldModel) -> str:
-    """The id of a model: the same numbers, under whatever name, are the same model."""
+    """The id of a model: a hash of its numbers."""
     return f"model-{hashlib.sha256(encode(model)).hexdigest()[:32]}"
 
 
@@ -131,7 +129,7 @@ def _number(arrays: Mapping[str, NDArray], name: str, what: str) -> float:
 
 
 def begin_with(folder: RunFolder, model: OldModel, journal: Journal) -> Manifest:
-    """Commit the model and let it play; `Fenced` if a learner commits at the same time."""
+    """Commits the model as version 1 and promotes it; `Fenced` if a learner commits first."""
     if folder.versions.numbers():
         raise RunFolderError(
             f"{folder.root}: has versions of its own already; "

@@ -43,7 +43,7 @@ def run_folder(model_path: Path) -> Path:
 
 
 class RLAgent:
-    """Decides, remembers what came of it, and hands each match to the learner."""
+    """Decides, records rewards, and hands each match to the learner."""
 
     def __init__(
         self,
@@ -75,9 +75,9 @@ class RLAgent:
             learner=learner,
             seed=seed,
         )
-        self._seat = self._shared.sit_down()
+        self._matches = self._shared.add_agent()
         # A bot that drops its agent in the middle of a match keeps that match.
-        self._stand_up = weakref.finalize(self, self._shared.stand_up, self._seat)
+        self._leave = weakref.finalize(self, self._shared.remove_agent, self._matches)
 
     # --- playing -------------------------------------------------------------------------------
 
@@ -88,41 +88,40 @@ class RLAgent:
 
         With `training=False` it is the likeliest action, and nothing is learned from it.
         """
-        play = self._seat.play
-        index, probability = play.explore(state) if training else play.exploit(state)
+        match = self._matches.current
+        index, probability = match.explore(state) if training else match.exploit(state)
         return index, self.action_labels[index], probability
 
     def update_reward(self, reward: float) -> None:
         """Add to the reward of the last decision; before the first one there is none to add to."""
-        self._seat.play.reward(reward)
+        self._matches.current.reward(reward)
 
     def end_episode(
         self, final_reward: float = 0.0, save_experience: bool = True
     ) -> dict[str, float]:
-        """The match is over: keep it, and hand it to the learner.
+        """Ends the match, keeps it and hands it to the learner.
 
         `loss` and `learning_rate` are those of the batch that made the version now playing; `loss`
-        is 0 before the first. `epsilon` is how often the policy does something else than its
-        favourite. The agent of old learned from a match whatever `save_experience` said, and so
-        does this one.
+        is 0 before the first. `epsilon` is the mean probability of all but the likeliest
+        action. Like the old agent, this one learns from a match whatever `save_experience` says.
         """
-        play, counted = self._seat.play, self._shared.counted
-        play.reward(final_reward)
+        match, counters = self._matches.current, self._shared.counters
+        match.reward(final_reward)
         outcome = Outcome.TIE
         if final_reward != 0.0:
             outcome = Outcome.VICTORY if final_reward > 0.0 else Outcome.DEFEAT
-        play.finish(outcome)
-        rewards, episode = play.rewards, counted.episodes
+        match.finish(outcome)
+        rewards, episode = match.rewards, counters.episodes
         if rewards:
-            self._shared.count(play, self.gamma)
-            self._seat.next(self._shared.mind)
+            self._shared.count(match, self.gamma)
+            self._matches.next(self._shared.mind)
         return {
             "episode": episode,
             "avg_reward": float(np.mean(rewards)) if rewards else 0.0,
             "episode_return": float(np.sum(rewards)),
             "loss": self._metric("loss", 0.0),
             "steps": len(rewards),
-            "epsilon": counted.epsilon,
+            "epsilon": counters.epsilon,
             "learning_rate": self._metric("learning_rate", self.learning_rate),
         }
 
@@ -130,15 +129,16 @@ class RLAgent:
 
     def save_experience_data(self, path: str | Path) -> bool:
         """Write the present match, or else the last one, as an old experience file."""
-        seat = self._seat
-        play = seat.play if seat.play.rewards else seat.finished
-        if not play.rewards:
+        match = self._matches.current
+        if not match.rewards:
+            match = self._matches.finished
+        if not match.rewards:
             complain(f"{path}: there is no decision to save yet")
             return False
-        arrays = play.arrays()
+        arrays = match.arrays()
         if not _written(Path(path), old_files.encode(arrays)):
             return False
-        # This run has the match itself, with its log-probabilities: nobody shall import the copy.
+        # This run has the match itself, with its log-probabilities: the copy must not be imported.
         self._shared.imports.add(old_files.identify(arrays), Path(path).name)
         return True
 
@@ -176,36 +176,36 @@ class RLAgent:
 
     def save_model(self, path: str | Path | None = None) -> bool:
         """Write the policy that plays now as an old model file. True: the file is there."""
-        counted = self._shared.counted
+        counters = self._shared.counters
         weights = self._shared.mind.policy.weights
         target = self.model_path if path is None else Path(path)
-        model = OldModel(weights, counted.baseline, counted.episodes)
+        model = OldModel(weights, counters.baseline, counters.episodes)
         return _written(target, old_models.encode(model))
 
     def get_stats(self) -> dict[str, Any]:
-        """What the agent of old told of itself, over all restarts, and the version that plays."""
-        counted = self._shared.counted
-        recent = counted.recent
+        """The statistics of the old agent, across restarts, and the version that plays."""
+        counters = self._shared.counters
+        recent = counters.recent
         return {
-            "episode_count": counted.episodes,
-            "total_reward": counted.total_reward,
-            "baseline": counted.baseline,
+            "episode_count": counters.episodes,
+            "total_reward": counters.total_reward,
+            "baseline": counters.baseline,
             "avg_reward_last_10": sum(recent) / len(recent) if recent else 0.0,
-            "buffer_size": len(self._seat.play.rewards),
-            "total_steps": counted.steps,
-            "epsilon": counted.epsilon,
+            "buffer_size": len(self._matches.current.rewards),
+            "total_steps": counters.steps,
+            "epsilon": counters.epsilon,
             "version": self._shared.mind.version,
         }
 
     @property
     def episode_count(self) -> int:
         """Matches over all restarts."""
-        return self._shared.counted.episodes
+        return self._shared.counters.episodes
 
     @property
     def epsilon(self) -> float:
-        """How often the policy does something else than its favourite, as of the last match."""
-        return self._shared.counted.epsilon
+        """The mean probability of all but the likeliest action, in the last match."""
+        return self._shared.counters.epsilon
 
     # --- ending --------------------------------------------------------------------------------
 
@@ -214,8 +214,8 @@ class RLAgent:
 
         The end of the program does the same.
         """
-        self._stand_up()
-        self._shared.close(whoever_plays=False)
+        self._leave()
+        self._shared.close(with_agents=False)
 
     def __enter__(self) -> Self:
         return self

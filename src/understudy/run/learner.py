@@ -15,12 +15,13 @@ import msgspec
 
 from understudy.adapters.gate_factory import make_gate
 from understudy.core.clock import SystemClock
+from understudy.core.dependencies import needs_learner
 from understudy.core.errors import ConfigError
 from understudy.core.pause import read_pause
 from understudy.experience.ledger.recovery import LEDGER
 from understudy.gates.decision import DecisionGate
 from understudy.registry.run_folder import RunFolder
-from understudy.supervise.lock import learner_lock, missing
+from understudy.supervise.lock import learner_lock
 from understudy.telemetry import events
 from understudy.telemetry.journal import Entry, Journal, Reader
 from understudy.telemetry.text import plain, say
@@ -137,10 +138,8 @@ def _made(
 ) -> BackgroundLearner[Any]:
     """Called with the lock held: JAX takes a second to load, being refused should not."""
     judge = None if behind is None else _judge(folder, behind)
-    try:
+    with needs_learner():
         from understudy.learner.trainer import Trainer
-    except ImportError as error:
-        raise missing(error) from error
     from understudy.learner.continuous.learner import ContinuousLearner
     from understudy.learner.ring import RingLearner
 

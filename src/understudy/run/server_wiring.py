@@ -8,10 +8,7 @@ reference, between two batches.
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import os
-import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -19,10 +16,8 @@ from typing import Literal
 import understudy.adapters.territory.messages  # noqa: F401  registers its messages
 from understudy.adapters import gate_factory
 from understudy.bot.watcher import Watcher
-from understudy.core import files
 from understudy.core.clock import Clock, SystemClock
 from understudy.core.config import Config
-from understudy.core.errors import MissingDependency, RunFolderError
 from understudy.experience.episode import Episode
 from understudy.experience.ledger import Ledger
 from understudy.experience.ledger.recovery import LEDGER
@@ -40,12 +35,12 @@ from understudy.server.listening import Tls
 from understudy.server.status_poller import StatusPoller
 from understudy.session.session import Session
 from understudy.session.translation import Translator
-from understudy.supervise.process import REFUSED, LearnerProcess
-from understudy.supervise.starter import INSTALL_LINE, LEARNER_NEEDS
+from understudy.supervise import process, starter
+from understudy.supervise.lock import server_lock
+from understudy.supervise.starter import LearnerParent, RunningLearner
 from understudy.telemetry import events
 from understudy.telemetry.journal import Journal
 from understudy.telemetry.learning import patience
-from understudy.telemetry.text import complain
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +94,7 @@ class ServerWiring:
         spec = PolicySpec(options.translator.features, options.translator.actions, options.network)
         gate = _gate(options, clock, stack)
         # Before anything is written there: the folder may belong to another server.
-        stack.enter_context(_only_server(options.run))
+        stack.enter_context(server_lock(options.run))
         self._folder = folder = RunFolder.open(
             options.run, spec=spec, config=config, clock=clock, game=options.game
         )
@@ -107,7 +102,7 @@ class ServerWiring:
         self._journal = Journal(folder.journal, "server", clock)
         self._errors = ErrorLog(self._journal, clock)
         self._policy = untrained(spec, config.learner.seed)
-        self._learner: LearnerProcess | None = None
+        self._learner: RunningLearner | None = None
         self._spool = Spool(folder.root, spec, clock)
         self.status_poller = StatusPoller(folder.root, clock, patience(config))
         self._watcher = Watcher(
@@ -185,57 +180,26 @@ class ServerWiring:
             self._learner.wake()
 
     def _start_learner(self, options: ServeOptions, stack: contextlib.ExitStack) -> None:
-        if options.learner == "off":
-            return
-        missing = [name for name in LEARNER_NEEDS if importlib.util.find_spec(name) is None]
-        if missing:
-            complain(f"serving and recording only; to learn as well: {INSTALL_LINE}")
-            self._errors.note(f"no learner: {', '.join(missing)} not installed")
-            return
-        self._learner = LearnerProcess(
-            self._folder.root, died=self._died, command=learner_command(options)
+        parent = LearnerParent(
+            journal=self._journal,
+            note=self._errors.note,
+            problem=self._errors.note,
+            alone="serving and recording only",
+            meanwhile="this server looks again",
+            prints=False,
         )
-        stack.callback(self._learner.stop, 0.0)  # no effect if it has stopped
-
-    def _died(self, code: int, restart_in_s: float) -> None:
-        if code == REFUSED:
-            self._errors.note("another learner works on this run folder; this server looks again")
-            return
-        self._journal.write(events.LearnerDied(code=code, restart_in_s=restart_in_s))
+        command = learner_command(options)
+        self._learner = starter.start(options.learner, self._folder, parent, command=command)
+        if self._learner is not None:
+            stack.callback(self._learner.stop, 0.0)  # no effect if it has stopped
 
 
 def learner_command(options: ServeOptions) -> list[str]:
     """The command that starts the learner. The gate is code: a command line alone may name it."""
-    threshold = options.config.live.threshold
-    return [
-        sys.executable, "-m", "understudy", "learner", "--supervised", "--continuous",
-        "--run", str(options.run), "--gate", options.gate, "--threshold", repr(threshold),
-    ]  # fmt: skip
-
-
-@contextlib.contextmanager
-def _only_server(root: Path) -> Iterator[None]:
-    """Hold the server's lock: two servers would write one ledger."""
-    try:
-        import filelock
-    except ImportError as error:
-        raise MissingDependency(
-            f'a server needs {error.name}: pip install ".[serve]" in your clone'
-        ) from error
-    try:
-        files.make_folders(root)
-        held = filelock.FileLock(root / "server.lock").acquire(timeout=0)
-    except filelock.Timeout as error:
-        raise RunFolderError(
-            f"{root}: another server works in this run folder; stop it, or name another with --run"
-        ) from error
-    except OSError as error:
-        raise RunFolderError(
-            f"{root}: cannot be used as a run folder ({error.strerror or error}); "
-            "choose a folder that can be written to"
-        ) from error
-    with held:
-        yield
+    threshold = repr(options.config.live.threshold)
+    return process.learner_command(
+        options.run, "--continuous", "--gate", options.gate, "--threshold", threshold
+    )
 
 
 def _gate(options: ServeOptions, clock: Clock, stack: contextlib.ExitStack) -> DecisionGate:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from understudy.core.arrays import NDArray
-from understudy.core.errors import MissingDependency
+from understudy.core.dependencies import needs
 from understudy.telemetry.history import SNAPSHOTS, Curve, History
 
 if TYPE_CHECKING:
@@ -36,13 +36,9 @@ _MOST_TICKS = 300
 
 def draw(history: History, *, title: str) -> bytes:
     """The picture as PNG; `MissingDependency` without matplotlib."""
-    try:
+    with needs("training_curves.png needs matplotlib", extra="plots"):
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingDependency(
-            'training_curves.png needs matplotlib: pip install ".[plots]" in your clone'
-        ) from error
     figure = Figure(figsize=_SIZE, dpi=_DPI, facecolor="white", layout="constrained")
     canvas = FigureCanvasAgg(figure)
     head = f"{title}: {_steps_text(history.steps)} steps"

@@ -9,7 +9,7 @@ import io
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from understudy.core.errors import MissingDependency
+from understudy.core.dependencies import needs
 from understudy.league.lineage import Lineage, Settings
 
 if TYPE_CHECKING:
@@ -29,16 +29,12 @@ def draw(
     lineage: Lineage, fitness: Sequence[float | None], *, best: int, steps: int, title: str
 ) -> bytes:
     """PNG; `fitness` of each agent after `steps`, when the picture is made, and who is best."""
-    try:
+    with needs("lineage.png needs matplotlib", extra="plots"):
         from matplotlib import colormaps
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.cm import ScalarMappable
         from matplotlib.colors import Normalize
         from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingDependency(
-            'lineage.png needs matplotlib: pip install ".[plots]" in your clone'
-        ) from error
     tree_height = max(2.4, 0.42 * lineage.agents + 1.0)
     figure = Figure(
         figsize=(_WIDTH, tree_height + 5.4), dpi=_DPI, facecolor="white", layout="constrained"

@@ -24,7 +24,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from understudy.core import files
-from understudy.core.errors import ConfigError, MissingDependency
+from understudy.core.dependencies import needs
+from understudy.core.errors import ConfigError
 from understudy.games.brawl.drawing.scene import (
     HIGH,
     LOW,
@@ -109,13 +110,9 @@ _WHITE, _GREY, _DARK = (0xF2, 0xF4, 0xFA), (0x8C, 0x96, 0xB0), (0x1C, 0x21, 0x33
 
 
 def require_pillow() -> Any:
-    """Pillow's modules, or an error that says what to install."""
-    try:
+    """The modules of Pillow; MissingDependency if it is not installed."""
+    with needs("pictures need Pillow", extra="draw"):
         from PIL import Image, ImageDraw, ImageFont
-    except ModuleNotFoundError as error:
-        raise MissingDependency(
-            'pictures need Pillow: pip install ".[draw]" in your clone'
-        ) from error
     return Image, ImageDraw, ImageFont
 
 

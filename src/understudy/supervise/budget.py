@@ -1,4 +1,4 @@
-"""How long a session is: so many steps, matches or ticks, or so many minutes."""
+"""How long a session is: a number of steps, matches or ticks, or of minutes."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from understudy.core.errors import ConfigError
 
 @dataclass(frozen=True)
 class Budget:
-    """One of the two."""
+    """The length of training: either steps or minutes."""
 
     steps: int | None = None
-    """Decisions of the whole run, what came before a resume included."""
+    """Decisions of the whole run, including those before a resume"""
     minutes: float | None = None
-    """Of this session, compilation included; always with room for one update."""
+    """Of this session, including compilation; at least one update is made"""
 
     def __post_init__(self) -> None:
         if (self.steps is None) == (self.minutes is None):
@@ -24,15 +24,15 @@ class Budget:
             raise ConfigError(f"--minutes: expected more than 0, got {self.minutes}")
 
     def share(self, *, steps: int, elapsed_s: float, updates: int) -> float:
-        """How much of it is spent, 0 to 1."""
+        """The share that is spent, 0 to 1."""
         if self.steps is not None:
             return min(1.0, steps / self.steps)
         if not updates:
-            return 0.0  # however little time there is, it is for one update at least
+            return 0.0  # at least one update is made
         return min(1.0, elapsed_s / (60.0 * (self.minutes or 1.0)))
 
     def left_s(self, *, steps: int, elapsed_s: float, steps_s: float) -> float | None:
-        """Estimated seconds until it is spent; None where nobody knows."""
+        """Estimated seconds until it is spent; None: unknown."""
         if self.steps is None:
             return max(0.0, 60.0 * (self.minutes or 0.0) - elapsed_s)
         return max(0.0, self.steps - steps) / steps_s if steps_s > 0 else None
@@ -40,14 +40,14 @@ class Budget:
 
 @dataclass(frozen=True)
 class Length:
-    """Of a session of play: so many of what `flag` counts, or so many minutes."""
+    """The length of a session of play: `count` of what `flag` counts, or minutes."""
 
     flag: str
     count: int | None
     minutes: float | None
 
     def check(self) -> None:
-        """A ConfigError that names the flag, unless it was said in one way."""
+        """Raises ConfigError unless exactly one of them is given."""
         if (self.count is None) == (self.minutes is None):
             raise ConfigError(f"{self.flag} or --minutes: give one of them")
         if self.count is not None and self.count < 1:
@@ -56,7 +56,7 @@ class Length:
             raise ConfigError(f"--minutes: expected more than 0, got {self.minutes}")
 
     def share(self, *, done: int, elapsed_s: float) -> float:
-        """How much of it is over, 0 to 1."""
+        """The share that is over, 0 to 1."""
         if self.count is not None:
             return min(1.0, done / self.count)
         return min(1.0, elapsed_s / (60.0 * (self.minutes or 1.0)))

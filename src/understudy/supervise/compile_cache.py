@@ -1,4 +1,4 @@
-"""Compiled programs are kept in the user's cache folder, so that a second start is quick."""
+"""The cache of compiled programs in the user's cache folder, for a quick second start."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def cache_folder() -> Path:
-    """Where this system keeps what can be made again."""
+    """The cache folder of this system."""
     home = Path.home()
     if sys.platform == "win32":
         root = Path(os.environ.get("LOCALAPPDATA", home / "AppData" / "Local"))
@@ -20,5 +20,5 @@ def cache_folder() -> Path:
 
 
 def keep_compiled() -> None:
-    """From now on, unless a person chose a folder; must run before JAX is imported."""
+    """Turns the cache on, unless the environment names a folder. Call it before JAX is imported."""
     os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(cache_folder()))

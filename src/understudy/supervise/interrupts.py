@@ -1,8 +1,8 @@
-"""Ctrl-C and SIGTERM: the first one ends a session in good order, a second Ctrl-C does not wait, a
-third ends the process at once, as a kill would. None of them prints a traceback.
+"""Ctrl-C and SIGTERM. None of them prints a traceback.
 
-Schedulers and service managers send SIGTERM, some of them twice, and wait before they kill: it is
-a Ctrl-C that is never impatient.
+The first Ctrl-C ends a session in good order, a second one does not wait for that, a third ends the
+process at once, like SIGKILL. SIGTERM always acts like the first: schedulers and service managers
+may send it twice, and wait before they kill.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from types import FrameType, TracebackType
 from typing import Self
 
 INTERRUPTED = 130
-"""Exit code after Ctrl-C, as shells have it: 128 and the number of SIGINT."""
+"""The exit code after Ctrl-C, as in shells: 128 plus the number of SIGINT."""
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Interrupts:
-    """While matches are played, the signals are only noted: no write is ever cut in two by them.
+    """Records the signals while matches are played, so that they interrupt no write.
 
-    Once `gentle` is False, or when Ctrl-C is pressed again, `KeyboardInterrupt` is raised, once: a
-    further Ctrl-C has the effect of SIGKILL, which costs nothing that is durable.
+    If `gentle` is False, or at a second Ctrl-C, KeyboardInterrupt is raised, once; a further Ctrl-C
+    acts like SIGKILL, which loses nothing durable.
     """
 
     def __init__(self) -> None:
         self.code = 0
-        """How the process should end: 0, 130 after Ctrl-C, 143 after SIGTERM."""
+        """The exit code: 0, 130 after Ctrl-C, 143 after SIGTERM."""
         self.gentle = True
         self._again = self._held = False
 
@@ -55,8 +55,8 @@ class Interrupts:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Raises only at the end of this block: inside an event loop it would leave tasks behind,
-        and each of those prints a traceback."""
+        """Delays KeyboardInterrupt to the end of the block: inside an event loop it would leave
+        tasks behind, each of which prints a traceback."""
         self._held = True
         yield
         self._held = False
@@ -64,7 +64,7 @@ class Interrupts:
             raise KeyboardInterrupt
 
     def _note(self, number: int, frame: FrameType | None) -> None:
-        if self._again and number == signal.SIGTERM:  # it ends already; SIGTERM never hurries
+        if self._again and number == signal.SIGTERM:  # it ends already
             return
         patient = self.gentle and (not self.asked or number == signal.SIGTERM)
         self.code = 128 + number

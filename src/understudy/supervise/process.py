@@ -1,7 +1,7 @@
-"""The learner as another process: started, woken, watched, restarted, stopped.
+"""The learner as another process: it is started, woken, watched, restarted and stopped.
 
-Its standard input is a pipe that carries wake-ups. The end of that pipe means that the parent is
-gone, however it died: the learner drains and exits. The learner's death never stops play.
+Its standard input is a pipe that carries wake-ups. The end of that pipe means that the parent has
+ended, in whatever way: the learner drains and exits. The end of a learner never stops play.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 REFUSED = 3
-"""Exit code of a learner that was refused or fenced off by another one: that one goes on.
+"""Exit code of a learner that another one refused or fenced off.
 
-The other one may be the orphan of a bot that was killed, and gone in a moment: we look again."""
+The other one may belong to a bot that was killed, and end in a moment: it is started again."""
 
 _FIRST_WAIT_S = 0.5
 _FIRST_WAIT_REFUSED_S = 5.0
@@ -30,8 +30,14 @@ _NEW_PROCESS_GROUP = 0x200
 _BELOW_NORMAL_PRIORITY = 0x4000
 
 
+def learner_command(root: Path, *options: str) -> list[str]:
+    """The command line of a supervised learner on a run folder."""
+    learner = [sys.executable, "-m", "understudy", "learner", "--supervised"]
+    return [*learner, *options, "--run", str(root)]
+
+
 class LearnerProcess:
-    """`python -m understudy learner` (or another `command`) beside this process.
+    """`learner_command` (or another `command`) as a process beside this one.
 
     `died(code, restart_in_s)` is called from a thread whenever it ends by itself.
     """
@@ -43,14 +49,15 @@ class LearnerProcess:
         died: Callable[[int, float], None],
         command: Sequence[str] | None = None,
     ) -> None:
-        learner = [sys.executable, "-m", "understudy", "learner", "--supervised", "--run"]
-        self._command = command or [*learner, str(root)]
+        self._command = command or learner_command(root)
         self._errors = root / "logs" / "learner.err"
         self._died = died
         self._stopping = threading.Event()
         self._lock = threading.Lock()
         self._process = self._start()
-        self._watch = threading.Thread(target=self._watching, name="understudy-watch", daemon=True)
+        self._watch = threading.Thread(
+            target=self._keep_running, name="understudy-watch", daemon=True
+        )
         self._watch.start()
 
     @property
@@ -68,12 +75,12 @@ class LearnerProcess:
         self._send(b"\n")
 
     def stop(self, timeout_s: float) -> bool:
-        """Let the learner drain and exit; False if it had to be killed."""
+        """Lets the learner drain and exit; False if it had to be killed."""
         self._stopping.set()
         with self._lock:
             process = self._process
             if process.stdin is not None and not process.stdin.closed:
-                with contextlib.suppress(OSError):  # it is dead already, which is what we want
+                with contextlib.suppress(OSError):  # it has ended already
                     process.stdin.close()
         try:
             process.wait(timeout_s)
@@ -81,7 +88,7 @@ class LearnerProcess:
             process.kill()
             process.wait()
             return False
-        except BaseException:  # Ctrl-C: somebody will not wait. It may die at any point, so it does
+        except BaseException:  # Ctrl-C while waiting; it may end at any point
             process.kill()
             process.wait()
             raise
@@ -110,11 +117,11 @@ class LearnerProcess:
             stdin = self._process.stdin
             if stdin is None or stdin.closed:
                 return
-            # If it is dead, the watchdog knows, and the next one looks at the spool by itself.
+            # If it has ended, the watching thread starts another, which reads the spool by itself.
             with contextlib.suppress(OSError):
                 stdin.write(data)
 
-    def _watching(self) -> None:
+    def _keep_running(self) -> None:
         wait_s = 0.0
         while True:
             started = time.monotonic()
@@ -133,5 +140,5 @@ class LearnerProcess:
                     return
                 if self._process.stdin is not None:
                     self._process.stdin.close()
-                with contextlib.suppress(OSError):  # no memory, no disk: the next turn tries again
+                with contextlib.suppress(OSError):  # no memory, no disk: tried again
                     self._process = self._start()

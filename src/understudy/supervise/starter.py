@@ -1,12 +1,12 @@
-"""The learner beside a bot: how it is started, and what a person hears of its troubles."""
+"""Starts the learner beside a bot or a server, and reports how it fails."""
 
 from __future__ import annotations
 
 import contextlib
-import importlib.util
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
 
+from understudy.core.dependencies import install_line, not_installed
 from understudy.registry.run_folder import RunFolder
 from understudy.supervise.process import REFUSED, LearnerProcess
 from understudy.supervise.thread import LearnerThread
@@ -14,13 +14,12 @@ from understudy.telemetry import events
 from understudy.telemetry.journal import Journal
 from understudy.telemetry.text import complain, plain
 
-LEARNER_NEEDS = ("jax", "optax", "filelock", "typer")
-INSTALL_LINE = 'pip install ".[learn]" in your clone'
+_LIBRARIES = ("jax", "optax", "filelock", "typer")
 _LAST_BYTES = 4096
 
 
 class RunningLearner(Protocol):
-    """Whatever learns beside a bot."""
+    """A learner beside this process."""
 
     @property
     def alive(self) -> bool:
@@ -33,67 +32,81 @@ class RunningLearner(Protocol):
         """Learn from what is pending, then end; False if time ran out."""
 
 
+class LearnerParent(NamedTuple):
+    """The process that starts a learner, in the words of the messages, and where they go."""
+
+    journal: Journal
+    note: Callable[[str], None]
+    """Journals a problem"""
+    problem: Callable[[str], None]
+    """Journals a problem that the user has to know"""
+    alone: str
+    """What it does without a learner"""
+    meanwhile: str
+    """What it does while another learner works"""
+    prints: bool
+    """Whether the console shows why the learner ended; each message once"""
+
+
 def start(
     learner: str | RunningLearner,
     folder: RunFolder,
-    journal: Journal,
-    problem: Callable[[str], None],
+    parent: LearnerParent,
+    *,
+    command: Sequence[str] | None = None,
 ) -> RunningLearner | None:
-    """The learner that was asked for; None where there is none, or its libraries are missing."""
+    """Starts a learner as `process` or `thread`; None: it is `off`, or libraries are missing."""
     if not isinstance(learner, str):
         return learner
     if learner == "off":
         return None
-    missing = [name for name in LEARNER_NEEDS if importlib.util.find_spec(name) is None]
-    if missing:
-        complain(f"recording only; to learn as well: {INSTALL_LINE}")
-        message = f"no learner: {', '.join(missing)} not installed"
-        journal.write(events.Problem(where="bot", message=message))
+    if missing := not_installed(*_LIBRARIES):
+        complain(f"{parent.alone}; to learn as well: {install_line('learn')}")
+        parent.note(f"no learner: {', '.join(missing)} not installed")
         return None
-    troubles = _Troubles(folder, journal, problem)
+    failures = LearnerFailures(folder, parent)
     if learner == "thread":
-        return LearnerThread(folder.root, failed=troubles.failed)
-    return LearnerProcess(folder.root, died=troubles.died)
+        return LearnerThread(folder.root, failed=failures.failed)
+    return LearnerProcess(folder.root, died=failures.died, command=command)
 
 
-class _Troubles:
-    """Tells of a learner that ended, and never the same twice."""
+class LearnerFailures:
+    """Reports a learner that ended by itself."""
 
-    def __init__(self, folder: RunFolder, journal: Journal, problem: Callable[[str], None]) -> None:
+    def __init__(self, folder: RunFolder, parent: LearnerParent) -> None:
         self._errors = folder.logs / "learner.err"
-        self._journal = journal
-        self._problem = problem
-        self._said: set[str] = set()
-        self._heard = self._errors.stat().st_size if self._errors.exists() else 0
+        self._parent = parent
+        self._reported: set[str] = set()
+        self._read_bytes = self._errors.stat().st_size if self._errors.exists() else 0
 
     def died(self, code: int, restart_in_s: float) -> None:
         """The process ended by itself."""
-        words = self._last_words()
-        if code == REFUSED:  # nobody died: somebody else learns
-            self._once(
-                "another learner works on this run folder; this bot plays and records, "
-                "and looks again",
-                self._problem,
-            )
+        last_line = self._last_line()
+        if code == REFUSED:
+            text = f"another learner works on this run folder; {self._parent.meanwhile}"
+            self._report(text, self._parent.problem)
             return
-        self._journal.write(events.LearnerDied(code=code, restart_in_s=restart_in_s))
-        self._once(f"the learner died with exit code {code}, is started again: {words}", complain)
+        self._parent.journal.write(events.LearnerDied(code=code, restart_in_s=restart_in_s))
+        if self._parent.prints:
+            text = f"the learner died with exit code {code}, is started again: {last_line}"
+            self._report(text, complain)
 
     def failed(self, error: BaseException) -> None:
         """The thread ended by itself."""
-        self._problem(f"the learner ended, this bot plays on and records: {error}")
+        self._parent.problem(f"the learner ended, this bot plays on and records: {error}")
 
-    def _once(self, text: str, tell: Callable[[str], None]) -> None:
-        if text not in self._said:
-            self._said.add(text)
-            tell(text)
+    def _report(self, text: str, to: Callable[[str], None]) -> None:
+        if self._parent.prints and text in self._reported:
+            return
+        self._reported.add(text)
+        to(text)
 
-    def _last_words(self) -> str:
-        """The last line since the last death, which is where a traceback says what happened."""
+    def _last_line(self) -> str:
+        """The last line of `learner.err` since the last call: the message of a traceback."""
         data = b""
         with contextlib.suppress(OSError), self._errors.open("rb") as file:
-            file.seek(max(self._heard, self._errors.stat().st_size - _LAST_BYTES))
+            file.seek(max(self._read_bytes, self._errors.stat().st_size - _LAST_BYTES))
             data = file.read()
-            self._heard = file.tell()
+            self._read_bytes = file.tell()
         lines = [line for line in data.decode("utf-8", "replace").split("\n") if line.strip()]
         return plain(lines[-1].strip()) if lines else "it left no word"

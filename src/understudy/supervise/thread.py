@@ -1,7 +1,7 @@
-"""The learner as a thread of this process: for tests and notebooks, where a process is too much.
+"""The learner as a thread of this process, for tests and notebooks.
 
-The learner is named, not imported, just as the process is started by name: whatever a bot imports
-stays free of JAX until somebody asks for this.
+The learner is imported by name when the thread is made (ADR 0004): a bot imports no JAX, and
+`supervise` lies below `run`. This is the only upward import by name.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class LearnerThread:
         def run() -> None:
             try:
                 learner.work_until_stopped(root, wake=self._wake, stop=self._stop)
-            except BaseException as error:  # noqa: BLE001  play goes on, whatever it was
+            except BaseException as error:  # noqa: BLE001  play goes on
                 with (root / "logs" / "learner.err").open("a", encoding="utf-8") as errors:
                     traceback.print_exc(file=errors)
                 failed(error)
@@ -44,7 +44,7 @@ class LearnerThread:
         self._wake.set()
 
     def stop(self, timeout_s: float) -> bool:
-        """Let the learner drain and end; False if it still works on."""
+        """Lets the learner drain and end; False if it still works."""
         self._stop.set()
         self._wake.set()
         self._thread.join(timeout_s)

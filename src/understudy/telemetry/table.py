@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
@@ -121,11 +121,15 @@ def number(value: object) -> float:
         return math.nan
 
 
-def _written(rows: Sequence[Row], columns: Sequence[str]) -> bytes:
+def csv_bytes(rows: Iterable[Iterable[object]]) -> bytes:
+    """Rows of cells as CSV, with the same bytes on every system."""
     text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")  # the same bytes on every system
-    writer.writerows([_cell(row.get(name)) for name in columns] for row in rows)
+    csv.writer(text, lineterminator="\n").writerows(rows)
     return text.getvalue().encode("utf-8", "backslashreplace")
+
+
+def _written(rows: Sequence[Row], columns: Sequence[str]) -> bytes:
+    return csv_bytes([_cell(row.get(name)) for name in columns] for row in rows)
 
 
 def _cell(value: Value) -> str:

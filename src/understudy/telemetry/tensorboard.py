@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from understudy.core.errors import MissingDependency
+from understudy.core.dependencies import needs
 from understudy.telemetry.interval import ALL
 from understudy.telemetry.table import Value
 from understudy.telemetry.text import complain
@@ -27,13 +27,9 @@ _FLUSH_S = 10
 
 
 def check_installed() -> None:
-    """Before anything is written: what to install, where it is missing."""
-    try:
+    """Raises MissingDependency without tensorboardX."""
+    with needs("monitor.tensorboard needs tensorboardX", extra="tensorboard"):
         import tensorboardX  # noqa: F401
-    except ImportError as error:
-        raise MissingDependency(
-            'monitor.tensorboard needs tensorboardX: pip install ".[tensorboard]" in your clone'
-        ) from error
 
 
 class TensorBoard:

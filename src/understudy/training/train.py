@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from understudy.core.clock import Clock, SystemClock
+from understudy.core.dependencies import needs_learner
 from understudy.core.errors import ConfigError
 from understudy.games import catalog
 from understudy.policy.spec import PolicySpec
@@ -18,7 +19,7 @@ from understudy.registry.checkpoints import STEPS, resume_version
 from understudy.registry.run_folder import RunFolder, check_resume, remember
 from understudy.supervise.compile_cache import keep_compiled
 from understudy.supervise.interrupts import Interrupts
-from understudy.supervise.lock import learner_lock, missing
+from understudy.supervise.lock import learner_lock
 from understudy.telemetry.journal import Journal, Reader
 from understudy.telemetry.training_log import LOG, TrainingLog
 from understudy.training.session import TrainProgress, TrainSession, TrainSummary
@@ -100,10 +101,8 @@ def check(session: TrainSession) -> StagePlan:
 def check_course(session: TrainSession) -> StagePlan:
     """What is wrong with the session of any number of agents, but for how far they are."""
     keep_compiled()
-    try:
+    with needs_learner():
         from understudy.training.arena_learning import check_arena, check_resumed
-    except ImportError as error:
-        raise missing(error) from error
     check_resume(session.run, resume=session.resume)
     if session.config.monitor.tensorboard:
         from understudy.telemetry.tensorboard import check_installed
@@ -134,10 +133,8 @@ def _steps(folder: RunFolder | None) -> int:
 def preset_for_this_machine() -> str:
     """`seed` where there is a GPU, `small` elsewhere."""
     keep_compiled()
-    try:
+    with needs_learner():
         from understudy.learner.hardware import has_gpu
-    except ImportError as error:
-        raise missing(error) from error
     return "seed" if has_gpu() else "small"
 
 

@@ -18,7 +18,7 @@ from understudy.core.spaces import MultiDiscrete
 from understudy.experience.episode import Episode
 from understudy.experience.ledger import Closing, Ledger
 from understudy.experience.ledger import ledger as ledgers
-from understudy.experience.ledger.spooler import check_opened
+from understudy.experience.ledger.records import check_opened
 from understudy.policy.spec import PolicySpec
 
 from .decisions import Spooled, decision, keys_of, ledger_at, no_waiting, open_some, seen, settled
@@ -190,7 +190,7 @@ def test_in_the_background_episodes_leave_and_files_are_synced_and_removed(tmp_p
 def test_a_spool_that_fails_for_a_while_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("understudy.experience.ledger.spooler._AGAIN_S", 0.001)
+    monkeypatch.setattr("understudy.experience.ledger.spooler._RETRY_S", 0.001)
     spooled = Spooled()
     spooled.full = True
     with no_waiting(), ledger_at(tmp_path, spooled, background=True, segment=1) as ledger:

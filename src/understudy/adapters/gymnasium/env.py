@@ -21,19 +21,16 @@ import numpy as np
 
 from understudy.core import chance
 from understudy.core.arrays import NDArray
-from understudy.core.errors import ConfigError, MissingDependency, nearest
+from understudy.core.dependencies import needs
+from understudy.core.errors import ConfigError, nearest
 from understudy.core.ops import NUMPY
 from understudy.core.spaces import ActionSpace, Continuous, Discrete, MultiBinary
 from understudy.games import catalog
 from understudy.games.base import Bot, Game
 
-try:
+with needs("{} is not installed", extra="envs"):
     import gymnasium
     from gymnasium import spaces
-except ImportError as error:  # pragma: no cover
-    raise MissingDependency(
-        f'{error.name} is not installed: pip install ".[envs]" in your clone'
-    ) from error
 
 BOUNDS = {"brawl": 1.0, "swarm": 10.0}
 """How far from 0 an observation may be; what is further is clipped. None of brawl ever is."""

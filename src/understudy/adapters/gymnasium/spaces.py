@@ -14,17 +14,14 @@ from typing import Any
 import numpy as np
 
 from understudy.core.arrays import NDArray
-from understudy.core.errors import ConfigError, InputError, MissingDependency
+from understudy.core.dependencies import needs
+from understudy.core.errors import ConfigError, InputError
 from understudy.core.ops import NUMPY
 from understudy.core.spaces import ActionSpace, Continuous, Discrete, MultiBinary, MultiDiscrete
 from understudy.policy import distributions
 
-try:
+with needs("{} is not installed", extra="envs"):
     from gymnasium import spaces
-except ImportError as error:  # pragma: no cover
-    raise MissingDependency(
-        f'{error.name} is not installed: pip install ".[envs]" in your clone'
-    ) from error
 
 MASK = "action_mask"
 """The key of a mask, in an observation (PettingZoo's convention) or in an info (Gymnasium's)."""

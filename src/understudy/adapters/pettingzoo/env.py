@@ -25,16 +25,13 @@ from understudy.adapters.gymnasium.env import (
     observation_space,
 )
 from understudy.core.arrays import NDArray
-from understudy.core.errors import InputError, MissingDependency
+from understudy.core.dependencies import needs
+from understudy.core.errors import InputError
 from understudy.core.ops import NUMPY
 from understudy.games.base import Game
 
-try:
+with needs("{} is not installed", extra="envs"):
     from pettingzoo import ParallelEnv
-except ImportError as error:  # pragma: no cover
-    raise MissingDependency(
-        f'{error.name} is not installed: pip install ".[envs]" in your clone'
-    ) from error
 
 
 class GameParallelEnv(ParallelEnv[str, NDArray, Any]):  # type: ignore[misc]

@@ -16,24 +16,23 @@ from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, TypeAlias
+from typing import Self, TypeAlias
 
 import msgspec
 import numpy as np
-from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import ConnectionClosed, InvalidHandshake
 
 from understudy.adapters.territory import messages
 from understudy.adapters.territory.matches import SECONDS_PER_TICK, TerritoryMatches, action_of
 from understudy.adapters.territory.messages import ObservationData
-from understudy.core.errors import ConfigError, MissingDependency, UnderstudyError
+from understudy.core.dependencies import needs
+from understudy.core.errors import ConfigError, UnderstudyError
 from understudy.session import protocol
 from understudy.supervise.budget import Length
 from understudy.supervise.interrupts import Interrupts
 
-if TYPE_CHECKING:  # it needs websockets, which not everybody has
-    pass
-
+with needs("playing on a server needs websockets", extra="serve"):
+    from websockets.asyncio.client import ClientConnection, connect
+    from websockets.exceptions import ConnectionClosed, InvalidHandshake
 
 _PATIENCE_S = 30.0
 """How long a server may be away, to be restarted, before a client gives up."""
@@ -293,12 +292,6 @@ def play_remote(
     session: RemoteSession, *, show: Callable[[RemoteProgress], None]
 ) -> RemoteProgress:
     """Play the whole session; Ctrl-C ends it after the tick in progress."""
-    try:
-        pass
-    except ModuleNotFoundError as error:
-        raise MissingDependency(
-            'playing on a server needs websockets: pip install ".[serve]" in your clone'
-        ) from error
     with Interrupts() as interrupts:
         return asyncio.run(
             _play(session, ServerLine(session.url, token=session.token), show, interrupts)

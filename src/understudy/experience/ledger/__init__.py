@@ -1,11 +1,11 @@
-"""The ledger of decisions: what was answered, what became of it, and how it leaves as episodes.
+"""The decision ledger: decisions with their answers, how they ended, and their episodes.
 
     with Ledger(folder, spec, segment=32, clock=clock, put=spool.put, sync_ms=50.0) as ledger:
         (key,) = ledger.take_ids(1)
         ledger.open([Opened(id=key, territory="north", client="c1", ...)])  # then answer
         ledger.close([Closing(id=key, state="settled", reward=0.5)])
 
-Every decision that was opened ends in exactly one state, also across SIGKILL.
+Every opened decision ends in exactly one state, also across SIGKILL.
 """
 
 from understudy.experience.ledger.index import DecisionCounts

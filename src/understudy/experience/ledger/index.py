@@ -1,7 +1,7 @@
-"""The book: which decisions are open, how the others ended, and which of them belong together.
+"""The index: the state of every decision in memory, by id, by territory and by second.
 
-No I/O and no clock. The invariant: opened = settled + expired + superseded + orphaned + open, and
-every settled decision leaves in exactly one segment, beside its neighbours of the same territory.
+No I/O and no clock. Two invariants: opened = settled + expired + superseded + orphaned + open, and
+every settled decision is in exactly one segment, beside its neighbours of the same territory.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from understudy.experience.ledger.records import ENDINGS, Added, Closing, Ending
 from understudy.experience.ledger.territory_log import LoggedDecision, Segment, TerritoryLog
 
 REMEMBERED = 100_000
-"""Closed decisions at least whose state is still known."""
+"""The state of at least so many ended decisions is known."""
 
 
 class DecisionCounts(NamedTuple):
@@ -33,7 +33,7 @@ class DecisionCounts(NamedTuple):
 
 
 class EndedDecision(msgspec.Struct, frozen=True, gc=False):
-    """What is remembered of a decision that is over."""
+    """What the index keeps of a decision that ended."""
 
     state: Ending
     client: str | None
@@ -41,7 +41,7 @@ class EndedDecision(msgspec.Struct, frozen=True, gc=False):
 
 
 class DecisionIndex:
-    """All territories. Check first, write down, then change: nothing here can fail halfway."""
+    """Decisions of all territories. `check_opening` and `new_of` raise; the changes never do."""
 
     def __init__(
         self,
@@ -52,19 +52,20 @@ class DecisionIndex:
         remembers: bool = False,
         remembered: int = REMEMBERED,
     ) -> None:
-        """`segment_s`: no segment spans more; `stagger`: territories that began together do not
-        all end their segments together, since the first one of each is shorter; `remembers`: the
-        policy has memory, and only cuts end a segment (`track`)."""
+        """`segment`, `segment_s`: the most decisions and seconds of a segment. `stagger`: the first
+        segment of each territory is shorter by a hash of its name, so that territories that begin
+        together do not end their segments together. `remembers`: the policy has memory, and only
+        cuts end a segment (`territory_log`)."""
         self._segment = segment
         self._segment_s = segment_s
         self._stagger = stagger
         self._remembers = remembers
         self._remembered = remembered
         self.live: dict[int, LoggedDecision] = {}
-        """Everything that the ledger's files still have to keep."""
+        """Decisions that the files still have to keep."""
         self._open: dict[int, LoggedDecision] = {}
         self._by_second: dict[int, set[int]] = {}
-        self._tracks: dict[str, TerritoryLog] = {}
+        self._logs: dict[str, TerritoryLog] = {}
         self._ended: dict[int, EndedDecision] = {}
         self._ended_before: dict[int, EndedDecision] = {}
         self._totals: dict[str, int] = dict.fromkeys(("opened", *ENDINGS), 0)
@@ -73,26 +74,25 @@ class DecisionIndex:
 
     @property
     def counts(self) -> DecisionCounts:
-        """Of all decisions, by how they ended."""
         return DecisionCounts(**self._totals, open=len(self._open))
 
     def opened(self, key: int) -> Opened | None:
-        """A decision that is still open."""
+        """The decision, if it is open."""
         entry = self._open.get(key)
         return entry.opened if entry is not None else None
 
     def added(self, key: int) -> float | None:
-        """The parts of an open decision's reward so far."""
+        """The sum of rewards added to an open decision; None: there were none."""
         entry = self._open.get(key)
         return entry.added if entry is not None else None
 
     def state_of(self, key: int) -> Ending | None:
-        """How it ended, if that is still known."""
+        """How the decision ended, if the index still knows."""
         ended = self._ended_as(key)
         return ended.state if ended is not None else None
 
     def client_of(self, key: int) -> str | None:
-        """Whose decision it is or was, if that is still known."""
+        """The client of a decision, if the index still knows."""
         entry = self._open.get(key)
         if entry is not None:
             return entry.opened.client
@@ -100,24 +100,22 @@ class DecisionIndex:
         return ended.client if ended is not None else None
 
     def open_of(self, territory: str) -> list[Opened]:
-        """Its open decisions, oldest first."""
-        track = self._tracks.get(territory)
-        if track is None:
+        """The open decisions of a territory, oldest first."""
+        log = self._logs.get(territory)
+        if log is None:
             return []
-        return [entry.opened for entry in track.pending if entry.closing is None]
+        return [entry.opened for entry in log.pending if entry.closing is None]
 
     def territories(self) -> dict[str, str]:
-        """Those with decisions that did not leave yet, and the client of the newest."""
+        """Territories with decisions in no segment yet -> the client of the newest one."""
         return {
-            name: track.last.opened.client
-            for name, track in self._tracks.items()
-            if track.last is not None
+            name: log.last.opened.client for name, log in self._logs.items() if log.last is not None
         }
 
     def older_than(self, at: float) -> list[Opened]:
         """Open decisions from before `at`, by id.
 
-        Found by the second they were made in, since wall time may jump and ids then do not tell.
+        Searched by second: wall time may jump back, so ids are not in order of time.
         """
         keys = [
             key for second in self._by_second if second <= at for key in self._by_second[second]
@@ -126,11 +124,11 @@ class DecisionIndex:
         return [opened for opened in found if opened.at < at]
 
     def check_opening(self, entries: Sequence[Opened]) -> None:
-        """InputError unless all of them are new and in order."""
+        """Raises InputError unless all of them are new and in order."""
         newest: dict[str, int] = {}
         for entry in entries:
-            track = self._tracks.get(entry.territory)
-            last = track.last.opened.id if track is not None and track.last is not None else 0
+            log = self._logs.get(entry.territory)
+            last = log.last.opened.id if log is not None and log.last is not None else 0
             if entry.id <= newest.get(entry.territory, last):
                 raise InputError(
                     f"id: {entry.id} is not the newest of territory {entry.territory!r}"
@@ -140,7 +138,7 @@ class DecisionIndex:
                 raise InputError(f"id: decision {entry.id} was opened before")
 
     def new_of(self, closings: Iterable[Closing]) -> list[Closing]:
-        """The first for each open decision; InputError for one that nobody knows."""
+        """The first closing of each open decision; InputError for an unknown decision."""
         new: dict[int, Closing] = {}
         for closing in closings:
             if closing.id in self._open:
@@ -150,14 +148,14 @@ class DecisionIndex:
         return list(new.values())
 
     def last_of(self, territory: str) -> LoggedDecision | None:
-        """The newest decision that did not leave in a segment yet."""
-        track = self._tracks.get(territory)
-        return track.last if track is not None else None
+        """The newest decision that is in no segment yet."""
+        log = self._logs.get(territory)
+        return log.last if log is not None else None
 
     # --- changes -------------------------------------------------------------------------------
 
     def open(self, entries: Iterable[Opened]) -> list[Segment]:
-        """New decisions; returns the segments that end because of them."""
+        """Adds decisions; returns the segments that end because of them."""
         segments: list[Segment] = []
         for opened in entries:
             self._totals["opened"] += 1
@@ -167,13 +165,13 @@ class DecisionIndex:
         return segments
 
     def add(self, parts: Iterable[Added]) -> None:
-        """Parts of rewards; all of these decisions are open."""
+        """Adds to the rewards of open decisions."""
         for part in parts:
             entry = self._open[part.id]
             entry.added = (entry.added or 0.0) + part.reward
 
     def close(self, closings: Iterable[Closing]) -> list[Segment]:
-        """Decisions end; all of them are open (`new_of`)."""
+        """Ends open decisions (`new_of`); returns the segments that end because of them."""
         segments: list[Segment] = []
         for closing in closings:
             entry = self._open.pop(closing.id)
@@ -185,12 +183,12 @@ class DecisionIndex:
         return segments
 
     def cut(self, entry: LoggedDecision, bootstrap: bytes, outcome: Result = "") -> list[Segment]:
-        """The segment of its territory ends with this decision, and so may the territory."""
+        """Ends the segment of its territory with this decision, and the territory if `outcome`."""
         entry.cut, entry.outcome = bootstrap, outcome
         return self._advance(entry.opened.territory)
 
     def spooled(self, segment: Segment) -> None:
-        """The spool has it: it need not be kept here."""
+        """Forgets the decisions of a segment that the spool has."""
         for entry in segment.entries:
             del self.live[entry.opened.id]
 
@@ -200,14 +198,14 @@ class DecisionIndex:
         ended: Mapping[int, EndedDecision],
         totals: Mapping[str, int],
     ) -> list[Segment]:
-        """What was read from disk, entries by id; totals are made to balance with what is open."""
+        """Takes over what recovery read, entries by id; adjusts `opened` to the invariant."""
         self._ended.update(ended)
         for entry in entries:
             self._add(entry)
         self._totals |= totals
         closed = sum(self._totals[state] for state in ENDINGS)
         self._totals["opened"] = closed + len(self._open)
-        return [one for territory in list(self._tracks) for one in self._advance(territory)]
+        return [one for territory in list(self._logs) for one in self._advance(territory)]
 
     # --- inside --------------------------------------------------------------------------------
 
@@ -219,18 +217,18 @@ class DecisionIndex:
         if entry.closing is None:
             self._open[opened.id] = entry
             self._by_second.setdefault(int(opened.at), set()).add(opened.id)
-        track = self._tracks.get(opened.territory)
-        if track is None:
-            track = self._tracks[opened.territory] = TerritoryLog(
-                first=self._first(opened.territory),
+        log = self._logs.get(opened.territory)
+        if log is None:
+            log = self._logs[opened.territory] = TerritoryLog(
+                first=self._first_length(opened.territory),
                 segment=self._segment,
                 segment_s=self._segment_s,
                 remembers=self._remembers,
             )
-        track.pending.append(entry)
+        log.pending.append(entry)
 
-    def _first(self, territory: str) -> int:
-        """How long the first segment of a territory may be."""
+    def _first_length(self, territory: str) -> int:
+        """The most decisions of the first segment of a territory."""
         return 1 + crc32(territory.encode()) % self._segment if self._stagger else self._segment
 
     def _forget_second(self, opened: Opened) -> None:
@@ -249,11 +247,10 @@ class DecisionIndex:
         self._ended[key] = ended
 
     def _advance(self, territory: str) -> list[Segment]:
-        """Move what is decided from the front of a territory into segments."""
-        track = self._tracks[territory]
-        segments, dropped = track.advance()
+        log = self._logs[territory]
+        segments, dropped = log.advance()
         for entry in dropped:
             del self.live[entry.opened.id]
-        if track.last is None:
-            del self._tracks[territory]
+        if log.last is None:
+            del self._logs[territory]
         return segments

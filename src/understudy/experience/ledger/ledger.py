@@ -1,7 +1,7 @@
-"""The ledger: a book of decisions that is on disk before anybody is answered.
+"""The decision ledger: every decision is written before its client gets the answer.
 
-`open` and `close` write a whole batch in one go, or raise OSError and change nothing. What they
-wrote survives SIGKILL when they return, and a power cut `sync_ms` later.
+`open` and `close` write a whole batch, or raise OSError and change nothing. What they wrote
+survives SIGKILL when they return, and a power cut `sync_ms` later.
 """
 
 from __future__ import annotations
@@ -27,32 +27,29 @@ from understudy.experience.ledger.records import (
     Result,
     Sealed,
     Spooled,
-)
-from understudy.experience.ledger.spooler import (
-    Spooler,
-    WaitingSegment,
     check_added,
     check_closings,
     check_opened,
-    to_episode,
 )
+from understudy.experience.ledger.recovery import recover
+from understudy.experience.ledger.spooler import Spooler, WaitingSegment, to_episode
 from understudy.experience.ledger.store import Store
 from understudy.experience.ledger.territory_log import Segment
 from understudy.policy.spec import PolicySpec
 
 ROTATE_BYTES = 8 * 2**20
 _MOST_WAITING = 2_048
-"""Segments that may wait for the spool; beyond that no decision is opened."""
+"""Segments that may wait for the spool; beyond that `open` raises."""
 _PATIENCE_S = 10.0
 
 
 class Ledger:
     """All decisions of one run, for any number of threads. The constructor recovers.
 
-    A segment ends when it has `segment` decisions, or spans `segment_s` seconds (`Book`); where the
-    policy of `spec` has memory, only where `cut` says so.
-    `background=False` is for tests and replays: nothing is synced but by `sync`, and segments are
-    put to the spool before the call that ended them returns.
+    A segment ends when it has `segment` decisions or spans `segment_s` seconds (`DecisionIndex`);
+    if the policy of `spec` has memory, only `cut` ends it. Ended segments are passed to `put` as
+    episodes. `background=False` is for tests and replays: only `sync` syncs, and segments are put
+    before the call that ended them returns.
     """
 
     def __init__(
@@ -71,17 +68,17 @@ class Ledger:
         background: bool = True,
     ) -> None:
         self.problems: deque[str] = deque(maxlen=100)
-        """What had to be left out or could not be written, newest last."""
+        """Messages about damage and failed writes, newest last."""
         self._spec, self._clock, self._put, self._tell = spec, clock, put, tell
         self._background = background
         self._lock = BoundedLock("the ledger")
-        self._book = DecisionIndex(
+        self._index = DecisionIndex(
             segment=segment, segment_s=segment_s, stagger=stagger, remembers=spec.remembers
         )
         self._store = Store(
             folder,
             spec,
-            self._book,
+            self._index,
             self._lock,
             rotate_bytes=rotate_bytes,
             unsealed=lambda: self._spooler.unsealed,
@@ -102,9 +99,9 @@ class Ledger:
 
     @property
     def counts(self) -> DecisionCounts:
-        """Of all decisions, across restarts: opened is the sum of all others."""
+        """Of all decisions, across restarts; `opened` is the sum of all others."""
         with self._lock:
-            return self._book.counts
+            return self._index.counts
 
     @property
     def waiting(self) -> int:
@@ -112,59 +109,61 @@ class Ledger:
         return len(self._spooler)
 
     def opened(self, key: int) -> Opened | None:
-        """A decision that is still open, else None."""
+        """The decision, if it is open."""
         with self._lock:
-            return self._book.opened(key)
+            return self._index.opened(key)
 
     def added(self, key: int) -> float | None:
-        """What was added to the reward of an open decision so far; None: nothing was."""
+        """The sum of rewards added to an open decision; None: there were none."""
         with self._lock:
-            return self._book.added(key)
+            return self._index.added(key)
 
     def state_of(self, key: int) -> str:
-        """`open`, how it ended, or `unknown`: never opened, or closed 100,000 closings ago."""
+        """`open`, how it ended, or `unknown`: never opened, or ended 100,000 decisions ago."""
         with self._lock:
-            return "open" if self._book.opened(key) else self._book.state_of(key) or "unknown"
+            return "open" if self._index.opened(key) else self._index.state_of(key) or "unknown"
 
     def client_of(self, key: int) -> str | None:
-        """Whose decision it is or was; None: that is not known, or not any more."""
+        """The client of a decision; None: unknown, or no longer known."""
         with self._lock:
-            return self._book.client_of(key)
+            return self._index.client_of(key)
 
     def open_of(self, territory: str) -> list[Opened]:
         """The open decisions of a territory, oldest first."""
         with self._lock:
-            return self._book.open_of(territory)
+            return self._index.open_of(territory)
 
     def last_of(self, territory: str) -> Opened | None:
-        """The newest decision of a territory that did not leave yet, open or not."""
+        """The newest decision of a territory that is in no segment yet, open or not."""
         with self._lock:
-            last = self._book.last_of(territory)
+            last = self._index.last_of(territory)
             return last.opened if last is not None else None
 
     def territories(self) -> dict[str, str]:
-        """Those with decisions that did not leave yet, and whose they are: after a restart, what
-        has to be cut if nobody comes back for it."""
+        """Territories with decisions in no segment yet -> their client.
+
+        After a restart, these have to be cut unless their client returns.
+        """
         with self._lock:
-            return self._book.territories()
+            return self._index.territories()
 
     def older_than(self, at: float) -> list[Opened]:
-        """Open decisions whose `at` is before this, by id."""
+        """Open decisions from before `at`, by id."""
         with self._lock:
-            return self._book.older_than(at)
+            return self._index.older_than(at)
 
     # --- changes -------------------------------------------------------------------------------
 
     def take_ids(self, count: int) -> range:
-        """New ids, higher than any that this run ever gave out."""
+        """New ids, higher than all that this run gave out before."""
         with self._lock:
             return self._store.ids.take(count)
 
     def open(self, entries: Sequence[Opened]) -> None:
-        """Decisions that are about to be answered.
+        """Writes decisions that are about to be answered.
 
-        OSError: none of them counts, and their ids are used up. BlockingIOError is one of these: so
-        many segments wait for a slow disk that taking more would fill the memory.
+        OSError: none of them counts, and their ids are used up. BlockingIOError, a kind of it: too
+        many segments wait for a slow disk.
         """
         batch = list(entries)
         if not batch:
@@ -175,50 +174,54 @@ class Ledger:
                 wrong = wrong or "id: expected one of `take_ids`"
             if wrong:
                 raise InputError(wrong)
-            self._book.check_opening(batch)
+            self._index.check_opening(batch)
             if len(self._spooler) >= _MOST_WAITING:
                 raise BlockingIOError(
                     errno.EAGAIN, f"{len(self._spooler)} segments wait for the spool", "ledger"
                 )
             self._store.write(batch, [one.id for one in batch])
-            self._leave(self._book.open(batch))
+            self._end(self._index.open(batch))
 
     def add(self, parts: Sequence[Added]) -> None:
-        """Parts of rewards that whoever closes these decisions will take into account; an
-        InputError where one of them is not open, and then nothing of the batch counts."""
+        """Adds parts of rewards to open decisions, for `added`.
+
+        InputError if one of the decisions is not open; then nothing of the batch counts.
+        """
         if not parts:
             return
         wrong = check_added(parts)
         with self._lock:
             for part in parts:
-                if self._book.opened(part.id) is None:
+                if self._index.opened(part.id) is None:
                     wrong = wrong or f"id: no decision {part.id} is open"
             if wrong:
                 raise InputError(wrong)
             self._store.write(parts)
-            self._book.add(parts)
+            self._index.add(parts)
 
     def close(self, closings: Sequence[Closing]) -> None:
-        """Decisions end. One that has ended before stays as it is; one that is unknown is an
-        InputError, and then nothing of the batch counts."""
+        """Ends decisions. One that ended before stays as it is.
+
+        InputError if one is unknown; then nothing of the batch counts.
+        """
         with self._lock:
-            batch = self._book.new_of(closings)
+            batch = self._index.new_of(closings)
             if not batch:
                 return
             wrong = check_closings(batch)
             if wrong:
                 raise InputError(wrong)
             self._store.write(batch)
-            self._leave(self._book.close(batch))
+            self._end(self._index.close(batch))
 
     def cut(
         self, territory: str, bootstrap_observation: bytes = b"", *, outcome: Result = ""
     ) -> None:
-        """The running segment of a territory ends with its newest decision, once that is settled.
+        """Ends the segment of a territory with its newest decision, once that is settled.
 
-        `bootstrap_observation` is what was seen next, float32 [F]; empty: nothing was, and nothing
-        will be. With an `outcome` the territory itself ends there, as by a terminal closing. Where
-        no decision waits for company nothing happens; the first cut holds.
+        `bootstrap_observation` is the next observation, float32 [F]; empty: there is none. With an
+        `outcome` the territory itself ends there, as by a terminal closing. Does nothing if every
+        decision is in a segment already, or if the newest one was cut before.
         """
         width = 4 * len(self._spec.features)
         if len(bootstrap_observation) not in (0, width):
@@ -226,23 +229,23 @@ class Ledger:
                 f"bootstrap_observation: {len(bootstrap_observation)} bytes, expected {width}"
             )
         with self._lock:
-            last = self._book.last_of(territory)
+            last = self._index.last_of(territory)
             if last is None or last.cut is not None:
                 return
             key = last.opened.id
             self._store.write([Cut(id=key, bootstrap=bootstrap_observation, outcome=outcome)])
-            self._leave(self._book.cut(last, bootstrap_observation, outcome))
+            self._end(self._index.cut(last, bootstrap_observation, outcome))
 
     def sync(self) -> None:
-        """Everything so far survives a power cut from here on."""
+        """Everything written so far survives a power cut when this returns."""
         self._store.sync()
 
     def flush(self, timeout_s: float = _PATIENCE_S) -> None:
-        """Wait until the spool has every segment that ended; OSError if it does not take them."""
+        """Waits until the spool has every segment that ended; OSError if it does not take them."""
         self._spooler.flush(timeout_s)
 
     def stop(self) -> None:
-        """Sync and stop. What is open stays open for the next process."""
+        """Syncs and stops. Open decisions stay open for the next process."""
         if self._background:
             try:
                 self._spooler.flush(_PATIENCE_S)
@@ -266,20 +269,21 @@ class Ledger:
 
     def _recover(self) -> None:
         with self._lock:
-            found = self._store.recover()
+            found = recover(self._store.files, self._spec, tell=self._problem)
+            self._store.ids.at_least(found.next_id)
             entries = [found.entries[key] for key in sorted(found.entries)]
-            segments = self._book.restore(entries, found.ended, found.totals)
+            segments = self._index.restore(entries, found.ended, found.totals)
             now = self._clock.time()
             sealed = [WaitingSegment(segment, at, sealed=True) for segment, at in found.segments()]
-            self._hand(sealed + [WaitingSegment(segment, now) for segment in segments])
+            self._spool(sealed + [WaitingSegment(segment, now) for segment in segments])
 
-    def _leave(self, segments: Sequence[Segment]) -> None:
+    def _end(self, segments: Sequence[Segment]) -> None:
         if segments:
             now = self._clock.time()
-            self._hand([WaitingSegment(segment, now) for segment in segments])
+            self._spool([WaitingSegment(segment, now) for segment in segments])
 
-    def _hand(self, waiting: Sequence[WaitingSegment]) -> None:
-        self._spooler.hand(waiting)
+    def _spool(self, waiting: Sequence[WaitingSegment]) -> None:
+        self._spooler.enqueue(waiting)
         if not self._background:
             try:
                 self._spooler.flush(_PATIENCE_S)
@@ -308,7 +312,7 @@ class Ledger:
         with self._lock:
             self._store.write([Spooled(firsts=tuple(waiting.segment.ids[0] for waiting in batch))])
             for waiting in batch:
-                self._book.spooled(waiting.segment)
+                self._index.spooled(waiting.segment)
 
     def _problem(self, message: str) -> None:
         self.problems.append(message)

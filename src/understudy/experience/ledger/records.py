@@ -1,16 +1,14 @@
-"""What the ledger writes down: one small struct for each thing that can happen to a decision.
+"""The records of the ledger: one struct for each event of a decision, their checks and encoding.
 
-Records are arrays in msgpack with their tag first. They are only ever appended, so the last word
-about a decision is the last record that names it.
-
-Frames: how records lie in a file, so that what is damaged is found, told and stepped over.
-
-A frame is a mark, the length and the CRC-32 of what follows, and a list of records in msgpack. It
-is written in one go and it is whole or it does not count: nothing of half a batch is believed.
+Records are msgpack arrays with their tag first, and are only ever appended: the last record that
+names a decision holds. One batch of records is one frame: a mark, the length and the CRC-32 of the
+body, and the records as a msgpack list. A frame is appended in one write. A reader takes a whole
+frame or none of it, and reports and skips damaged bytes.
 """
 
 from __future__ import annotations
 
+import math
 import struct
 import zlib
 from collections.abc import Iterator, Sequence
@@ -20,6 +18,7 @@ import msgspec
 import numpy as np
 
 from understudy.core.arrays import NDArray
+from understudy.policy.spec import PolicySpec
 
 SCHEMA = 1
 Ending = Literal["settled", "expired", "superseded", "orphaned"]
@@ -29,7 +28,7 @@ OUTCOMES: tuple[Result, ...] = ("", "victory", "defeat", "tie")
 
 
 class Opened(msgspec.Struct, frozen=True, array_like=True, kw_only=True, gc=False, tag="open"):
-    """A decision as it was answered."""
+    """A decision, with the answer that the client gets."""
 
     id: int
     territory: str
@@ -44,7 +43,7 @@ class Opened(msgspec.Struct, frozen=True, array_like=True, kw_only=True, gc=Fals
     value: float
     sampled: bool
     sent: bool
-    """The game was told to execute it"""
+    """The game executes it"""
     explored: bool
     """The gate said WAIT and it was sent anyway"""
     expected: float
@@ -64,7 +63,7 @@ class Closing(msgspec.Struct, frozen=True, array_like=True, kw_only=True, gc=Fal
     terminal: bool = False
     """The territory ended with this decision (which has to be settled)"""
     outcome: Result = ""
-    """Who won, where the territory ended; empty: nobody"""
+    """The result, where the territory ended; empty: none"""
 
 
 class Added(msgspec.Struct, frozen=True, array_like=True, kw_only=True, gc=False, tag="add"):
@@ -75,17 +74,17 @@ class Added(msgspec.Struct, frozen=True, array_like=True, kw_only=True, gc=False
 
 
 class Cut(msgspec.Struct, frozen=True, array_like=True, kw_only=True, tag="cut"):
-    """The segment ends with this decision, whatever comes."""
+    """The segment of the territory ends with this decision."""
 
     id: int
     bootstrap: bytes
-    """float32 [F] of what was seen next; empty: nothing was"""
+    """float32 [F] of the next observation; empty: there is none"""
     outcome: Result = ""
-    """Who won, where the territory ended with it; empty: it did not end"""
+    """The result, where the territory ended with it; empty: it did not end"""
 
 
 class Carried(msgspec.Struct, frozen=True, array_like=True, kw_only=True, tag="carry"):
-    """A decision of an old file that is about to go, with all that is known of it."""
+    """A decision of an old file that is about to be removed, in its present state."""
 
     opened: Opened
     closing: Closing | None
@@ -98,9 +97,9 @@ class Carried(msgspec.Struct, frozen=True, array_like=True, kw_only=True, tag="c
 
 
 class Sealed(msgspec.Struct, frozen=True, array_like=True, kw_only=True, tag="seal"):
-    """These decisions are one episode: written before the spool gets it.
+    """These decisions are one episode. Written before the spool gets it.
 
-    So a crash in between leads to the same episode again, whatever the settings are by then.
+    After a crash in between, the same episode is made again, even under other settings.
     """
 
     ids: tuple[int, ...]
@@ -116,12 +115,12 @@ class Spooled(msgspec.Struct, frozen=True, array_like=True, kw_only=True, tag="s
 
 
 class Header(msgspec.Struct, frozen=True, array_like=True, kw_only=True, tag="head"):
-    """What a file begins with: where everything stood then."""
+    """The first record of a file: the counters at that time."""
 
     schema: int = SCHEMA
     next_id: int
     opened: int
-    """Of all decisions so far, and of each ending:"""
+    """Decisions so far; the rest counts them by how they ended"""
     settled: int
     expired: int
     superseded: int
@@ -132,7 +131,7 @@ Record: TypeAlias = Opened | Closing | Added | Cut | Carried | Sealed | Spooled 
 
 
 def pack_legal(legal: NDArray | None) -> bytes:
-    """bool [options] as bits, empty for None."""
+    """bool [options] as bits; empty for None."""
     return b"" if legal is None else np.packbits(legal).tobytes()
 
 
@@ -143,6 +142,55 @@ def unpack_legal(packed: bytes, options: int) -> NDArray:
     return np.unpackbits(np.frombuffer(packed, np.uint8), count=options).view(np.bool_)
 
 
+def check_opened(entries: list[Opened], spec: PolicySpec) -> str:
+    """Describes the first invalid field, or returns an empty string.
+
+    Without this check the learner would quarantine the episode much later.
+    """
+    width, bits = 4 * len(spec.features), (spec.actions.options + 7) // 8
+    parts = spec.actions.parts
+    for one in entries:
+        if len(one.observation) != width:
+            return f"observation: {len(one.observation)} bytes, expected {width}"
+        if one.legal and len(one.legal) != bits:
+            return f"legal: {len(one.legal)} bytes, expected {bits} or none"
+        if len(one.action) != len(parts):
+            return f"action: {len(one.action)} parts, expected {len(parts)}"
+        for choice, size in zip(one.action, parts, strict=True):
+            if not 0 <= choice < size:
+                return f"action: {one.action} is outside the {parts} options of this run"
+    numbers = [number for one in entries for number in (one.log_prob, one.value)]
+    # nan: the gate gave no estimate.
+    numbers += [one.expected for one in entries if not math.isnan(one.expected)]
+    for name, values in (
+        ("observation", np.frombuffer(b"".join(one.observation for one in entries), "<f4")),
+        ("log_prob, value or expected", np.array(numbers, np.float32)),
+    ):
+        if not np.isfinite(values).all():
+            return f"{name}: holds a number that is not finite"
+    return ""
+
+
+def check_added(parts: Sequence[Added]) -> str:
+    """Describes the first invalid field, or returns an empty string."""
+    finite = all(math.isfinite(part.reward) for part in parts)  # as float32 only in the closing
+    return "" if finite else "reward: not finite"
+
+
+def check_closings(closings: list[Closing]) -> str:
+    """Describes the first invalid field, or returns an empty string."""
+    if not np.isfinite(np.array([closing.reward for closing in closings], np.float32)).all():
+        return "reward: not finite as float32"
+    for closing in closings:
+        if closing.state not in ENDINGS:
+            return f"state: expected one of {', '.join(ENDINGS)}, got {closing.state!r}"
+        if closing.outcome not in OUTCOMES:
+            return f"outcome: expected one of {OUTCOMES}, got {closing.outcome!r}"
+        if closing.terminal and closing.state != "settled":
+            return f"terminal: decision {closing.id} ends {closing.state}, expected settled"
+    return ""
+
+
 _MARK = b"\xfeUSL"
 _HEAD = struct.Struct("<4sII")
 _encoder = msgspec.msgpack.Encoder()
@@ -150,13 +198,13 @@ _decoder = msgspec.msgpack.Decoder(list[Record])
 
 
 def frame(records: Sequence[Record]) -> bytes:
-    """Records as bytes to append."""
+    """Encodes records as one frame."""
     body = _encoder.encode(records)
     return _HEAD.pack(_MARK, len(body), zlib.crc32(body)) + body
 
 
 def read_frames(data: bytes) -> Iterator[list[Record] | str]:
-    """All that can be read, in order, and in between in words what could not be."""
+    """Yields the records of each whole frame, and a message for each damaged stretch."""
     at = 0
     while at < len(data):
         records = _frame_at(data, at)
@@ -186,7 +234,7 @@ def _frame_at(data: bytes, at: int) -> list[Record] | None:
 
 
 def _next_frame(data: bytes, start: int) -> int:
-    """Where the next whole frame begins, or the end."""
+    """The offset of the next whole frame, or the length of `data`."""
     at = data.find(_MARK, start)
     while at >= 0 and _frame_at(data, at) is None:
         at = data.find(_MARK, at + 1)

@@ -1,8 +1,7 @@
-"""Recovery: what the files of a ledger say, read once, when the next process begins.
+"""Reading the files of a ledger: all of them when a process starts, or the counters alone.
 
-Never fails because of what is in a file: what cannot be read or does not fit is told and left out.
-
-Looking at a ledger from outside: changes nothing, and a server may go on writing meanwhile.
+Reading changes nothing. Damaged bytes and records that do not fit the run are reported and left
+out; only a file of another schema is an error.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ from pathlib import Path
 from understudy.core.errors import FileFormatError
 from understudy.experience.episode import Outcome
 from understudy.experience.ledger.index import DecisionCounts, EndedDecision
-from understudy.experience.ledger.log import LogFile, paths
 from understudy.experience.ledger.records import (
     ENDINGS,
     SCHEMA,
@@ -27,26 +25,30 @@ from understudy.experience.ledger.records import (
     Record,
     Sealed,
     Spooled,
+    check_opened,
     read_frames,
 )
-from understudy.experience.ledger.spooler import check_opened
+from understudy.experience.ledger.store import LogFile, log_paths
 from understudy.experience.ledger.territory_log import LoggedDecision, Segment
 from understudy.policy.spec import PolicySpec
 
+LEDGER = "ledger"
+"""The name of its folder in a run folder. Only a server makes one."""
+
 
 @dataclass
-class Found:
-    """Where everything stood."""
+class Recovered:
+    """The state of a ledger as its files tell it."""
 
     entries: dict[int, LoggedDecision] = field(default_factory=dict)
     sealed: dict[int, Sealed] = field(default_factory=dict)
-    """By their first decision: episodes that the spool may not have."""
+    """First decision -> an episode that the spool may not have"""
     ended: dict[int, EndedDecision] = field(default_factory=dict)
     totals: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("opened", *ENDINGS), 0))
     next_id: int = 1
 
     def segments(self) -> list[tuple[Segment, float]]:
-        """What was sealed and not spooled, as it was, with the time of sealing."""
+        """Sealed segments that the spool may not have, each with the time of sealing."""
         found = []
         for record in self.sealed.values():
             entries = tuple(self.entries[key] for key in record.ids)
@@ -55,9 +57,11 @@ class Found:
         return found
 
 
-def recover(files: Sequence[LogFile], spec: PolicySpec, *, tell: Callable[[str], None]) -> Found:
-    """Read all files, oldest first; each learns which decisions it is needed for."""
-    found = Found()
+def recover(
+    files: Sequence[LogFile], spec: PolicySpec, *, tell: Callable[[str], None]
+) -> Recovered:
+    """Reads all files, oldest first, and sets the `ids` of each."""
+    found = Recovered()
     for file in files:
         for piece in read_frames(file.path.read_bytes()):
             if isinstance(piece, str):
@@ -76,8 +80,8 @@ def recover(files: Sequence[LogFile], spec: PolicySpec, *, tell: Callable[[str],
     return found
 
 
-def _apply(found: Found, record: Record, *, where: str) -> int:
-    """One record; returns the decision that its file is needed for, 0 for none."""
+def _apply(found: Recovered, record: Record, *, where: str) -> int:
+    """Applies one record; returns the decision that needs its file, 0 for none."""
     entries = found.entries
     match record:
         case Opened():
@@ -92,7 +96,7 @@ def _apply(found: Found, record: Record, *, where: str) -> int:
             found.next_id = max(found.next_id, record.opened.id + 1)
             return record.opened.id
         case Closing():
-            # Counted also where the file that opened it is gone: the header has counted that.
+            # Counted also if the file that opened it is gone: the header counts the opening.
             found.totals[record.state] += 1
             closed = entries.get(record.id)
             client = closed.opened.client if closed is not None else None
@@ -124,10 +128,10 @@ def _apply(found: Found, record: Record, *, where: str) -> int:
     return 0
 
 
-def _drop_impossible(found: Found, tell: Callable[[str], None]) -> None:
-    """A segment that lost a decision or its reward to damage: what is left of it is not an episode.
+def _drop_impossible(found: Recovered, tell: Callable[[str], None]) -> None:
+    """Marks sealed decisions, and removes segments that lost a decision or a reward to damage.
 
-    The spool may have it, so the rest of it must not leave in another one.
+    The spool may have the episode, so the rest of it must not become part of another one.
     """
     for first, record in list(found.sealed.items()):
         entries = [found.entries.get(key) for key in record.ids]
@@ -142,22 +146,19 @@ def _drop_impossible(found: Found, tell: Callable[[str], None]) -> None:
             found.entries.pop(key, None)
 
 
-LEDGER = "ledger"
-"""The folder of it in a run folder: what has one was made by a server."""
-
-
 def counts_in(folder: Path) -> DecisionCounts | None:
-    """Decisions by how they ended, as the newest file says it; None: there is no ledger.
+    """Decisions by how they ended; None: there is no ledger.
 
-    A file begins with where everything stood, so that older ones need not be read.
+    A file begins with the counters at its start, so the newest one is enough. A server may keep
+    writing meanwhile.
     """
     if not folder.is_dir():
         return None
     totals = DecisionCounts()
-    for path in reversed(paths(folder)):
+    for path in reversed(log_paths(folder)):
         try:
             found = _counted(path.read_bytes())
-        except FileNotFoundError:  # a server that goes on removes old files, never the newest
+        except FileNotFoundError:  # a server removes old files, never the newest
             continue
         if found is not None:
             totals = found
@@ -167,7 +168,7 @@ def counts_in(folder: Path) -> DecisionCounts | None:
 
 
 def _counted(data: bytes) -> DecisionCounts | None:
-    """Totals at the end of one file; None: its beginning cannot be read."""
+    """The counters at the end of one file; None: its header cannot be read."""
     totals: dict[str, int] = {}
     for piece in read_frames(data):
         for record in piece if not isinstance(piece, str) else ():

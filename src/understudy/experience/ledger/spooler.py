@@ -1,17 +1,12 @@
-"""The spooler: segments on their way to the spool, off the path of decisions.
+"""The spooler: puts ended segments into the spool as episodes, in threads of its own.
 
-A segment is written down as sealed and synced before the spool gets it, and as spooled after. So a
-crash at any point leads to the same episode again or to none, never to another one.
-
-Segments as episodes: settled decisions of an endless match in the form that the learner reads.
-
-The id is that of the first decision, so the same segment made twice is the same episode twice,
-and the learner sets the second one aside.
+A segment is recorded as sealed and synced before its episode is put, and recorded as spooled
+afterwards. After a crash at any point the same episode is put again or not at all: its id comes
+from the first decision, and the learner ignores an episode whose id it knows.
 """
 
 from __future__ import annotations
 
-import math
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -23,39 +18,33 @@ import numpy as np
 
 from understudy.core.arrays import NDArray
 from understudy.experience.episode import Episode, Meta
-from understudy.experience.ledger.records import (
-    ENDINGS,
-    OUTCOMES,
-    Added,
-    Closing,
-    Opened,
-    unpack_legal,
-)
+from understudy.experience.ledger.records import unpack_legal
 from understudy.experience.ledger.territory_log import Segment
 from understudy.policy.spec import PolicySpec
 
-_TOGETHER = 64
-_AGAIN_S = 1.0
+_BATCH = 64
+_RETRY_S = 1.0
 _IDLE_S = 5.0
-_PUTS = 4
-"""Files that are synced at once. Measured with segments of 32 on a disk that syncs in 3 ms: 127
-episodes a second one by one, 437 by four threads; 5,000 decisions a second make 156."""
+_PUT_THREADS = 4
+"""Measured with segments of 32 on a disk that syncs in 3 ms: one thread puts 127 episodes a second,
+four put 437. 5,000 decisions a second make 156."""
 
 
 @dataclass(eq=False)
 class WaitingSegment:
-    """A segment, the time that its episode bears, and how far it got."""
+    """A segment on its way to the spool."""
 
     segment: Segment
     at: float
+    """`finished_at` of its episode"""
     sealed: bool = False
-    """It is written down, and safe from a power cut"""
+    """Its `Sealed` record is synced"""
     put: bool = False
     """The spool has it"""
 
 
 class Spooler:
-    """A queue and, unless it is to work only when asked, a thread that empties it."""
+    """A queue of segments; with `background` threads empty it, else `flush` does."""
 
     def __init__(
         self,
@@ -76,9 +65,9 @@ class Spooler:
         self._done: SimpleQueue[Exception | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
         if background:
-            # Daemons, unlike those of an executor: a disk that hangs must not keep the process.
-            for _ in range(_PUTS):
-                threading.Thread(target=self._put_on, name="ledger-put", daemon=True).start()
+            # Daemons, unlike threads of an executor: a disk that hangs must not keep the process.
+            for _ in range(_PUT_THREADS):
+                threading.Thread(target=self._put_forever, name="ledger-put", daemon=True).start()
             self._thread = threading.Thread(target=self._run, name="ledger-spool", daemon=True)
             self._thread.start()
 
@@ -87,12 +76,11 @@ class Spooler:
 
     @property
     def unsealed(self) -> bool:
-        """Whether a segment is not written down yet: only the memory of this process knows it."""
+        """Whether a segment has no `Sealed` record yet, and would be lost with this process."""
         with self._change:
             return bool(self._queue) and not self._queue[-1].sealed
 
-    def hand(self, segments: Sequence[WaitingSegment]) -> None:
-        """They are taken care of from here on."""
+    def enqueue(self, segments: Sequence[WaitingSegment]) -> None:
         if not segments:
             return
         with self._change:
@@ -100,13 +88,16 @@ class Spooler:
             self._change.notify_all()
 
     def flush(self, timeout_s: float) -> None:
-        """Wait until the spool has everything; raises what the disk said, or TimeoutError."""
+        """Waits until the spool has every segment.
+
+        Raises the error of the last failed put, or TimeoutError.
+        """
         if self._thread is None:
             while self._queue:
                 self._work()
             return
         with self._change:
-            if not self._stopping:  # what failed before may have been mended
+            if not self._stopping:  # an earlier failure may be repaired by now
                 self._failed = None
             self._change.wait_for(lambda: self._idle or self._failed is not None, timeout_s)
             if isinstance(self._failed, OSError):
@@ -117,13 +108,13 @@ class Spooler:
                 raise TimeoutError(f"{len(self._queue)} segments still wait for the spool")
 
     def stop(self, timeout_s: float) -> None:
-        """End the thread; what it did not get to is in the ledger's files."""
+        """Ends the threads. Segments that still wait stay in the ledger's files."""
         with self._change:
             self._stopping = True
             self._change.notify_all()
         if self._thread is not None:
             self._thread.join(timeout_s)
-        for _ in range(_PUTS):
+        for _ in range(_PUT_THREADS):
             self._todo.put(None)
 
     @property
@@ -139,18 +130,18 @@ class Spooler:
                 self._busy, self._failed = True, None
             try:
                 self._work()
-            except Exception as error:  # noqa: BLE001  nobody watches this thread: it tells, goes on
+            except Exception as error:  # noqa: BLE001  a thread without supervisor
                 self._failed = error
                 self._tell(f"segments cannot leave for the spool yet, and are kept: {error}")
             with self._change:
                 self._busy = False
                 self._change.notify_all()
                 if self._failed is not None:
-                    self._change.wait_for(lambda: self._stopping, _AGAIN_S)
+                    self._change.wait_for(lambda: self._stopping, _RETRY_S)
 
     def _work(self) -> None:
-        """The oldest few, each step for all of them; whatever fails is tried again from there."""
-        batch = list(islice(self._queue, _TOGETHER))
+        """Seals, puts and records the oldest segments. A segment that fails is retried later."""
+        batch = list(islice(self._queue, _BATCH))
         fresh = [waiting for waiting in batch if not waiting.sealed]
         if fresh:
             self._seal(fresh)
@@ -168,7 +159,7 @@ class Spooler:
             raise failure
 
     def _put_all(self, batch: Sequence[WaitingSegment]) -> Exception | None:
-        """To the spool, several at once; returns one of the failures."""
+        """Puts all of them, several at once; returns the first failure."""
         if self._thread is None:
             outcomes = [self._try(waiting) for waiting in batch]
         else:
@@ -177,22 +168,21 @@ class Spooler:
             outcomes = [self._done.get() for _ in batch]
         return next((error for error in outcomes if error is not None), None)
 
-    def _put_on(self) -> None:
-        """One of the threads that put."""
+    def _put_forever(self) -> None:
         while (waiting := self._todo.get()) is not None:
             self._done.put(self._try(waiting))
 
     def _try(self, waiting: WaitingSegment) -> Exception | None:
         try:
             self._put(waiting)
-        except Exception as error:  # noqa: BLE001  whoever asked raises it again
+        except Exception as error:  # noqa: BLE001  `_work` raises it again
             return error
         waiting.put = True
         return None
 
 
 def to_episode(segment: Segment, spec: PolicySpec, *, finished_at: float) -> Episode:
-    """One episode of T decisions, proposed actions and all."""
+    """The episode of a segment of T decisions, with the proposed actions."""
     opened = [entry.opened for entry in segment.entries]
     closings = [entry.closing for entry in segment.entries if entry.closing is not None]
     options = spec.actions.options
@@ -229,54 +219,5 @@ def _column(numbers: list[float]) -> NDArray:
 
 
 def _floats(data: bytes) -> NDArray:
-    """float32 in the machine's own byte order."""
+    """float32 in native byte order."""
     return np.frombuffer(data, "<f4").astype(np.float32)
-
-
-def check_opened(entries: list[Opened], spec: PolicySpec) -> str:
-    """What is wrong with them, naming the field; empty: nothing is.
-
-    What is wrong here would be found by the learner weeks later, as a file in quarantine.
-    """
-    width, bits = 4 * len(spec.features), (spec.actions.options + 7) // 8
-    parts = spec.actions.parts
-    for one in entries:
-        if len(one.observation) != width:
-            return f"observation: {len(one.observation)} bytes, expected {width}"
-        if one.legal and len(one.legal) != bits:
-            return f"legal: {len(one.legal)} bytes, expected {bits} or none"
-        if len(one.action) != len(parts):
-            return f"action: {len(one.action)} parts, expected {len(parts)}"
-        for choice, size in zip(one.action, parts, strict=True):
-            if not 0 <= choice < size:
-                return f"action: {one.action} is outside the {parts} options of this run"
-    numbers = [number for one in entries for number in (one.log_prob, one.value)]
-    # nan: the gate had nothing to say.
-    numbers += [one.expected for one in entries if not math.isnan(one.expected)]
-    for name, values in (
-        ("observation", np.frombuffer(b"".join(one.observation for one in entries), "<f4")),
-        ("log_prob, value or expected", _column(numbers)),
-    ):
-        if not np.isfinite(values).all():
-            return f"{name}: holds a number that is not finite"
-    return ""
-
-
-def check_added(parts: Sequence[Added]) -> str:
-    """What is wrong with them, naming the field; empty: nothing is."""
-    finite = all(math.isfinite(part.reward) for part in parts)  # float32 is what closes it
-    return "" if finite else "reward: not finite"
-
-
-def check_closings(closings: list[Closing]) -> str:
-    """What is wrong with them, naming the field; empty: nothing is."""
-    if not np.isfinite(_column([closing.reward for closing in closings])).all():
-        return "reward: not finite as float32"
-    for closing in closings:
-        if closing.state not in ENDINGS:
-            return f"state: expected one of {', '.join(ENDINGS)}, got {closing.state!r}"
-        if closing.outcome not in OUTCOMES:
-            return f"outcome: expected one of {OUTCOMES}, got {closing.outcome!r}"
-        if closing.terminal and closing.state != "settled":
-            return f"terminal: decision {closing.id} ends {closing.state}, expected settled"
-    return ""

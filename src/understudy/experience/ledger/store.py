@@ -1,14 +1,12 @@
-"""The store: the ledger's files kept small and synced, by a thread or when asked.
+"""The ledger on disk: numbered log files, the reservation of decision ids, and their syncing.
 
-A file goes when nothing needs it, in order, and only after what replaces it is safe from a power
-cut; what is still needed of a file that stands in the way is carried over to the newest.
+Records are appended to `00000001.log`, `00000002.log` and so on. An append survives SIGKILL at once
+and a power cut after `sync`. A file is removed when no live decision needs it, after all older
+files, and only after the records that replace it are synced. So a record refers to its own file or
+to an older one for as long as either exists.
 
-Decision ids: ascending for ever, across restarts and power cuts, also when all logs are gone.
-
-Ids are reserved ahead in blocks, in one small synced file: whatever a client was told before a
-power cut is below the block that the next process begins with. A clean stop gives the rest back.
-
-A thread that syncs a moment after something was written, and not at all when nothing is.
+Ids ascend across restarts and power cuts, even if all log files are lost: `ids.json` reserves a
+block of them ahead, and every id that a client got before a power cut is below that block.
 """
 
 from __future__ import annotations
@@ -18,7 +16,8 @@ import errno
 import threading
 import zlib
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
@@ -26,40 +25,147 @@ import msgspec
 from understudy.core import files
 from understudy.core.locks import BoundedLock
 from understudy.experience.ledger.index import DecisionIndex
-from understudy.experience.ledger.log import Log, LogFile
-from understudy.experience.ledger.records import Carried, Header, Record
-from understudy.experience.ledger.recovery import Found, recover
+from understudy.experience.ledger.records import Carried, Header, Record, frame
 from understudy.policy.spec import PolicySpec
 
-_NAME = "ids.json"
 BLOCK = 65_536
+"""Ids that are reserved ahead."""
+_IDS_NAME = "ids.json"
+_SUFFIX = ".log"
+_DIGITS = 8
+_IDLE_S = 5.0
+_FEW_FILES = 8
+_CARRIED = 512
+"""The most decisions that one sync carries over: it holds the lock for about a millisecond."""
+_ABOUT_BYTES = 160
+"""Of a decision on disk, beside its features."""
+
+
+@dataclass(eq=False)
+class LogFile:
+    """One file, and the decisions that still need it."""
+
+    path: Path
+    size: int = 0
+    ids: deque[int] = field(default_factory=deque)
+
+    def needed(self, live: Container[int]) -> bool:
+        """Whether a decision in it is live; forgets those in front that are not."""
+        while self.ids and self.ids[0] not in live:
+            self.ids.popleft()
+        return bool(self.ids)
+
+
+class Log:
+    """All files, oldest first; the last one is appended to. Called under the ledger's lock."""
+
+    def __init__(self, folder: Path, *, rotate_bytes: int, header: Callable[[], Header]) -> None:
+        self._folder = folder
+        self._rotate_bytes = rotate_bytes
+        self._header = header
+        self.files: list[LogFile] = [
+            LogFile(path, path.stat().st_size) for path in log_paths(folder)
+        ]
+        self._current: LogFile | None = None
+        """None: the next append begins a file. Files of an earlier process and files with a failed
+        write get no more records: half a frame can only be at the end of a file."""
+        self._dirty: list[LogFile] = []
+        self._new_name = False
+
+    def append(self, records: Sequence[Record], ids: Iterable[int] = ()) -> None:
+        """Appends one frame; the file is kept for as long as one of `ids` is live."""
+        data = frame(records)
+        if self._current is not None and self._current.size >= self._rotate_bytes:
+            self.end()
+        current = self._current = self._current or self._begin()
+        try:
+            files.append(current.path, data)
+        except OSError:
+            self.end()
+            raise
+        current.size += len(data)
+        current.ids.extend(ids)
+        if current not in self._dirty:
+            self._dirty.append(current)
+
+    def end(self) -> None:
+        """Closes the current file; the next append begins another."""
+        if self._current is not None:
+            files.release(self._current.path)
+            self._current = None
+
+    def take_dirty(self) -> tuple[list[LogFile], bool]:
+        """Takes the files with unsynced records, and whether one of them has a new name."""
+        dirty, new_name = self._dirty, self._new_name
+        self._dirty, self._new_name = [], False
+        return dirty, new_name
+
+    def put_back(self, dirty: list[LogFile]) -> None:
+        """Returns files whose sync failed."""
+        self._dirty = dirty + [one for one in self._dirty if one not in dirty]
+        self._new_name = True
+
+    def take_done(self, live: Container[int]) -> list[LogFile]:
+        """Takes the oldest files that no live decision needs; never the newest file."""
+        done = 0
+        while done < len(self.files) - 1 and not self.files[done].needed(live):
+            done += 1
+        taken, self.files = self.files[:done], self.files[done:]
+        return taken
+
+    def _begin(self) -> LogFile:
+        number = _number(self.files[-1].path) + 1 if self.files else 1
+        path = self._folder / f"{number:0{_DIGITS}d}{_SUFFIX}"
+        data = frame([self._header()])
+        try:
+            files.hold(path)
+            files.append(path, data)
+        except OSError:
+            files.release(path)
+            with contextlib.suppress(OSError):
+                files.remove(path)
+            raise
+        self.files.append(LogFile(path, len(data)))
+        self._new_name = True
+        return self.files[-1]
+
+
+def log_paths(folder: Path) -> list[Path]:
+    """The files of a ledger, oldest first."""
+    found = folder.glob(f"*{_SUFFIX}")
+    return sorted((one for one in found if one.stem.isdecimal() and one.is_file()), key=_number)
+
+
+def _number(path: Path) -> int:
+    return int(path.stem)
 
 
 class Reservation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The content of the file."""
+    """The content of the file of ids."""
 
     below: int
-    """Every id that was ever given out is below this."""
+    """All ids that were given out are below this"""
     crc32: int
 
 
 class Ids:
-    """Gives out ids: `take` under the ledger's lock, `top_up` without it."""
+    """Gives out ids, which it reserves on disk in blocks: `take` under the ledger's lock, `top_up`
+    without it."""
 
     def __init__(self, folder: Path, *, tell: Callable[[str], None]) -> None:
-        self._path = folder / _NAME
+        self._path = folder / _IDS_NAME
         self._writing = BoundedLock("the file of ids")
         self._below = self._read(tell)
         self.next = max(1, self._below)
 
     def at_least(self, key: int) -> None:
-        """The logs say that everything below this was given out."""
+        """Goes on from `key` where the logs name higher ids than the reservation."""
         if key > self.next:
-            # The reservation was lost, so a power cut may have taken higher ones with it.
+            # The reservation was lost, and a power cut may have lost records with higher ids.
             self.next = key + BLOCK
 
     def take(self, count: int) -> range:
-        """New ids; an OSError where they cannot be reserved."""
+        """New ids; OSError if they cannot be reserved."""
         if self.next + count > self._below:
             self._reserve(self.next + count + BLOCK)
         taken = range(self.next, self.next + count)
@@ -67,12 +173,12 @@ class Ids:
         return taken
 
     def top_up(self) -> None:
-        """Reserve ahead, so that `take` never has to wait for the disk."""
+        """Reserves ahead, so that `take` does not wait for the disk."""
         if self._below - self.next < BLOCK // 2:
             self._reserve(self.next + BLOCK)
 
     def give_back(self) -> None:
-        """A clean stop: the next process goes on from here."""
+        """Ends the reservation at a clean stop: the next process continues without a gap."""
         with self._writing:
             self._write(self.next)
 
@@ -96,7 +202,7 @@ class Ids:
         except (msgspec.MsgspecError, UnicodeDecodeError):
             found = Reservation(below=0, crc32=-1)
         if found.crc32 != _checksum(found.below):
-            tell(f"{_NAME} is damaged: ids go on from what the logs name")
+            tell(f"{_IDS_NAME} is damaged: ids go on from what the logs name")
             return 0
         return found.below
 
@@ -105,11 +211,8 @@ def _checksum(below: int) -> int:
     return zlib.crc32(str(below).encode())
 
 
-_IDLE_S = 5.0
-
-
 class Syncer:
-    """Calls `sync` at most `every_s` after `dirty`, for as many writes as there were until then."""
+    """A thread that calls `sync` once, `every_s` after the first `dirty` since the last sync."""
 
     def __init__(
         self, sync: Callable[[], None], every_s: float, *, tell: Callable[[str], None]
@@ -121,12 +224,11 @@ class Syncer:
         self._thread.start()
 
     def dirty(self) -> None:
-        """Something was written."""
         if not self._dirty.is_set():
             self._dirty.set()
 
     def stop(self, timeout_s: float) -> None:
-        """End the thread, after a sync that is under way."""
+        """Ends the thread after the sync under way."""
         self._stopping.set()
         self._dirty.set()
         self._thread.join(timeout_s)
@@ -139,7 +241,7 @@ class Syncer:
             self._dirty.clear()
             try:
                 self._sync()
-            except Exception as error:  # noqa: BLE001  nobody watches this thread: it goes on
+            except Exception as error:  # noqa: BLE001  a thread without supervisor
                 self._dirty.set()
                 if not failed:  # once, not twenty times a second
                     self._tell(f"the ledger could not be synced, and is tried again: {error}")
@@ -148,21 +250,14 @@ class Syncer:
                 failed = False
 
 
-_FEW_FILES = 8
-_CARRIED = 512
-"""Decisions that one sync carries over at most: it holds the lock for about a millisecond."""
-_ABOUT_BYTES = 160
-"""Of a decision on disk, beside its features."""
-
-
 class Store:
-    """Logs and ids in one folder. `write`, `ids.take` and `recover` under the ledger's lock."""
+    """Log files and ids in one folder. `write` and `ids.take` need the ledger's lock."""
 
     def __init__(
         self,
         folder: Path,
         spec: PolicySpec,
-        book: DecisionIndex,
+        index: DecisionIndex,
         lock: BoundedLock,
         *,
         rotate_bytes: int,
@@ -171,34 +266,32 @@ class Store:
     ) -> None:
         files.make_folders(folder)
         files.sweep(folder)
-        self._spec, self._book, self._lock, self._unsealed = spec, book, lock, unsealed
-        self._tell, self._folder = tell, folder
+        self._spec, self._index, self._lock, self._unsealed = spec, index, lock, unsealed
+        self._tell, self._folder, self._rotate_bytes = tell, folder, rotate_bytes
         self._stopped = False
-        self._rotate_bytes = rotate_bytes
         self._syncing = threading.Lock()
         self._syncer: Syncer | None = None
         self._doomed: list[LogFile] = []
         self.ids = Ids(folder, tell=tell)
         self._log = Log(folder, rotate_bytes=rotate_bytes, header=self._header)
 
-    def recover(self) -> Found:
-        """What the files say; ids go on after the highest."""
-        found = recover(self._log.files, self._spec, tell=self._tell)
-        self.ids.at_least(found.next_id)
-        return found
+    @property
+    def files(self) -> list[LogFile]:
+        """Oldest first."""
+        return self._log.files
 
     def write(self, records: Sequence[Record], ids: Sequence[int] = ()) -> None:
-        """All of them in one go; the file is kept for as long as one of `ids` is live."""
-        if self._stopped:  # a spool that hung until now must not write beside the next process
+        """Appends one frame; its file is kept for as long as one of `ids` is live."""
+        if self._stopped:  # a hung spooler must not write beside the next process
             raise OSError(errno.EBADF, "the ledger was stopped", str(self._folder))
         self._log.append(records, ids)
         if self._syncer is not None:
             self._syncer.dirty()
 
     def sync(self, timeout_s: float = -1.0) -> None:
-        """Everything so far survives a power cut from here on; files that are done are removed.
+        """Syncs what was written, then removes files that no live decision needs.
 
-        TimeoutError where another sync takes longer than `timeout_s`; negative: wait for it.
+        TimeoutError if another sync takes longer than `timeout_s`; negative: no limit.
         """
         if not self._syncing.acquire(timeout=timeout_s):
             raise TimeoutError(f"the disk has not answered for {timeout_s:g} s")
@@ -211,11 +304,11 @@ class Store:
             self._syncing.release()
 
     def start(self, every_s: float) -> None:
-        """Sync from now on, this long after something was written."""
+        """Starts the thread that syncs `every_s` after a write."""
         self._syncer = Syncer(self.sync, every_s, tell=self._tell)
 
     def stop(self, timeout_s: float) -> None:
-        """Sync a last time, and let the next process go on with the ids."""
+        """Ends the thread, syncs once more and ends the reservation of ids."""
         if self._syncer is not None:
             self._syncer.stop(timeout_s)
         try:
@@ -233,8 +326,10 @@ class Store:
     def _sync(self) -> None:
         with self._lock:
             dirty, new_name = self._log.take_dirty()
-            if not self._unsealed():  # else what is left might look like another segment
-                self._doomed += self._log.take_done(self._book.live)
+            if (
+                not self._unsealed()
+            ):  # else recovery would find another segment in the remaining files
+                self._doomed += self._log.take_done(self._index.live)
         try:
             for file in dirty:
                 files.sync(file.path, name=new_name)
@@ -248,7 +343,7 @@ class Store:
             del self._doomed[0]
 
     def _header(self) -> Header:
-        counts = self._book.counts
+        counts = self._index.counts
         return Header(
             next_id=self.ids.next,
             opened=counts.opened,
@@ -259,18 +354,18 @@ class Store:
         )
 
     def _carry(self) -> None:
-        """Copy what is needed of the oldest file to the newest, where old files pile up.
+        """Copies live decisions of the oldest file to the newest, if there are many files.
 
-        One idle territory would otherwise keep every file since. This begins when a third of what
-        lies on disk is needed at most, so it adds at most half to what is written anyhow.
+        Without this, one idle territory would keep every later file. It begins when at most a third
+        of the bytes on disk are live, so it adds at most half to what is written anyway.
         """
-        live = self._book.live
+        live = self._index.live
         needed = len(live) * (4 * len(self._spec.features) + _ABOUT_BYTES)
         if len(self._log.files) <= max(_FEW_FILES, 3 * needed // self._rotate_bytes):
             return
         oldest = self._log.files[0]
         ids = [key for key in oldest.ids if key in live]
-        # What was sealed is about to go, and has to stay before the record that says so.
+        # Sealed decisions leave soon, and must stay in a file before their `Sealed` record.
         entries = [live[key] for key in ids if not live[key].sealed][:_CARRIED]
         if not entries:
             return

@@ -1,8 +1,9 @@
-"""A track: the decisions of one territory in order, and where segments end among them.
+"""The log of one territory: its decisions in order, and where segments end among them.
 
-A decision whose reward never came ends a segment, and is in none. Not so where the policy has
-memory: later decisions were made with a memory of it, so it stays among them, to be seen and not
-learned from, and only the session says where a segment ends, which is where it empties the memory.
+Without memory a segment is a run of settled decisions: a decision that ended in another way belongs
+to no segment and ends the one before it. With memory, later decisions depend on earlier ones, so
+unsettled decisions stay in the segment as inputs without a reward, and a segment ends only where
+the session empties the memory (`Ledger.cut`).
 """
 
 from __future__ import annotations
@@ -17,26 +18,26 @@ from understudy.experience.ledger.records import Closing, Opened, Result
 
 
 class LoggedDecision(msgspec.Struct, eq=False, gc=False):
-    """One decision that has not left yet."""
+    """A decision that the spool does not have yet."""
 
     opened: Opened
     added: float | None = None
-    """Parts of its reward that came before it was closed, summed; None: there were none"""
+    """The sum of `Added` rewards; None: there were none"""
     closing: Closing | None = None
     cut: bytes | None = None
-    """What was seen after it, where a segment has to end with it; empty: unknown"""
+    """Where a segment has to end with it: the next observation; empty: unknown"""
     outcome: Result = ""
-    """How the territory ended with it, where that was said after it was settled"""
+    """Of its `Cut`: how the territory ended with it"""
     sealed: bool = False
-    """It left in a segment, which the spool may not have yet"""
+    """It is part of a segment that ended"""
 
 
 class Segment(NamedTuple):
-    """Consecutive decisions of one territory, to leave as one episode; the last one is settled."""
+    """Consecutive decisions of one territory that become one episode; the last one is settled."""
 
     entries: tuple[LoggedDecision, ...]
     bootstrap: bytes
-    """float32 [F] of what was seen after the last one; empty: nothing was"""
+    """float32 [F] of the observation after the last decision; empty: there is none"""
     outcome: Outcome
 
     @property
@@ -46,14 +47,14 @@ class Segment(NamedTuple):
 
 
 class TerritoryLog:
-    """One territory: ended decisions that wait for company, then all later ones in order."""
+    """The run of ended decisions of the next segment, then all later decisions in order."""
 
-    __slots__ = ("_enough", "_remembers", "_run", "_segment", "_segment_s", "pending")
+    __slots__ = ("_limit", "_remembers", "_run", "_segment", "_segment_s", "pending")
 
     def __init__(self, *, first: int, segment: int, segment_s: float, remembers: bool) -> None:
-        """Decisions that its first segment, and each later one, may have; no segment spans more
-        than `segment_s`. Neither holds where the policy `remembers`."""
-        self._enough = first
+        """`first`, `segment`: the most decisions of the first and of each later segment.
+        `segment_s`: the most seconds. None of them applies if the policy `remembers`."""
+        self._limit = first
         self._remembers = remembers
         self._segment = segment
         self._segment_s = segment_s
@@ -62,13 +63,13 @@ class TerritoryLog:
 
     @property
     def last(self) -> LoggedDecision | None:
-        """Its newest decision; None: all of them left."""
+        """The newest decision; None: all of them are in segments."""
         if self.pending:
             return self.pending[-1]
         return self._run[-1] if self._run else None
 
     def advance(self) -> tuple[list[Segment], list[LoggedDecision]]:
-        """What is decided leaves: the segments that have ended, and decisions that are in none."""
+        """Removes and returns the segments that ended, and the decisions that belong to none."""
         segments: list[Segment] = []
         dropped: list[LoggedDecision] = []
         while True:
@@ -87,7 +88,7 @@ class TerritoryLog:
                     self._seal(head.opened.observation, Outcome.ABORTED, segments, dropped)
 
     def _end_of_run(self, following: LoggedDecision | None) -> tuple[bytes, Outcome] | None:
-        """Bootstrap and outcome, if the last decision of the run is known to be the last."""
+        """Bootstrap observation and outcome, if the segment ends here; None: it goes on."""
         run, last = self._run, self._run[-1]
         assert last.closing is not None
         if last.closing.terminal:
@@ -98,7 +99,7 @@ class TerritoryLog:
             return last.cut, Outcome.ABORTED
         if following is None:
             return None
-        full = len(run) >= self._enough
+        full = len(run) >= self._limit
         old = following.opened.at - run[0].opened.at >= self._segment_s
         if ((full or old) and not self._remembers) or following.opened.client != last.opened.client:
             return following.opened.observation, Outcome.ABORTED
@@ -111,8 +112,8 @@ class TerritoryLog:
         segments: list[Segment],
         dropped: list[LoggedDecision],
     ) -> None:
-        """The run leaves up to its last settled decision, which bootstraps from what follows."""
-        run, self._run, self._enough = self._run, [], self._segment
+        """Ends the segment with its last settled decision, bootstrapped from the one after it."""
+        run, self._run, self._limit = self._run, [], self._segment
         while run and (closing := run[-1].closing) is not None and closing.state != "settled":
             bootstrap = run[-1].opened.observation
             dropped.append(run.pop())

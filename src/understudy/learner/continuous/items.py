@@ -14,7 +14,7 @@ import numpy as np
 
 from understudy.core.arrays import NDArray
 from understudy.core.config import Config
-from understudy.experience.episode import Episode
+from understudy.experience.episode import Episode, surprise_of
 from understudy.learner.batch import Batch
 from understudy.policy.spec import PolicySpec
 
@@ -80,6 +80,7 @@ def cut(episode: Episode, spec: PolicySpec, *, length: int) -> dict[str, NDArray
     sent = np.ones(total, np.bool_) if episode.sent is None else episode.sent
     explored = np.zeros(total, np.bool_) if episode.explored is None else episode.explored
     expected = np.full(total, np.nan, np.float32) if episode.expected is None else episode.expected
+    surprise = np.minimum(surprise_of(episode), 1e30).astype(np.float32)
     lengths = np.minimum(total - starts, length).astype(np.int32)
     return {
         "obs": seen[starts[:, None] + np.arange(length + 1)],
@@ -96,7 +97,7 @@ def cut(episode: Episode, spec: PolicySpec, *, length: int) -> dict[str, NDArray
         "length": lengths,
         "terminal": (starts + length >= total) & (not truncated),
         "gated": np.full(count, gated),
-        "surprise": rows(_surprise(episode, total)).sum(1) / np.maximum(lengths, 1) + 1e-3,
+        "surprise": rows(surprise).sum(1) / np.maximum(lengths, 1) + 1e-3,
     }
 
 
@@ -156,12 +157,3 @@ def _after(episode: Episode, total: int) -> NDArray:
     if total < len(episode) or episode.bootstrap is None:
         return np.asarray(episode.observations[total])
     return episode.bootstrap
-
-
-def _surprise(episode: Episode, total: int) -> NDArray:
-    """float32 [T]: distance between what was expected at each decision and what one step showed."""
-    expected = episode.values.astype(np.float64)  # no sum of finite float32 numbers overflows here
-    # What was expected after the last one is not recorded: as much as before it.
-    after = np.append(expected[1:], expected[-1] if episode.truncated else 0.0)
-    surprise = np.abs(episode.rewards + after - expected)[:total]
-    return np.asarray(np.minimum(surprise, 1e30) * episode.taught[:total], np.float32)

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from understudy.core.dependencies import install_line
 from understudy.core.errors import ConfigError, MissingDependency
 
 KINDS = ("gymnasium", "pettingzoo")
@@ -70,7 +71,7 @@ def maker(name: str, **options: Any) -> Callable[[], Any]:
 def _gymnasium(name: str, options: Mapping[str, Any]) -> Callable[[], Any]:
     import gymnasium
 
-    importlib.import_module("understudy.adapters.gymnasium.env")  # makes our own games known
+    import understudy.adapters.gymnasium.env  # noqa: F401  registers the built-in games
 
     def make() -> Alone:
         # The checker would say the same of every copy, and none of it concerns a learner.
@@ -89,7 +90,7 @@ def _pettingzoo(name: str, options: Mapping[str, Any]) -> Callable[[], Any]:
     except ImportError as error:
         if error.name == "pettingzoo":
             raise MissingDependency(
-                'pettingzoo is not installed: pip install ".[envs]" in your clone'
+                f"pettingzoo is not installed: {install_line('envs')}"
             ) from error
         raise ConfigError(f"pettingzoo:{name}: {error}") from error
     make = getattr(module, "parallel_env", None)

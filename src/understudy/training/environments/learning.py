@@ -31,13 +31,13 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from understudy.core.clock import SystemClock
+from understudy.core.dependencies import needs_learner
 from understudy.core.errors import ConfigError
 from understudy.match.live_match import TRAINING, match_seeds
 from understudy.policy.policy import Policy
 from understudy.policy.spec import PolicySpec
 from understudy.registry.checkpoints import MATCHES, STEPS, TRAIN, Checkpoints
 from understudy.registry.run_folder import RunFolder
-from understudy.supervise.lock import missing
 from understudy.telemetry import events
 from understudy.telemetry.events import ENVIRONMENT
 from understudy.telemetry.journal import Entry, Journal, Reader
@@ -105,11 +105,9 @@ class HostLearning:
     """The environments and the trainer of one session; use it under the learner's lock."""
 
     def __init__(self, session: HostSession, make: Callable[[], Any], folder: RunFolder) -> None:
-        try:
+        with needs_learner():
             from understudy.learner.trainer import Trainer
             from understudy.training.schedule import LearningSchedule
-        except ImportError as error:
-            raise missing(error) from error
         self._config = session.config
         self._trainer = Trainer(folder.spec, self._config.learner)
         past = Reader(folder.journal).new()

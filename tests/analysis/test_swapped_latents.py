@@ -5,7 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from understudy.analysis.ablation import Bank, Swapped, bank_of, drawn, swapped, told
+from understudy.analysis.ablation import (
+    Bank,
+    SwappedLatents,
+    bank_of,
+    donor_latents,
+    draw_donors,
+    swapped,
+)
 from understudy.analysis.recording import record
 from understudy.arena.judging import compiled
 from understudy.core.ops import NUMPY
@@ -27,7 +34,7 @@ BANK = Bank(
 def test_a_donor_is_followed_frame_by_frame_then_back_and_forth() -> None:
     for donor, walk in ((0, [0, 1, 2, 2, 1, 0, 0, 1]), (1, [3, 4, 5, 6, 6, 5, 4, 3, 3])):
         heard = [
-            told(NUMPY, BANK.params, np.array([donor]), np.array([frame], np.int32))[0, 0]
+            donor_latents(NUMPY, BANK.params, np.array([donor]), np.array([frame], np.int32))[0, 0]
             for frame in range(len(walk))
         ]
         assert heard == walk
@@ -35,12 +42,12 @@ def test_a_donor_is_followed_frame_by_frame_then_back_and_forth() -> None:
 
 def test_donors_are_of_the_same_opponent_or_of_any_other() -> None:
     labels = np.repeat([0, 1], 200)
-    same, other = (drawn(BANK, labels, same=same, seed=0) for same in (True, False))
+    same, other = (draw_donors(BANK, labels, same=same, seed=0) for same in (True, False))
     assert (BANK.labels[same] == labels).all()
     assert (BANK.labels[other] != labels).all()
     assert set(same) == {0, 1, 2}  # all of them have their turn
-    np.testing.assert_array_equal(same, drawn(BANK, labels, same=True, seed=0))
-    assert (same != drawn(BANK, labels, same=True, seed=1)).any()
+    np.testing.assert_array_equal(same, draw_donors(BANK, labels, same=True, seed=0))
+    assert (same != draw_donors(BANK, labels, same=True, seed=1)).any()
 
 
 @pytest.mark.parametrize("engine", [plain, compiled])
@@ -67,7 +74,7 @@ def test_told_its_own_latents_it_plays_the_very_same_match(engine: Engine) -> No
 
 
 def test_the_program_is_one_whatever_the_donors() -> None:
-    one, other = (Swapped(NETWORK, np.full(n, n, np.int32)) for n in (3, 5))
+    one, other = (SwappedLatents(NETWORK, np.full(n, n, np.int32)) for n in (3, 5))
     assert one == other and hash(one) == hash(other)
     with pytest.raises(ValueError, match="3 donors for 4 matches"):
         one.memory(NUMPY, 4)
