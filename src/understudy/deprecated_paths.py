@@ -30,7 +30,14 @@ MOVED = {
 """old path -> new path"""
 RENAMED = {
     "understudy.gates.rollout": {"RolloutGate": "LookaheadGate"},
+    "understudy.run.host.session": {
+        "HostProgress": "EnvironmentProgress",
+        "HostSession": "EnvironmentSession",
+        "HostSummary": "EnvironmentSummary",
+        "host_config": "environment_config",
+    },
     "understudy.run.host.spaces": {"Seam": "SpaceTranslator"},
+    "understudy.run.host.training": {"train_host": "train_environment"},
 }
 """old path -> {old name: new name}"""
 _GONE = {"understudy.live", "understudy.run.host"}

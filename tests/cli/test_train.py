@@ -25,7 +25,7 @@ from understudy.policy.presets import network
 from understudy.registry.run_folder import RunFolder
 from understudy.telemetry.fold import StatusReader
 from understudy.telemetry.status import Status
-from understudy.training.environments.session import HostSession
+from understudy.training.environments.session import EnvironmentSession
 from understudy.training.session import TrainSession
 
 from .calling import Called, understudy
@@ -476,9 +476,9 @@ def test_an_environment_is_made_with_the_options_that_are_given() -> None:
 def test_a_budget_that_is_a_setting_counts_for_an_environment_too(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    asked: list[HostSession] = []
+    asked: list[EnvironmentSession] = []
 
-    def noted(self: TrainScreen, one: HostSession) -> tuple[bool, dict[str, object]]:
+    def noted(self: TrainScreen, one: EnvironmentSession) -> tuple[bool, dict[str, object]]:
         asked.append(one)
         return False, {}
 

@@ -363,7 +363,7 @@ def test_a_run_that_goes_on_within_a_round_meets_the_agents_of_that_round(tmp_pa
 
 def test_ctrl_c_keeps_everything(tmp_path: Path) -> None:
     def stop(progress: PopulationProgress) -> None:
-        if progress.iterations == 2:
+        if progress.updates == 2:
             signal.raise_signal(signal.SIGINT)
 
     asked = session(tmp_path / "run", monitor__csv=True)

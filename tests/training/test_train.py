@@ -606,7 +606,7 @@ def test_more_minutes_do_not_pay_the_entropy_bonus_once_more(
     config = settings(train__entropy_schedule="linear")
 
     def until_spent(progress: TrainProgress) -> None:
-        if progress.iterations == spent:
+        if progress.updates == spent:
             raise UnderstudyError("enough")  # what was learned is kept
 
     with pytest.raises(UnderstudyError, match="enough"):
@@ -656,7 +656,10 @@ def test_the_bonus_for_open_options_keeps_to_its_schedule(
 
 
 def test_progress_counts_the_last_matches_of_each_opponent(tmp_path: Path) -> None:
-    progress = TrainProgress(session(tmp_path / "run", steps=10 * ROLLOUT), earlier=2 * ROLLOUT)
+    earlier = 2 * ROLLOUT
+    progress = TrainProgress(
+        session(tmp_path / "run", steps=10 * ROLLOUT), steps=earlier, earlier=earlier
+    )
     assert progress.left_s is None and progress.steps_s == 0.0
     for wins in (150, 90, 60, 0):
         result = Result(started=100, wins=wins, draws=0, losses=100 - min(wins, 100), frames=0,

@@ -1,4 +1,4 @@
-"""How a session of play looks in a terminal: a line that moves, and a summary that stays."""
+"""How a session looks in a terminal: a line that moves, and lines that stay."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ import sys
 import time
 from typing import Protocol
 
-from understudy.match.tally import Tally
-from understudy.run.play import PlayProgress, PlaySummary
-from understudy.telemetry.status import Status
+from understudy.supervise.sessions import S, SessionProgress, SessionSummary
 from understudy.telemetry.text import duration, say
 
 _LINE_EVERY_S = 5.0
@@ -38,10 +36,6 @@ class Screen:
         self._last_line = time.monotonic()
         self._last_move = 0.0
         self._version = before
-
-    def show(self, progress: PlayProgress) -> None:
-        """A session of play."""
-        self.move(_line(progress), progress)
 
     def move(self, line: str, progress: Moving) -> None:
         """Redraw the moving line; keep one every few seconds."""
@@ -81,53 +75,15 @@ def bar(share: float) -> str:
     return f"[{'#' * filled}{'.' * (_BAR - filled)}]"
 
 
-def _line(progress: PlayProgress) -> str:
+def timing(progress: SessionProgress[S]) -> str:
+    """How far a session is, and how long it will take."""
     left = progress.left_s
     return (
         f"{bar(progress.share)} {duration(progress.elapsed_s):>6}"
         f"  left {duration(left) if left is not None else '?':>6}"
-        f"  match {progress.played:>5}"
-        f"  wins of last {len(progress.recent)}: {progress.win_rate:>4.0%}"
-        f"  version {progress.version}"
     )
 
 
-def summary_text(summary: PlaySummary, *, opponent: str) -> str:
-    """What a person wants to know at the end."""
-    s = summary.status
-    lines = ["", "Interrupted: everything up to here is kept." if summary.interrupted else "Done."]
-    if summary.before and summary.after and summary.rules:
-        n = summary.after.matches
-        lines += [
-            "",
-            f"Win rate v {opponent}, {n} frozen matches (95% interval):",
-            f"  at the start  {_rate(summary.before)}",
-            f"  now           {_rate(summary.after)}",
-            f"  the rules     {_rate(summary.rules)}",
-        ]
-    lines += [
-        "",
-        f"While playing   {_share(s.win_rate_first)} in the first fifth, "
-        f"{_share(s.win_rate_last)} in the last",
-        f"Matches         {s.matches}",
-        f"Versions        {s.versions}",
-        f"A decision      {_milliseconds(s)}",
-        f"Run folder      {s.run}",
-        "",
-        f"More: understudy status --run {s.run}   understudy models list --run {s.run}",
-    ]
-    return "\n".join(lines)
-
-
-def _rate(tally: Tally) -> str:
-    low, high = tally.interval
-    return f"{bar(tally.win_rate)} {tally.win_rate:>6.1%}  ({low:.1%} to {high:.1%})"
-
-
-def _share(value: float | None) -> str:
-    return "-" if value is None else f"{value:.0%}"
-
-
-def _milliseconds(status: Status) -> str:
-    took = status.decision_ms
-    return "-" if took is None else f"p50 {took.p50:.3f} ms, p99 {took.p99:.3f} ms"
+def ending(summary: SessionSummary) -> list[str]:
+    """The first lines of a summary."""
+    return ["", "Interrupted: everything up to here is kept." if summary.interrupted else "Done."]

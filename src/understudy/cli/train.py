@@ -16,7 +16,7 @@ from understudy.telemetry.text import complain, say_json
 
 if TYPE_CHECKING:
     from understudy.policy.spec import AnyNetwork
-    from understudy.training.environments.session import HostSession
+    from understudy.training.environments.session import EnvironmentSession
     from understudy.training.exploiter import Victim
     from understudy.training.session import TrainSession
 
@@ -257,13 +257,13 @@ class _Wish:
             raise ConfigError("--network: an exploiter has the network of the agent it exploits")
         return victim(self.game, agent, options)
 
-    def host_session(self, pairs: list[str], evaluate: int | None) -> HostSession:
+    def host_session(self, pairs: list[str], evaluate: int | None) -> EnvironmentSession:
         """With the game on the host."""
         from understudy.policy.presets import network
-        from understudy.training.environments.session import HostSession, host_config
+        from understudy.training.environments.session import EnvironmentSession, environment_config
         from understudy.training.named_configs import config
 
-        base = self.before.config if self.before else host_config()
+        base = self.before.config if self.before else environment_config()
         if self.config:
             base = config(self.config)
         resolved = config_from(self.set, base=base, defaults={"learner.seed": self.seed})
@@ -271,7 +271,7 @@ class _Wish:
         before = self.before.identity.game_options if self.before else {}
         options = {name: value_of(text) for name, text in before.items()}
         options |= dict(parsed(one, flag="--option", example="opponent=based") for one in pairs)
-        return HostSession(
+        return EnvironmentSession(
             environment=self.game,
             options=options,
             run=self._folder(self.game.replace(":", "-").replace("/", "-")),

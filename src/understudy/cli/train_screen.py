@@ -7,11 +7,11 @@ from understudy.match.tally import Tally
 from understudy.telemetry.text import duration
 from understudy.telemetry.training_report import rewards
 from understudy.training.environments.session import (
+    EnvironmentProgress,
+    EnvironmentSession,
+    EnvironmentSummary,
     Evaluation,
     EvaluationProgress,
-    HostProgress,
-    HostSession,
-    HostSummary,
 )
 from understudy.training.session import TrainProgress, TrainSession, TrainSummary
 
@@ -71,10 +71,10 @@ class TrainScreen:
             self._screen.note(f"  {line}")
         news.clear()
 
-    def host(self, session: HostSession) -> tuple[int, dict[str, object]]:
+    def host(self, session: EnvironmentSession) -> tuple[int, dict[str, object]]:
         """The same for an environment of others."""
         from understudy.registry.run_folder import check_resume
-        from understudy.training.environments.training import train_host
+        from understudy.training.environments.training import train_environment
 
         check_resume(session.run, resume=session.resume)
         self._screen.note(f"understudy: train {session.environment}, run folder {session.run}")
@@ -84,11 +84,11 @@ class TrainScreen:
                 "not count them, --eval 0 turns them off."
             )
 
-        def show(progress: HostProgress) -> None:
+        def show(progress: EnvironmentProgress) -> None:
             self._tell(progress.news)
             self._screen.move(_host_line(progress), progress)
 
-        summary = train_host(
+        summary = train_environment(
             session,
             show=show,
             show_evaluation=lambda progress: self._screen.move(_evaluating(progress), progress),
@@ -122,7 +122,7 @@ def _clock(progress: TrainProgress) -> str:
     return (
         f"{bar(progress.share)} {duration(progress.elapsed_s):>6}"
         f"  left {duration(left) if left is not None else '?':>6}"
-        f"  {_short(progress.earlier + progress.steps)} steps"
+        f"  {_short(progress.steps)} steps"
         f"  {_short(progress.steps_s)}/s"
     )
 
@@ -170,7 +170,7 @@ def _standing(summary: TrainSummary) -> list[str]:
     return lines
 
 
-def _host_line(progress: HostProgress) -> str:
+def _host_line(progress: EnvironmentProgress) -> str:
     left = progress.left_s
     return (
         f"{bar(progress.share)} {duration(progress.elapsed_s):>6}"
@@ -180,7 +180,7 @@ def _host_line(progress: HostProgress) -> str:
     )
 
 
-def _recent(progress: HostProgress) -> str:
+def _recent(progress: EnvironmentProgress) -> str:
     count = len(progress.recent)
     if not count:
         return "no match has ended yet"
@@ -195,7 +195,7 @@ def _evaluating(progress: EvaluationProgress) -> str:
     )
 
 
-def _host_summary(summary: HostSummary) -> str:
+def _host_summary(summary: EnvironmentSummary) -> str:
     lines = ["", "Interrupted: everything up to here is kept." if summary.interrupted else "Done."]
     if summary.problem:
         lines += [f"Problem: {summary.problem}", ""]

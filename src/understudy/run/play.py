@@ -1,13 +1,12 @@
 """A session of play on a built-in game, with the learner in the background.
 
-The bot learns by playing: matches one after the other through the same facade that a bot of one's
-own uses, then frozen matches that say what came of it.
+The bot learns by playing: it plays matches one after the other through the facade that custom bots
+use. Frozen matches at the end compare it with the bot of the start and with the rules.
 """
 
 from __future__ import annotations
 
 import contextlib
-import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -31,8 +30,9 @@ from understudy.match.tally import Tally
 from understudy.policy.policy import Policy
 from understudy.policy.spec import AnyNetwork, PolicySpec
 from understudy.registry.run_folder import RunFolder, remember
-from understudy.supervise.budget import Length
+from understudy.supervise.budget import Budget
 from understudy.supervise.interrupts import Interrupts
+from understudy.supervise.sessions import SessionProgress, SessionSummary
 from understudy.telemetry import events
 from understudy.telemetry.fold import StatusReader
 from understudy.telemetry.journal import Journal, Reader
@@ -61,42 +61,29 @@ class PlaySession:
     config: Config
 
     @property
-    def length(self) -> Length:
-        """How long it goes on."""
-        return Length("--matches", self.matches, self.minutes)
+    def budget(self) -> Budget:
+        """How long it is."""
+        return Budget(self.matches, self.minutes, "--matches")
 
     def __post_init__(self) -> None:
-        self.length.check()
+        _ = self.budget  # an error where it cannot be
         if self.evaluate < 0:
             raise ConfigError(f"--eval: expected 0 or more, got {self.evaluate}")
 
 
 @dataclass
-class PlayProgress:
-    """How a session goes, for whoever shows it."""
+class PlayProgress(SessionProgress[PlaySession]):
+    """How far a session of play is."""
 
-    session: PlaySession
     earlier: int = 0
-    """Matches that this run folder has from earlier sessions."""
-    began: float = field(default_factory=time.monotonic)
+    """Matches of earlier sessions in this run folder."""
     played: int = 0
-    version: int = 0
     recent: deque[bool] = field(default_factory=lambda: deque(maxlen=_RECENT))
 
     @property
-    def elapsed_s(self) -> float:
-        """Since the first match."""
-        return time.monotonic() - self.began
-
-    @property
-    def share(self) -> float:
-        """How much of the session is over, 0 to 1."""
-        return self.session.length.share(done=self.played, elapsed_s=self.elapsed_s)
-
-    @property
-    def left_s(self) -> float | None:
-        """Estimated seconds until the end."""
-        return self.session.length.left_s(done=self.played, elapsed_s=self.elapsed_s)
+    def done(self) -> int:
+        """Matches of this session."""
+        return self.played
 
     @property
     def win_rate(self) -> float:
@@ -104,21 +91,14 @@ class PlayProgress:
         return sum(self.recent) / max(len(self.recent), 1)
 
 
-@dataclass(frozen=True)
-class PlaySummary:
-    """What came of a session."""
+@dataclass(frozen=True, kw_only=True)
+class PlaySummary(SessionSummary):
+    """The result of a session of play."""
 
     status: Status
-    code: int
-    """How the process should end: 0, 130 after Ctrl-C, 143 after SIGTERM"""
     before: Tally | None
     after: Tally | None
     rules: Tally | None
-
-    @property
-    def interrupted(self) -> bool:
-        """Whether a signal ended it early."""
-        return self.code != 0
 
     def as_dict(self) -> dict[str, object]:
         """For `--json`; the same numbers as `understudy status --json`."""
@@ -152,7 +132,7 @@ def play(session: PlaySession, *, show: Callable[[PlayProgress], None]) -> PlayS
         # Pressed again, or while it is judged: everything is kept by then.
         with contextlib.suppress(KeyboardInterrupt):
             with mind:
-                while progress.share < 1.0 and not interrupts.asked:
+                for _ in progress.turns(interrupts):
                     _one_match(mind, session, progress, interrupts)
                     show(progress)
             mind.refresh()
@@ -162,7 +142,7 @@ def play(session: PlaySession, *, show: Callable[[PlayProgress], None]) -> PlayS
                 _journal_evaluation(mind, session, judged[1])
     status = StatusReader(session.run, mind.folder.clock).read()
     before, after, rules = judged if len(judged) == 3 else (None, None, None)
-    return PlaySummary(status, interrupts.code, before, after, rules)
+    return PlaySummary(code=interrupts.code, status=status, before=before, after=after, rules=rules)
 
 
 def _earlier(run: Path) -> int:

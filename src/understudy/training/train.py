@@ -51,7 +51,8 @@ def train(
         journal.follow(monitoring.add)
         journal.follow(progress.hear)
         with contextlib.closing(monitoring), learning:
-            progress.earlier, progress.version = learning.steps, learning.version
+            progress.steps = progress.earlier = learning.steps
+            progress.version = learning.version
             learning.begin(session.budget, progress.share)
             show(progress)
             while progress.share < 1.0 and not interrupts.asked:

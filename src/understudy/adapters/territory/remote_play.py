@@ -1,10 +1,8 @@
-"""Territory as a real client of a server: the game runs here, the decisions come over a WebSocket.
+"""Territory as a client of a server: the game runs here, the decisions come over a WebSocket.
 
-The game's clock is `speed` times as fast as a real one, at most: nothing makes a network faster, so
-a tick waits for its answers. A connection that breaks is made again, and the observations that had
-no answer are sent again under their old time: the server knows them, and nothing counts twice.
-
-A line to a server: what was asked is answered, over a new connection if the old one breaks.
+The game's clock runs at most `speed` times as fast as real time, because every tick waits for its
+answers. `ServerLine` makes a broken connection again and repeats the requests without an answer.
+Observations are repeated under their old time, so the server recognises them and counts none twice.
 """
 
 from __future__ import annotations
@@ -16,23 +14,26 @@ from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, TypeAlias
+from typing import Self, TypeAlias
 
 import msgspec
 import numpy as np
-from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import ConnectionClosed, InvalidHandshake
 
 from understudy.adapters.territory import messages
 from understudy.adapters.territory.matches import SECONDS_PER_TICK, TerritoryMatches, action_of
 from understudy.core.errors import ConfigError, MissingDependency, UnderstudyError
 from understudy.session import protocol
-from understudy.supervise.budget import Length
+from understudy.supervise.budget import Budget
 from understudy.supervise.interrupts import Interrupts
+from understudy.supervise.sessions import SessionProgress, SessionSummary
 
-if TYPE_CHECKING:  # it needs websockets, which not everybody has
-    pass
-
+try:
+    from websockets.asyncio.client import ClientConnection, connect
+    from websockets.exceptions import ConnectionClosed, InvalidHandshake
+except ModuleNotFoundError as error:
+    raise MissingDependency(
+        'playing on a server needs websockets: pip install ".[serve]" in your clone'
+    ) from error
 
 _PATIENCE_S = 30.0
 """How long a server may be away, to be restarted, before a client gives up."""
@@ -60,7 +61,8 @@ _ID = msgspec.json.Decoder(_Id)
 
 
 class ServerLine:
-    """Asks and waits. Requests get ids of the line's own, so answers may come in any order."""
+    """Sends requests and waits for their answers. It numbers the requests itself, so answers may
+    come in any order."""
 
     welcome: protocol.Welcome
 
@@ -145,7 +147,7 @@ class ServerLine:
             await asyncio.sleep(_RETRY_S)
 
     async def _introduce(self) -> None:
-        """Say who we are; after a break, with the key that makes us the same client again."""
+        """Send the handshake; after a break, with the key that resumes the same client."""
         client, resume = self._resume or (None, None)
         hello = protocol.Hello(
             protocol=protocol.PROTOCOL, client=client, resume=resume, token=self._token
@@ -182,9 +184,9 @@ class RemoteSession:
     token: str | None = None
 
     @property
-    def length(self) -> Length:
-        """How long it goes on."""
-        return Length("--ticks", self.ticks, self.minutes)
+    def budget(self) -> Budget:
+        """How long it is."""
+        return Budget(self.ticks, self.minutes, "--ticks")
 
     def __post_init__(self) -> None:
         if not self.url.startswith(("ws://", "wss://")):
@@ -195,15 +197,13 @@ class RemoteSession:
             raise ConfigError(f"--territories: expected 1 or more, got {self.territories}")
         if not self.speed > 0:
             raise ConfigError(f"--speed: expected more than 0, got {self.speed}")
-        self.length.check()
+        _ = self.budget  # an error where it cannot be
 
 
 @dataclass
-class RemoteProgress:
-    """How a session goes, for whoever shows it; also what came of it."""
+class RemoteProgress(SessionProgress[RemoteSession]):
+    """How far a session of play on a server is."""
 
-    session: RemoteSession
-    began: float = field(default_factory=time.monotonic)
     ticks: int = 0
     decisions: int = 0
     spawns: int = 0
@@ -214,39 +214,21 @@ class RemoteProgress:
     unanswered: int = 0
     problem: str = ""
     reconnects: int = 0
-    version: int = 0
     latency_ms: deque[float] = field(default_factory=lambda: deque(maxlen=_RECENT))
     rewards: deque[float] = field(default_factory=lambda: deque(maxlen=_RECENT))
     reward_sum: float = 0.0
     reward_count: int = 0
     chunks: deque[int] = field(default_factory=lambda: deque(maxlen=_RECENT))
     """Where the last thousands of parasites were spawned"""
-    code: int = 0
-    """How the process should end: 0, 130 after Ctrl-C, 143 after SIGTERM"""
 
     @property
-    def interrupted(self) -> bool:
-        """Whether a signal ended it early."""
-        return self.code != 0
-
-    @property
-    def elapsed_s(self) -> float:
-        """Since the first tick."""
-        return time.monotonic() - self.began
-
-    @property
-    def share(self) -> float:
-        """How much of the session is over, 0 to 1."""
-        return self.session.length.share(done=self.ticks, elapsed_s=self.elapsed_s)
-
-    @property
-    def left_s(self) -> float | None:
-        """Estimated seconds until the end."""
-        return self.session.length.left_s(done=self.ticks, elapsed_s=self.elapsed_s)
+    def done(self) -> int:
+        """Ticks of this session."""
+        return self.ticks
 
     @property
     def speed(self) -> float:
-        """How fast the game's clock really ran."""
+        """How many times faster than real time the game's clock ran."""
         return self.ticks * SECONDS_PER_TICK / max(self.elapsed_s, 1e-9)
 
     @property
@@ -263,41 +245,43 @@ class RemoteProgress:
         """Of the last thousands of answers, from send to answer; 0 before there is one."""
         return float(np.percentile(self.latency_ms, share)) if self.latency_ms else 0.0
 
+
+@dataclass(frozen=True, kw_only=True)
+class RemoteSummary(SessionSummary):
+    """The result of a session of play on a server."""
+
+    progress: RemoteProgress
+    """At the end of the session."""
+    seconds: float
+
     def as_dict(self) -> dict[str, object]:
         """For `--json`."""
+        told = self.progress
         return {
-            "url": self.session.url,
-            "territories": self.session.territories,
-            "ticks": self.ticks,
-            "seconds": self.elapsed_s,
-            "speed": self.speed,
-            "decisions": self.decisions,
-            "decisions_s": self.decisions / max(self.elapsed_s, 1e-9),
-            "spawns": self.spawns,
-            "waits": self.waits,
-            "degraded": self.degraded,
-            "refused": self.refused,
-            "unanswered": self.unanswered,
-            "reconnects": self.reconnects,
-            "version": self.version,
-            "mean_reward": self.reward_sum / max(self.reward_count, 1),
-            "mean_reward_last": self.mean_reward,
-            "largest_chunk_share": self.largest_chunk_share,
-            "latency_ms": {"p50": self.percentile_ms(50), "p99": self.percentile_ms(99)},
+            "url": told.session.url,
+            "territories": told.session.territories,
+            "ticks": told.ticks,
+            "seconds": self.seconds,
+            "speed": told.speed,
+            "decisions": told.decisions,
+            "decisions_s": told.decisions / max(self.seconds, 1e-9),
+            "spawns": told.spawns,
+            "waits": told.waits,
+            "degraded": told.degraded,
+            "refused": told.refused,
+            "unanswered": told.unanswered,
+            "reconnects": told.reconnects,
+            "version": told.version,
+            "mean_reward": told.reward_sum / max(told.reward_count, 1),
+            "mean_reward_last": told.mean_reward,
+            "largest_chunk_share": told.largest_chunk_share,
+            "latency_ms": {"p50": told.percentile_ms(50), "p99": told.percentile_ms(99)},
             "interrupted": self.interrupted,
         }
 
 
-def play_remote(
-    session: RemoteSession, *, show: Callable[[RemoteProgress], None]
-) -> RemoteProgress:
+def play_remote(session: RemoteSession, *, show: Callable[[RemoteProgress], None]) -> RemoteSummary:
     """Play the whole session; Ctrl-C ends it after the tick in progress."""
-    try:
-        pass
-    except ModuleNotFoundError as error:
-        raise MissingDependency(
-            'playing on a server needs websockets: pip install ".[serve]" in your clone'
-        ) from error
     with Interrupts() as interrupts:
         return asyncio.run(
             _play(session, ServerLine(session.url, token=session.token), show, interrupts)
@@ -309,7 +293,7 @@ async def _play(
     line: ServerLine,
     show: Callable[[RemoteProgress], None],
     interrupts: Interrupts,
-) -> RemoteProgress:
+) -> RemoteSummary:
     progress = RemoteProgress(session)
     games = TerritoryMatches(count=session.territories, seed=session.seed)
     async with line:
@@ -319,20 +303,19 @@ async def _play(
                 "(understudy serve territory)"
             )
         progress.began = due = time.monotonic()
-        while progress.share < 1.0 and not interrupts.asked:
+        for _ in progress.turns(interrupts):
             await _tick(line, games, progress)
             show(progress)
             # Behind time the clock slows down: to hurry afterwards would only make it worse.
             due = max(due + SECONDS_PER_TICK / session.speed, time.monotonic())
             await asyncio.sleep(due - time.monotonic())
         await line.ask([protocol.End(territory=name) for name in games.names], within_s=_ANSWER_S)
-    progress.code = interrupts.code
     progress.reconnects = line.reconnects
-    return progress
+    return RemoteSummary(code=interrupts.code, progress=progress, seconds=progress.elapsed_s)
 
 
 async def _tick(line: ServerLine, games: TerritoryMatches, progress: RemoteProgress) -> None:
-    """Every territory is observed, answered and played one tick further."""
+    """Observe every territory, ask for its decision and play one tick."""
     messages = [protocol.ObservationData(data=data) for data in games.observations()]
     actions = np.zeros(games.count, np.int32)
     for index, answer in enumerate(await line.ask(messages, within_s=_ANSWER_S)):

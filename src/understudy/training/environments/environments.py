@@ -45,7 +45,7 @@ class EnvironmentOutputs(NamedTuple):
     """float32 [B, F]: what was seen after the action, before anything began anew"""
 
 
-class HostEnvironments:
+class Environments:
     """`count` environments of one kind."""
 
     def __init__(

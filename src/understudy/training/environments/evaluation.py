@@ -18,13 +18,13 @@ from understudy.match.live_match import EVALUATION, match_seeds
 from understudy.match.tally import Tally
 from understudy.policy.policy import Policy
 from understudy.registry.versions import Versions
-from understudy.training.environments.environments import HostEnvironments
+from understudy.training.environments.environments import Environments
 from understudy.training.environments.factory import maker
 from understudy.training.environments.rollout import judge, meet
 from understudy.training.environments.session import (
+    EnvironmentSession,
     Evaluation,
     EvaluationProgress,
-    HostSession,
     zero_sum,
 )
 
@@ -33,8 +33,8 @@ _SNAPSHOTS = 3
 """Earlier versions that are met, spread evenly over those that the run still has."""
 
 
-def evaluate_host(
-    session: HostSession,
+def evaluate_environment(
+    session: EnvironmentSession,
     policy: Policy,
     versions: Versions,
     *,
@@ -52,8 +52,8 @@ def evaluate_host(
     make = maker(session.environment, **session.options)
 
     @contextlib.contextmanager
-    def opened() -> Iterator[HostEnvironments]:
-        environments = HostEnvironments(make, count, seeds, features=policy.spec.features)
+    def opened() -> Iterator[Environments]:
+        environments = Environments(make, count, seeds, features=policy.spec.features)
         try:
             yield environments
         finally:

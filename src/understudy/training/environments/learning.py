@@ -41,13 +41,13 @@ from understudy.telemetry import events
 from understudy.telemetry.events import ENVIRONMENT
 from understudy.telemetry.journal import Entry, Journal, Reader
 from understudy.telemetry.training_log import LOG, TrainingLog
-from understudy.training.environments.environments import HostEnvironments
+from understudy.training.environments.environments import Environments
 from understudy.training.environments.rollout import EnvironmentRollout
 from understudy.training.environments.session import (
+    EnvironmentProgress,
+    EnvironmentSession,
     Evaluation,
     Finished,
-    HostProgress,
-    HostSession,
     mean_sides,
     zero_sum,
 )
@@ -100,10 +100,12 @@ _ENOUGH = 32
 """Matches that end alike before it is said: random play may need a few to find a goal."""
 
 
-class HostLearning:
+class EnvironmentLearning:
     """The environments and the trainer of one session; use it under the learner's lock."""
 
-    def __init__(self, session: HostSession, make: Callable[[], Any], folder: RunFolder) -> None:
+    def __init__(
+        self, session: EnvironmentSession, make: Callable[[], Any], folder: RunFolder
+    ) -> None:
         try:
             from understudy.learner.trainer import Trainer
             from understudy.training.checkpoints import Keeper
@@ -118,7 +120,7 @@ class HostLearning:
         counters = self._keeper.resume()
         self._fresh = not counters
         steps = counters.get("steps", 0)
-        self.progress = HostProgress(
+        self.progress = EnvironmentProgress(
             session,
             steps=steps,
             earlier=steps,
@@ -131,7 +133,7 @@ class HostLearning:
         # Other seeds than before a resume: those matches were learned from already.
         games = session.config.train.games
         seeds = match_seeds(session.config.learner.seed, np.arange(games) + steps, purpose=TRAINING)
-        self._environments = HostEnvironments(make, games, seeds, features=folder.spec.features)
+        self._environments = Environments(make, games, seeds, features=folder.spec.features)
         self.progress.agents = self._environments.agents
         self._endings = Endings(past, noise_steps=session.config.train.noise_steps)
         self._since: list[Finished] = []
@@ -320,11 +322,11 @@ class Endings:
         return events.Problem(where=_WHERE, message=message)
 
 
-def open_folder(session: HostSession, make: Callable[[], Any]) -> RunFolder:
+def open_folder(session: EnvironmentSession, make: Callable[[], Any]) -> RunFolder:
     """The run folder for what the environment declares; an error if nothing could be learned."""
     before = kept(session.run) if session.resume else None
     features = before.spec.features if before else ()
-    one = HostEnvironments(make, 1, np.zeros(1, np.uint32), features=features)
+    one = Environments(make, 1, np.zeros(1, np.uint32), features=features)
     one.close()
     train = session.config.train
     # The first segment only shows the normaliser what numbers look like.

@@ -22,7 +22,7 @@ from understudy.core.arrays import NDArray
 from understudy.core.ops import Tree
 from understudy.match.tally import Tally
 from understudy.policy.policy import Policy
-from understudy.training.environments.environments import EnvironmentInputs, HostEnvironments
+from understudy.training.environments.environments import EnvironmentInputs, Environments
 from understudy.training.environments.session import Finished
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class EnvironmentRollout:
     """Plays on from segment to segment; memory of matches in flight is kept."""
 
     def __init__(
-        self, environments: HostEnvironments, rng: np.random.Generator, *, noise_steps: int = 1
+        self, environments: Environments, rng: np.random.Generator, *, noise_steps: int = 1
     ) -> None:
         self._environments = environments
         self._rng = rng
@@ -108,7 +108,7 @@ class EnvironmentRollout:
 
 def judge(
     policy: Policy,
-    environments: HostEnvironments,
+    environments: Environments,
     matches: int,
     *,
     show: Callable[[float], None] = lambda share: None,
@@ -129,7 +129,7 @@ def judge(
 def meet(
     policy: Policy,
     opponent: Policy,
-    environments: HostEnvironments,
+    environments: Environments,
     matches: int,
     *,
     rng: np.random.Generator,
@@ -172,7 +172,7 @@ def _score(match: Finished, side: int) -> int:
 
 
 def _played(
-    environments: HostEnvironments,
+    environments: Environments,
     matches: int,
     act: Callable[[EnvironmentInputs, NDArray], NDArray],
     show: Callable[[float], None],

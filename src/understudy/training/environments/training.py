@@ -1,18 +1,18 @@
-"""Training in an environment of others, with the game on the host and the learner compiled.
+"""Training in Gymnasium and PettingZoo environments: they run in Python, the learner is compiled.
 
-    session = HostSession(
+    session = EnvironmentSession(
         environment="gymnasium:CartPole-v1",  # or pettingzoo:my_package.my_game
         run=Path("runs/cartpole"),
         budget=Budget(steps=100_000),         # of the whole run; or minutes=..., of this session
         evaluate=100,                         # frozen matches at the end
         network=Mlp(),
-        config=host_config(),                 # with_values(...) changes it
+        config=environment_config(),          # with_values(...) changes it
     )
-    summary = train_host(session, show=lambda progress: print(progress.steps, progress.reward))
+    summary = train_environment(session, show=lambda progress: print(progress.reward))
     summary.version, summary.reward
 
-What is written is an ordinary run folder: versions that play under NumPy, a journal, pointers.
-With `resume=True` a run goes on; without, a folder that holds one is refused.
+A session writes an ordinary run folder: versions that play under NumPy, a journal, pointers. With
+`resume=True` a run goes on; without it, a folder that holds a run is refused.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ from understudy.registry.run_folder import check_resume, new_start, remember
 from understudy.supervise.compile_cache import keep_compiled
 from understudy.supervise.interrupts import Interrupts
 from understudy.supervise.lock import learner_lock
-from understudy.training.environments.evaluation import evaluate_host
+from understudy.training.environments.evaluation import evaluate_environment
 from understudy.training.environments.factory import maker
-from understudy.training.environments.learning import HostLearning, open_folder
+from understudy.training.environments.learning import EnvironmentLearning, open_folder
 from understudy.training.environments.session import (
+    EnvironmentProgress,
+    EnvironmentSession,
+    EnvironmentSummary,
     Evaluation,
     EvaluationProgress,
-    HostProgress,
-    HostSession,
-    HostSummary,
 )
 
 
-def train_host(
-    session: HostSession,
+def train_environment(
+    session: EnvironmentSession,
     *,
-    show: Callable[[HostProgress], None] = lambda progress: None,
+    show: Callable[[EnvironmentProgress], None] = lambda progress: None,
     show_evaluation: Callable[[EvaluationProgress], None] = lambda progress: None,
-) -> HostSummary:
+) -> EnvironmentSummary:
     """Train the whole session, then play the frozen matches, which no budget counts. Ctrl-C or
     SIGTERM ends it early and keeps everything."""
     keep_compiled()  # before anything that may import JAX
@@ -58,7 +58,7 @@ def train_host(
             remember(session.run)
         else:
             start.enter_context(new_start(session.run, existed=existed))
-        with HostLearning(session, make, folder) as learning:
+        with EnvironmentLearning(session, make, folder) as learning:
             progress = learning.progress
             while progress.share < 1.0 and not interrupts.asked:
                 if learning.iterate(stop=lambda: interrupts.asked):
@@ -69,11 +69,11 @@ def train_host(
                 interrupts.gentle = False
                 # All is kept: only the judgement is cut short.
                 with contextlib.suppress(KeyboardInterrupt):
-                    evaluation = evaluate_host(
+                    evaluation = evaluate_environment(
                         session, learning.policy(), folder.versions, show=show_evaluation
                     )
                     learning.evaluated(evaluation)
-    return HostSummary(
+    return EnvironmentSummary(
         run=str(session.run),
         version=progress.version,
         steps=progress.steps,

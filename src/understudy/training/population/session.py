@@ -52,7 +52,7 @@ def told(row: LineageRow) -> str:
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class PopulationSummary(ArenaSummary):
     """What came of a session; the version is the run's own, with the best agent's weights."""
 

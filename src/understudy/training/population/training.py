@@ -43,7 +43,8 @@ def train_population(
     learning = PopulationLearning(session, course, clock or SystemClock(), first)
     with Interrupts() as interrupts, learning:
         remember(session.run)
-        progress.earlier, progress.version = learning.steps, learning.front.version
+        progress.steps = progress.earlier = learning.steps
+        progress.version = learning.front.version
         progress.rounds = learning.lineage.rounds
         show(progress)
         while progress.share < 1.0 and not interrupts.asked:
