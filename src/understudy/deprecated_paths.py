@@ -25,7 +25,7 @@ MOVED = {
     "understudy.run.budget": "understudy.supervise.budget",
     "understudy.run.host.session": "understudy.training.environments.session",
     "understudy.run.host.spaces": "understudy.adapters.gymnasium.spaces",
-    "understudy.run.host.training": "understudy.training.environments.training",
+    "understudy.run.host.training": "understudy.training.train",
 }
 """old path -> new path"""
 RENAMED = {

@@ -7,6 +7,7 @@ progress and summary from the classes here and add only the fields that differ.
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
@@ -27,7 +28,7 @@ S = TypeVar("S", bound=BudgetedSession)
 
 
 @dataclass
-class SessionProgress(Generic[S]):
+class SessionProgress(ABC, Generic[S]):
     """How far a session is. The session updates it; screens read it."""
 
     session: S
@@ -36,9 +37,9 @@ class SessionProgress(Generic[S]):
     began: float = field(default_factory=time.monotonic)
 
     @property
+    @abstractmethod
     def done(self) -> int:
         """What the budget counts, so far."""
-        raise NotImplementedError
 
     @property
     def elapsed_s(self) -> float:

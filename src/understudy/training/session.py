@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Self
 
 from understudy.core.config import Config
 from understudy.core.errors import ConfigError
@@ -189,6 +189,21 @@ class ArenaSummary(TrainingSummary):
 
     seconds: float
     compiled_s: float
+
+    @classmethod
+    def of(cls, progress: TrainProgress, *, code: int, version: int, **own: Any) -> Self:
+        """The summary of a session in this state; `own` are the fields of the subclass."""
+        return cls(
+            code=code,
+            run=str(progress.session.run),
+            version=version,
+            steps=progress.steps,
+            matches=progress.matches,
+            steps_s=progress.steps_s,
+            seconds=progress.elapsed_s,
+            compiled_s=progress.compiled_s,
+            **own,
+        )
 
     def as_dict(self) -> dict[str, object]:
         """For `--json`."""

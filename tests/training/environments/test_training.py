@@ -30,7 +30,7 @@ from understudy.telemetry.fold import StatusReader
 from understudy.telemetry.journal import Entry, Reader
 from understudy.training.environments.environments import Environments
 from understudy.training.environments.factory import maker
-from understudy.training.environments.learning import Endings, begin, returns_of
+from understudy.training.environments.learning import Endings, fit_first_segment, returns_of
 from understudy.training.environments.rollout import judge
 from understudy.training.environments.session import (
     EnvironmentProgress,
@@ -39,7 +39,7 @@ from understudy.training.environments.session import (
     Finished,
     environment_config,
 )
-from understudy.training.environments.training import train_environment
+from understudy.training.train import train_environment
 
 MIRROR = "gymnasium:training.environments.toys:Mirror-v0"
 FAULTY = "gymnasium:training.environments.toys:Faulty-v0"
@@ -202,7 +202,7 @@ def test_the_critic_begins_by_saying_the_same_of_everything() -> None:
         memory=(),
         bootstrap=np.zeros(8, np.float32),
     )
-    begin(trainer, segments, 0.9)
+    fit_first_segment(trainer, segments, 0.9)
     level = -3.0 / (1.0 - 0.9 * float(ongoing.mean()))
     policy = Policy(spec, trainer.weights(), 0)
     obs = rng.normal(40.0, 30.0, (50, 2)).astype(np.float32)

@@ -8,7 +8,6 @@ steps that every one of them has.
 from __future__ import annotations
 
 import dataclasses
-import os
 from collections.abc import Sequence
 
 import msgspec
@@ -29,7 +28,7 @@ from understudy.registry.run_folder import RunFolder
 from understudy.telemetry import events
 from understudy.telemetry.journal import Journal
 from understudy.training.checkpoints import MATCHES, STEPS, Keeper
-from understudy.training.iteration_events import batch_trained, matches_trained
+from understudy.training.learning import batch_trained, matches_trained
 
 RESULT_TERMS = frozenset({"win", "loss", "result"})
 """Rewards for the result itself, which `shaping` leaves alone."""
@@ -122,11 +121,6 @@ class Agent:
             if held:
                 return self.folder.versions.policy(max(held)).weights.params
         return self.member.trainer.weights().params
-
-    def started(self) -> None:
-        """Say that somebody learns here."""
-        event = events.LearnerStarted(pid=os.getpid(), version=self.version, pending=0)
-        self.journal.write(event)
 
     def follow(self, settings: Settings, share: float) -> None:
         """Learn by these settings, as they are when this share of the budget is spent."""

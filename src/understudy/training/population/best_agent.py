@@ -1,6 +1,6 @@
-"""The front of a population: its own run folder, which offers the best agent and the lineage.
+"""The run folder of a population: it offers the best agent's weights and the lineage.
 
-`lineage.json` is what is true; `lineage.csv` and `lineage.png` are made from it, whole, each time.
+`lineage.json` is the source; `lineage.csv` and `lineage.png` are made from it, whole, each time.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A session of a population: how it goes and what came of it."""
+"""A session of a population: what it refuses, how far it is, and the summary."""
 
 from __future__ import annotations
 
@@ -6,12 +6,36 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from understudy.core.errors import ConfigError
 from understudy.league.lineage import Lineage, LineageRow, Replacement, Settings, ancestry, founder
-from understudy.training.session import ArenaSummary, TrainProgress
+from understudy.training.session import ArenaSummary, TrainProgress, TrainSession
 
 if TYPE_CHECKING:
     from understudy.arena.results import Iteration
     from understudy.core.errors import NotFinite
+
+
+def check_population(session: TrainSession) -> None:
+    """An error where the session cannot be that of a population."""
+    config, steps = session.config, session.budget.steps
+    population = config.population
+    if population.agents < 2:
+        raise ConfigError(f"--population: expected 2 agents or more, got {population.agents}")
+    if config.curriculum.stages:
+        raise ConfigError(
+            "--population: agents are compared by the same opponents, but a curriculum "
+            "(curriculum.stages) gives each its own; leave one of the two out"
+        )
+    if config.league.exploits:
+        raise ConfigError(
+            "--population: agents are compared by scripted opponents, but an exploiter meets its "
+            "victim alone (--exploit, league.exploits); leave one of the two out"
+        )
+    if steps is not None and steps <= population.interval_steps:
+        raise ConfigError(
+            f"population.interval_steps: {population.interval_steps:,} steps between two rounds "
+            f"leave no time for one in {steps:,} steps (--steps counts those of each agent)"
+        )
 
 
 @dataclass
