@@ -84,7 +84,7 @@ def _remote_summary(summary: RemoteSummary) -> str:
         "Interrupted: the server keeps everything up to here." if summary.interrupted else "Done.",
         "",
         f"Decisions       {progress.decisions} in {duration(summary.seconds)}, "
-        f"{progress.ticks} ticks, {progress.speed:.0f} times real time",
+        f"{progress.ticks} ticks, {told['speed']:.0f} times real time",
         f"Mean reward     {told['mean_reward']:+.3f}, of the last {len(progress.rewards)}: "
         f"{progress.mean_reward:+.3f}",
         f"Spawned         {progress.spawns / done:.0%} of decisions, the gate waited in "

@@ -1,21 +1,28 @@
-"""How a session looks in a terminal: a line that moves, and lines that stay."""
+"""How sessions and long commands look in a terminal: a line that moves, and lines that stay."""
 
 from __future__ import annotations
 
 import shutil
 import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Protocol
 
+import typer
+
+from understudy.screens.console import escapes
+from understudy.supervise.interrupts import INTERRUPTED
 from understudy.supervise.sessions import S, SessionProgress, SessionSummary
 from understudy.telemetry.text import duration, say
 
 _LINE_EVERY_S = 5.0
+_MOVE_EVERY_S = 0.1
 _BAR = 24
 
 
 class Moving(Protocol):
-    """What a screen needs to know of any session."""
+    """What a screen reads of any session."""
 
     @property
     def share(self) -> float:
@@ -23,7 +30,7 @@ class Moving(Protocol):
 
     @property
     def version(self) -> int:
-        """The newest one."""
+        """The newest version."""
 
 
 class Screen:
@@ -47,7 +54,7 @@ class Screen:
         if now - self._last_line >= _LINE_EVERY_S or progress.share >= 1.0:
             self._last_line = now
             self._print(line + self._news(self._version, progress.version))
-        elif self._moving and now - self._last_move >= 0.1:
+        elif self._moving and now - self._last_move >= _MOVE_EVERY_S:
             self._last_move = now
             width = shutil.get_terminal_size().columns - 1
             sys.stderr.write(f"\r\x1b[K{line[:width]}")
@@ -59,7 +66,7 @@ class Screen:
             self._print(text)
 
     def _news(self, before: int, now: int) -> str:
-        # After a rollback the version that is gone on from is older than the newest one.
+        # After a rollback a session resumes from a version that is older than the newest one.
         self._version = max(before, now)
         return f"  +{now - before} new" if now > before else ""
 
@@ -87,3 +94,60 @@ def timing(progress: SessionProgress[S]) -> str:
 def ending(summary: SessionSummary) -> list[str]:
     """The first lines of a summary."""
     return ["", "Interrupted: everything up to here is kept." if summary.interrupted else "Done."]
+
+
+class Meter:
+    """A line on stderr with how far a command is and how long it will take. In a terminal the line
+    moves; elsewhere one is printed now and then. `--json` is silent."""
+
+    def __init__(self, words: str, *, quiet: bool) -> None:
+        self._words = words
+        self._quiet = quiet
+        self._console = ExitStack()
+        self._moving = not quiet and self._console.enter_context(escapes(sys.stderr))
+        self._began = self._shown = time.monotonic()
+        self._first: tuple[float, float] | None = None
+
+    def show(self, share: float) -> None:
+        """Show a share of 0 to 1 as done."""
+        now = time.monotonic()
+        # The first part includes compiling; what is left goes at the pace of the others.
+        since, from_share = self._first = self._first or (now, share)
+        if self._quiet or now - self._shown < (_MOVE_EVERY_S if self._moving else _LINE_EVERY_S):
+            return
+        self._shown = now
+        elapsed = now - self._began
+        done = share - from_share
+        left = duration((now - since) * (1.0 - share) / done) if done > 0 else "?"
+        line = (
+            f"{bar(share)} {share:>4.0%}  {self._words}  {duration(elapsed)}, at most {left} left"
+        )
+        if self._moving:
+            # A line that wraps cannot be drawn over.
+            sys.stderr.write(f"\r\x1b[K{line[: shutil.get_terminal_size().columns - 1]}")
+            sys.stderr.flush()
+        else:
+            say(line, file=sys.stderr)
+
+    def __enter__(self) -> Callable[[float], None]:
+        return self.show
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Clear the moving line."""
+        with self._console:
+            if self._moving:
+                sys.stderr.write("\r\x1b[K")
+                sys.stderr.flush()
+
+
+@contextmanager
+def metered(words: str, *, quiet: bool) -> Iterator[Callable[[float], None]]:
+    """A meter around work that Ctrl-C ends without a result."""
+    try:
+        with Meter(words, quiet=quiet) as show:
+            yield show
+    except KeyboardInterrupt:
+        raise typer.Exit(INTERRUPTED) from None

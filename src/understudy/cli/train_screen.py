@@ -51,7 +51,7 @@ class TrainScreen:
         self._screen.move(_evaluating(progress), progress)
 
     def close(self, session: TrainSession | EnvironmentSession, summary: TrainingSummary) -> None:
-        """Say what came of the session."""
+        """Print the summary."""
         match summary:
             case PopulationSummary():
                 self._screen.note("\n".join(summary.lines()))

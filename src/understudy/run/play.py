@@ -21,6 +21,7 @@ from understudy.bot.understudy import RESULT_REWARDS, Understudy
 from understudy.core.clock import LogicalClock
 from understudy.core.config import Config
 from understudy.core.errors import ConfigError
+from understudy.core.pause import read_pause
 from understudy.games import catalog
 from understudy.games.base import Game
 from understudy.match.evaluate import evaluate
@@ -32,6 +33,7 @@ from understudy.policy.spec import AnyNetwork, PolicySpec
 from understudy.registry.run_folder import RunFolder, remember
 from understudy.supervise.budget import Budget
 from understudy.supervise.interrupts import Interrupts
+from understudy.supervise.lock import learner_lock
 from understudy.supervise.sessions import SessionProgress, SessionSummary
 from understudy.telemetry import events
 from understudy.telemetry.fold import StatusReader
@@ -146,12 +148,12 @@ def play(session: PlaySession, *, show: Callable[[PlayProgress], None]) -> PlayS
 
 
 def _earlier(run: Path) -> int:
-    """Matches that were played in this run folder before: their seeds are used up."""
+    """Matches of earlier sessions in this run folder: their seeds are used."""
     return StatusReader(run, LogicalClock()).read().matches if run.is_dir() else 0
 
 
 def _clock_after(run: Path) -> LogicalClock:
-    """A run that is continued goes on in time as well: its journals are read in that order."""
+    """A clock that continues after the newest journal entry: journals are read in order of time."""
     times = [entry.t for entry in Reader(run / "journal").new()]
     return LogicalClock(max(times)) if times else LogicalClock()
 
@@ -190,12 +192,12 @@ def adapted(win_rate: float) -> str:
 
 
 def first_difficulty(difficulty: str) -> str:
-    """Where a session starts."""
+    """The difficulty that a session starts with."""
     return adapted(0.0) if difficulty == ADAPTIVE else difficulty
 
 
 def judging_difficulty(difficulty: str) -> str:
-    """What a bot that met several difficulties is measured against."""
+    """The difficulty of the frozen matches."""
     return "hard" if difficulty == ADAPTIVE else difficulty
 
 
@@ -216,8 +218,6 @@ def _open(session: PlaySession, game: Game, spec: PolicySpec) -> Understudy:
             seed=session.seed,
             game=label,
         )
-    from understudy.run.lockstep import LockstepLearner
-
     clock = _clock_after(session.run)
     folder = RunFolder.open(session.run, spec=spec, config=session.config, clock=clock, game=label)
     learner = LockstepLearner(folder)
@@ -226,6 +226,48 @@ def _open(session: PlaySession, game: Game, spec: PolicySpec) -> Understudy:
     )
     learner.mind = mind
     return mind
+
+
+class LockstepLearner:
+    """A learner inside the bot's process, which makes a session bit for bit reproducible: play,
+    learn, publish and adopt take turns. It learns in `finish`, when a batch is full."""
+
+    def __init__(self, folder: RunFolder) -> None:
+        from understudy.learner.ring import RingLearner
+        from understudy.learner.trainer import Trainer
+
+        self._lock = contextlib.ExitStack()
+        self._lock.enter_context(learner_lock(folder.root))
+        self._root = folder.root
+        self._batch = folder.config.learner.batch_matches
+        self._learner = RingLearner(
+            folder,
+            Trainer(folder.spec, folder.config.learner),
+            Journal(folder.journal, "learner", folder.clock),
+        )
+        self.mind: Understudy | None = None
+
+    @property
+    def alive(self) -> bool:
+        return True
+
+    def wake(self) -> None:
+        if self._learner.pending() >= self._batch:
+            self._learn()
+
+    def stop(self, timeout_s: float) -> bool:
+        with self._lock:
+            self._learn()
+        return True
+
+    def _learn(self) -> None:
+        if read_pause(self._root).paused:
+            return
+        while self._learner.work(hurry=True):
+            pass
+        self._learner.publish_rest()
+        if self.mind is not None:
+            self.mind.refresh()
 
 
 def _one_match(

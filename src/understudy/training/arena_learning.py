@@ -205,7 +205,7 @@ class ArenaLearning(Learning[TrainProgress]):
             self._exploited = self.exploited(compiled)
 
     def summary(self, code: int) -> TrainSummary:
-        """What came of the session."""
+        """The summary of the session."""
         progress, exploited = self.progress, self._exploited
         return TrainSummary.of(
             progress,
@@ -366,8 +366,8 @@ class ArenaLearning(Learning[TrainProgress]):
         )
         self._journal.write(matches_trained(iteration, steps=self.steps, stage=self.stages.stage))
         if iteration.insight is not None:
-            told = strategy_measured(iteration.insight, self._insight, steps=self.steps)
-            self._journal.write(told)
+            measured = strategy_measured(iteration.insight, self._insight, steps=self.steps)
+            self._journal.write(measured)
             self._insight = iteration.insight
 
 

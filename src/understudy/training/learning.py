@@ -29,7 +29,7 @@ from understudy.training.session import TrainingProgress
 P = TypeVar("P", bound=TrainingProgress[Any])
 
 _FEW = 3
-"""Numbers of a latent that are told: enough to see opponents part, few enough to keep for ever."""
+"""Numbers of a latent in the journal: enough to tell opponents apart, few enough to keep."""
 _MEASURES = ("damage_dealt", "damage_taken", "knockouts", "falls")
 
 
@@ -49,7 +49,7 @@ class Learning(ABC, Generic[P]):
 
     progress: P
     shows_start = True
-    """Whether the screen is told before the first iteration, which may compile for a minute."""
+    """Whether `show` is called before the first iteration, which may compile for a minute."""
 
     @abstractmethod
     def journals(self) -> Sequence[tuple[Journal, int]]:
@@ -107,7 +107,7 @@ class Learning(ABC, Generic[P]):
 def batch_trained(
     iteration: Iteration, *, steps: int, seconds: float, learning_rate: float, passes: int
 ) -> events.BatchTrained:
-    """What its update came to."""
+    """The update of an iteration."""
     return events.BatchTrained(
         matches=iteration.matches,
         replayed=0,
@@ -133,7 +133,7 @@ def evaluated(report: EvaluationReport, *, version: int, opponent: str) -> event
 
 
 def matches_trained(iteration: Iteration, *, steps: int, stage: str) -> events.MatchesTrained:
-    """What its matches came to."""
+    """The matches of an iteration."""
     results = iteration.results
     played = {name: one for name, one in results.items() if one.matches}
     return events.MatchesTrained(
@@ -151,7 +151,7 @@ def matches_trained(iteration: Iteration, *, steps: int, stage: str) -> events.M
 def strategy_measured(
     now: OpponentLatents, before: OpponentLatents | None, *, steps: int
 ) -> events.StrategyMeasured:
-    """What it makes of its opponents, and how far that moved since the last time."""
+    """The latents of the opponents, and how far they moved since the last time."""
     return events.StrategyMeasured(
         steps=steps,
         latent_mean=now.mean,

@@ -240,7 +240,7 @@ def _check_unspent(session: TrainSession, runs: Sequence[Path]) -> None:
 
 
 def _steps(folder: RunFolder | None) -> int:
-    """Of the version that a resume goes on from."""
+    """Of the version that a session resumes from."""
     from understudy.training.checkpoints import STEPS, resume_point
 
     point = resume_point(folder) if folder else None

@@ -37,7 +37,7 @@ def opened(
     make: Callable[[], Any], count: int, network: AnyNetwork = MLP
 ) -> tuple[Environments, Policy]:
     environments = Environments(make, count, seeds(count))
-    spec = PolicySpec(environments.seam.features, environments.seam.actions, network)
+    spec = PolicySpec(environments.spaces.features, environments.spaces.actions, network)
     return environments, lively_policy(spec, 3)
 
 
@@ -105,7 +105,7 @@ def test_masks_are_obeyed() -> None:
 @pytest.mark.parametrize("mask_in", ["observation", "info"])
 def test_a_mask_is_obeyed_wherever_it_is_and_may_be_empty_at_the_end(mask_in: str) -> None:
     environments, policy = opened(lambda: Contest(mask_in), 4)
-    assert environments.seam.features == ("observation",)
+    assert environments.spaces.features == ("observation",)
     segments = played(environments, policy, 3 * ROUNDS)  # the toy asserts that actions are legal
     assert (segments.legal.sum(-1) == 2).all()
     assert len(environments.finished) == 3 * 4
@@ -314,6 +314,6 @@ def test_names_make_environments() -> None:
     brawl = maker("pettingzoo:understudy.adapters.pettingzoo.env", game="brawl")()
     assert brawl.possible_agents == ["player_0", "player_1"]
     ours = maker("gymnasium:understudy/Swarm-v0", difficulty="easy")()
-    assert Environments(lambda: ours, 1, seeds(1)).seam.actions.options == 5
+    assert Environments(lambda: ours, 1, seeds(1)).spaces.actions.options == 5
     with pytest.raises(ConfigError, match="kind"):
         maker("gymnasium:training.environments.toys:Mirror-v0", kindd="discrete")

@@ -163,7 +163,7 @@ class ServerLine:
 
 
 _ANSWER_S = float(SECONDS_PER_TICK)
-"""How long the game waits for an answer before it goes on without: a tick of its real clock."""
+"""How long the game waits for an answer before it plays on without one: a tick of real time."""
 _RECENT = 5_000
 
 
@@ -227,11 +227,6 @@ class RemoteProgress(SessionProgress[RemoteSession]):
         return self.ticks
 
     @property
-    def speed(self) -> float:
-        """How many times faster than real time the game's clock ran."""
-        return self.ticks * SECONDS_PER_TICK / max(self.elapsed_s, 1e-9)
-
-    @property
     def mean_reward(self) -> float:
         """Of the last thousands of decisions."""
         return sum(self.rewards) / max(len(self.rewards), 1)
@@ -256,26 +251,26 @@ class RemoteSummary(SessionSummary):
 
     def as_dict(self) -> dict[str, object]:
         """For `--json`."""
-        told = self.progress
+        progress = self.progress
         return {
-            "url": told.session.url,
-            "territories": told.session.territories,
-            "ticks": told.ticks,
+            "url": progress.session.url,
+            "territories": progress.session.territories,
+            "ticks": progress.ticks,
             "seconds": self.seconds,
-            "speed": told.speed,
-            "decisions": told.decisions,
-            "decisions_s": told.decisions / max(self.seconds, 1e-9),
-            "spawns": told.spawns,
-            "waits": told.waits,
-            "degraded": told.degraded,
-            "refused": told.refused,
-            "unanswered": told.unanswered,
-            "reconnects": told.reconnects,
-            "version": told.version,
-            "mean_reward": told.reward_sum / max(told.reward_count, 1),
-            "mean_reward_last": told.mean_reward,
-            "largest_chunk_share": told.largest_chunk_share,
-            "latency_ms": {"p50": told.percentile_ms(50), "p99": told.percentile_ms(99)},
+            "speed": progress.ticks * SECONDS_PER_TICK / max(self.seconds, 1e-9),
+            "decisions": progress.decisions,
+            "decisions_s": progress.decisions / max(self.seconds, 1e-9),
+            "spawns": progress.spawns,
+            "waits": progress.waits,
+            "degraded": progress.degraded,
+            "refused": progress.refused,
+            "unanswered": progress.unanswered,
+            "reconnects": progress.reconnects,
+            "version": progress.version,
+            "mean_reward": progress.reward_sum / max(progress.reward_count, 1),
+            "mean_reward_last": progress.mean_reward,
+            "largest_chunk_share": progress.largest_chunk_share,
+            "latency_ms": {"p50": progress.percentile_ms(50), "p99": progress.percentile_ms(99)},
             "interrupted": self.interrupted,
         }
 

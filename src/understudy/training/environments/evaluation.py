@@ -1,7 +1,7 @@
 """The frozen matches at the end of a session: mean rewards, and win rates of zero-sum environments.
 
-In self-play the rewards of a zero-sum match add up to 0 however well the policy plays. What it
-learned shows only against others: a random player and earlier versions of the run.
+In self-play the rewards of a zero-sum match add up to 0 however well the policy plays. Its strength
+shows only against other players: a random one and earlier versions of the run.
 """
 
 from __future__ import annotations
@@ -59,12 +59,12 @@ def evaluate_environment(
         finally:
             environments.close()
 
-    def told(opponent: str, matches: int) -> Callable[[float], None]:
+    def shown(opponent: str, matches: int) -> Callable[[float], None]:
         return lambda share: show(EvaluationProgress(policy.version, opponent, matches, share))
 
     with opened() as environments:
         agents = environments.agents
-        matches = judge(policy, environments, asked, show=told("", asked))
+        matches = judge(policy, environments, asked, show=shown("", asked))
     met: dict[str, Tally] = {}
     if zero_sum(matches):
         snapshots = _snapshots(versions, before=policy.version)
@@ -75,7 +75,7 @@ def evaluate_environment(
             with opened() as environments:
                 rng = np.random.default_rng([seed, EVALUATION])
                 met[name] = meet(
-                    policy, rival, environments, number, rng=rng, show=told(name, number)
+                    policy, rival, environments, number, rng=rng, show=shown(name, number)
                 )
     return Evaluation(
         version=policy.version,
@@ -88,8 +88,8 @@ def evaluate_environment(
 
 def random_player(policy: Policy) -> Policy:
     """Uniform over the legal options; real numbers are normal around the middle of their range."""
-    nought = {name: np.zeros_like(value) for name, value in policy.weights.params.items()}
-    return Policy(policy.spec, replace(policy.weights, params=nought), 0)
+    zero = {name: np.zeros_like(value) for name, value in policy.weights.params.items()}
+    return Policy(policy.spec, replace(policy.weights, params=zero), 0)
 
 
 def _snapshots(versions: Versions, *, before: int) -> list[Policy]:

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 _WHERE = "training"
 _ENOUGH = 32
-"""Matches that end alike before it is said: random play may need a few to find a goal."""
+"""Matches that end alike before it is reported: random play may need a few to find a goal."""
 
 
 class EnvironmentLearning(Learning[EnvironmentProgress]):
@@ -119,7 +119,7 @@ class EnvironmentLearning(Learning[EnvironmentProgress]):
 
     def iterate(self, stop: Callable[[], bool]) -> bool:
         progress, steps = self.progress, self._config.train.segment
-        # What a policy that knows nothing says of what might still have come is worth nothing.
+        # The values of an untrained policy say nothing about what follows a truncation.
         gamma = 0.0 if self._fresh else self._config.learner.gamma
         segments = self._rollout.play(self.policy(), steps, gamma=gamma, stop=stop)
         if segments is None:
@@ -189,7 +189,7 @@ class EnvironmentLearning(Learning[EnvironmentProgress]):
         )
 
     def summary(self, code: int) -> EnvironmentSummary:
-        """What came of the session."""
+        """The summary of the session."""
         progress = self.progress
         return EnvironmentSummary(
             code=code,
@@ -304,7 +304,7 @@ def seen(segments: Segments) -> NDArray:
 
 
 def usual_return(segments: Segments, gamma: float) -> float:
-    """The number that, said of every decision, agrees with itself: v = reward + gamma ongoing v."""
+    """The constant value that satisfies v = mean reward + gamma * share ongoing * v."""
     counted = segments.valid > 0
     ends = 1.0 - gamma * float(segments.ongoing[counted].mean())
     return float(segments.rewards[counted].mean()) / max(ends, 1.0 / len(segments.rewards))
@@ -322,14 +322,13 @@ def returns_of(segments: Segments, gamma: float, *, beyond: float) -> NDArray:
 
 
 class Endings:
-    """Notices a run that nothing can be learned in: a time limit ends every match, and the rewards
-    are the same in all of them. One match that differs, in any session, is enough to learn from.
-    """
+    """Detects a run in which nothing can be learned: a time limit ends every match, with the same
+    rewards in all of them. One match that differs, in any session, is enough to learn from."""
 
     def __init__(self, past: Iterable[Entry], *, noise_steps: int) -> None:
         """`past`: the journal of earlier sessions."""
-        told = (entry.e for entry in past if isinstance(entry.e, events.MatchesTrained))
-        self._differed = any(event.matches > event.alike for event in told)
+        trained = (entry.e for entry in past if isinstance(entry.e, events.MatchesTrained))
+        self._differed = any(event.matches > event.alike for event in trained)
         self._noise_steps = noise_steps
         self._alike = 0
         self._said = False
@@ -337,7 +336,7 @@ class Endings:
     def add(
         self, finished: Sequence[Finished], *, steps: int
     ) -> events.Problem | events.Note | None:
-        """Matches that ended, and the steps of the run by then; what should be told, each once."""
+        """Add matches that ended after `steps` of the run; an event where one is due, each once."""
         if self._differed or not finished:
             return None
         if not all(match.alike for match in finished):
@@ -361,7 +360,7 @@ class Endings:
 
 
 def open_folder(session: EnvironmentSession, make: Callable[[], Any]) -> RunFolder:
-    """The run folder for what the environment declares; an error if nothing could be learned."""
+    """The run folder for the spaces of the environment; an error if nothing could be learned."""
     before = kept(session.run) if session.resume else None
     features = before.spec.features if before else ()
     one = Environments(make, 1, np.zeros(1, np.uint32), features=features)
@@ -377,7 +376,7 @@ def open_folder(session: EnvironmentSession, make: Callable[[], Any]) -> RunFold
         )
     return RunFolder.open(
         session.run,
-        spec=PolicySpec(one.seam.features, one.seam.actions, session.network),
+        spec=PolicySpec(one.spaces.features, one.spaces.actions, session.network),
         config=session.config,
         clock=SystemClock(),
         game=session.environment,

@@ -33,7 +33,7 @@ class Finished(NamedTuple):
     sides: tuple[float, ...] = ()
     """The sum of rewards of each agent, in the order of the environment's agents."""
     alike: bool = False
-    """A time limit ended it, with the rewards that the first match of the session had."""
+    """Whether a time limit ended it, with the same rewards as the first match of the session."""
 
 
 def mean_sides(agents: Sequence[str], matches: Collection[Finished]) -> dict[str, float]:
@@ -124,7 +124,7 @@ class EnvironmentProgress(TrainingProgress[EnvironmentSession]):
 
 @dataclass(frozen=True)
 class EvaluationProgress:
-    """How far one part of the frozen matches is."""
+    """How far the frozen matches against one opponent are."""
 
     version: int
     opponent: str
@@ -159,7 +159,7 @@ class Evaluation:
     def as_dict(self) -> dict[str, object]:
         """For `--json`."""
         rewards = [one.reward for one in self.matches]
-        told: dict[str, object] = {
+        result: dict[str, object] = {
             "matches": len(rewards),
             "reward": self.reward,
             "reward_min": min(rewards),
@@ -168,10 +168,10 @@ class Evaluation:
             "seconds": round(self.seconds, 3),
         }
         if self.sides:
-            told["sides"] = self.sides
+            result["sides"] = self.sides
         if self.opponents:
-            told["opponents"] = {name: one.as_dict() for name, one in self.opponents.items()}
-        return told
+            result["opponents"] = {name: one.as_dict() for name, one in self.opponents.items()}
+        return result
 
 
 @dataclass(frozen=True, kw_only=True)

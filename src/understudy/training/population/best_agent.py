@@ -39,7 +39,7 @@ class BestAgent:
         return max(self.folder.versions.numbers(), default=0)
 
     def known(self, agents: int) -> Lineage | None:
-        """The lineage of an earlier session; an error where there is none, or of others."""
+        """The lineage of an earlier session; an error where it does not fit this one."""
         root, path = self.folder.root, self.folder.root / lineages.FILE
         if not path.exists():
             if self.version:
@@ -64,7 +64,7 @@ class BestAgent:
     def draw(
         self, lineage: Lineage, fitness: Sequence[float | None], *, best: int, steps: int
     ) -> None:
-        """The same as a picture, with where everyone stands now."""
+        """The same as a picture, with the present fitness of every agent."""
         title = f"{self.folder.root.resolve().name} ({self.folder.identity.game})"
         try:
             picture = draw(lineage, fitness, best=best, steps=steps, title=title)

@@ -20,7 +20,7 @@ from understudy.arena.results import Iteration
 from understudy.core import files
 from understudy.core.chance import fold, uniform
 from understudy.core.clock import Clock
-from understudy.core.config import Config
+from understudy.core.config import Config, with_values
 from understudy.core.errors import NotFinite, RunFolderError
 from understudy.core.ops import NUMPY
 from understudy.games import catalog
@@ -38,7 +38,7 @@ from understudy.telemetry.journal import Journal
 from understudy.training.checkpoints import STEPS, Keeper
 from understudy.training.learning import Learning
 from understudy.training.monitoring import Monitoring
-from understudy.training.population.agent import Agent, aligned, config_of, name_of, seed_of, shaped
+from understudy.training.population.agent import Agent, aligned, name_of, seed_of, shaped
 from understudy.training.population.best_agent import BestAgent
 from understudy.training.population.session import PopulationProgress, PopulationSummary
 from understudy.training.session import TrainSession
@@ -107,14 +107,24 @@ class PopulationContext:
         )
 
     def config_of(self, number: int, settings: Settings) -> Config:
-        """The settings of an agent's own run folder."""
-        names, weights = self.stages.rewards.names, self.stages.weights(0)
-        own = dict(zip(names, map(float, shaped(names, weights, settings.shaping)), strict=True))
-        return config_of(
-            self.config,
-            settings,
-            seed=seed_of(self.seed, NETWORK, number),
-            weights=own if settings.shaping != 1.0 else {},
+        """The settings of an agent's own run folder; with them a session can resume it alone."""
+        config, names = self.config, self.stages.rewards.names
+        weights = dict(config.rewards.weights)
+        if settings.shaping != 1.0:
+            own = shaped(names, self.stages.weights(0), settings.shaping)
+            weights |= dict(zip(names, map(float, own), strict=True))
+        # The population searches for the learning rate, so no schedule may adapt it.
+        schedule = "constant" if config.train.schedule == "adaptive" else config.train.schedule
+        return with_values(
+            config,
+            {
+                "learner.seed": seed_of(self.seed, NETWORK, number),
+                "learner.learning_rate": settings.learning_rate,
+                "learner.entropy_weight": settings.entropy_weight,
+                "rewards.weights": weights,
+                "train.schedule": schedule,
+                "population.agents": 1,
+            },
         )
 
     def member(self, trainer: Trainer, *, seed: int) -> Member:
@@ -270,7 +280,7 @@ class PopulationLearning(Learning[PopulationProgress]):
         """Nothing: `keep` commits and draws."""
 
     def summary(self, code: int) -> PopulationSummary:
-        """What came of the session."""
+        """The summary of the session."""
         return PopulationSummary.of(
             self.progress,
             code=code,
@@ -339,8 +349,8 @@ class PopulationLearning(Learning[PopulationProgress]):
 
     @property
     def fitness(self) -> tuple[float | None, ...]:
-        """Of each agent, in this round so far; until everyone has enough matches, in the last one,
-        and there for a copy that of its parent."""
+        """Of each agent in this round so far. Until all agents have enough matches: in the last
+        round, where a copy has the fitness of its parent."""
         found = standings([agent.evidence for agent in self.agents])
         last = self.lineage.of_round(self.lineage.rounds) if self.lineage.rounds else ()
         if last and None in found:
@@ -349,8 +359,8 @@ class PopulationLearning(Learning[PopulationProgress]):
 
     @property
     def best(self) -> int:
-        """The agent of the highest fitness, of a copy and its parent the parent; the first one
-        where nothing is known."""
+        """The agent of the highest fitness, a parent before its copy; agent 1 where no fitness is
+        known."""
         last = self.lineage.of_round(self.lineage.rounds) if self.lineage.rounds else ()
         copies = [row.replaced for row in last] or [False] * len(self.agents)
         ranks = [

@@ -40,7 +40,7 @@ def check_population(session: TrainSession) -> None:
 
 @dataclass
 class PopulationProgress(TrainProgress):
-    """How a population goes; steps are those of each agent."""
+    """How far the session of a population is; steps are those of each agent."""
 
     fitness: tuple[float | None, ...] = ()
     """Of each agent, in this round so far or, while there are too few matches, in the last one."""
@@ -48,14 +48,14 @@ class PopulationProgress(TrainProgress):
     rounds: int = 0
 
     def note_all(self, found: Sequence[Iteration | NotFinite], steps: int) -> None:
-        """One iteration of all agents."""
+        """Add one iteration of all agents."""
         self.count(steps)
         self.matches += sum(getattr(one, "matches", 0) for one in found)
 
     def note_round(self, rows: Sequence[LineageRow]) -> None:
-        """What a round did; no news where everyone stayed."""
+        """Add a round; agents that stay as they are make no news."""
         self.rounds = rows[0].round
-        self.news = [told(row) for row in rows if row.replaced or row.before != row.after]
+        self.news = [_news(row) for row in rows if row.replaced or row.before != row.after]
 
     def standing(self) -> str:
         """`agents 61% 58% *70% -`: the fitness of each, a star for the best."""
@@ -66,7 +66,7 @@ class PopulationProgress(TrainProgress):
         return f"agents {' '.join(parts)}"
 
 
-def told(row: LineageRow) -> str:
+def _news(row: LineageRow) -> str:
     """`agent 4 (41%) gives way to a copy of agent 1 (63%)`."""
     if not row.replaced:
         return f"agent {row.agent}: {row.why}"
@@ -78,7 +78,7 @@ def told(row: LineageRow) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class PopulationSummary(ArenaSummary):
-    """What came of a session; the version is the run's own, with the best agent's weights."""
+    """The result of a session; the version is the run's own, with the best agent's weights."""
 
     best: int
     fitness: tuple[float | None, ...]
