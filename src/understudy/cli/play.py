@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
@@ -15,7 +15,7 @@ from understudy.cli.options import config_from
 from understudy.cli.show import Screen, bar, ending, timing
 from understudy.core.errors import ConfigError, nearest
 from understudy.games import catalog
-from understudy.telemetry.text import duration, plain, say_json
+from understudy.telemetry.text import duration, plain
 
 if TYPE_CHECKING:
     from understudy.adapters.territory.remote_play import RemoteProgress, RemoteSummary
@@ -27,43 +27,23 @@ _MINUTES = 1.5
 _TOKEN_BYTES = 4096
 
 
-def play_on_server(
-    game: str,
-    url: str,
-    *,
-    territories: int | None,
-    speed: float | None,
-    ticks: int | None,
-    minutes: float | None,
-    seed: int | None,
-    token_file: Path | None,
-    json: bool,
-) -> None:
-    """Play on a server and show it; None stands for the default of an option."""
+def _play_on_server(game: str, *, token_file: Path | None, json: bool, **options: Any) -> NoReturn:
+    """`options` are fields of `RemoteSession`; None stands for the default."""
     from understudy.adapters.territory.remote_play import RemoteSession, play_remote
 
     if game != "territory":
         raise ConfigError(f"--url: only territory is played on a server, not {game}")
-    session = RemoteSession(
-        url=url,
-        territories=20 if territories is None else territories,
-        speed=60.0 if speed is None else speed,
-        ticks=ticks,
-        minutes=_MINUTES if ticks is None and minutes is None else minutes,
-        seed=0 if seed is None else seed,
-        token=None if token_file is None else _token(token_file),
-    )
+    if options["ticks"] is None and options["minutes"] is None:
+        options["minutes"] = _MINUTES
+    given = {name: value for name, value in options.items() if value is not None}
+    session = RemoteSession(**given, token=None if token_file is None else _token(token_file))
     screen = Screen(quiet=json, before=None)
     screen.note(
-        f"understudy: territory on {url}, {session.territories} territories, "
+        f"understudy: territory on {session.url}, {session.territories} territories, "
         f"up to {session.speed:g} times real time"
     )
     summary = play_remote(session, show=lambda one: screen.move(_remote_line(one), one))
-    if json:
-        say_json(summary.as_dict())
-    else:
-        screen.note(_remote_summary(summary))
-    raise typer.Exit(summary.code)
+    screen.close(summary, _remote_summary(summary))
 
 
 def _remote_line(progress: RemoteProgress) -> str:
@@ -183,11 +163,10 @@ def play(
     }  # fmt: skip
     if url is not None:
         _refuse(for_here, "belongs to the server: start it with `understudy serve territory`")
-        play_on_server(
-            game, url, territories=territories, speed=speed, ticks=ticks, minutes=minutes,
+        _play_on_server(
+            game, url=url, territories=territories, speed=speed, ticks=ticks, minutes=minutes,
             seed=seed, token_file=token_file, json=json,
         )  # fmt: skip
-        return
     _refuse(for_there, "needs --url, the address of a server")
     difficulty, learner = difficulty or "hard", learner or "process"
     from understudy.policy.presets import network as network_named
@@ -205,7 +184,7 @@ def play(
         run=run or new_run(game),
         difficulty=difficulty,
         matches=matches,
-        minutes=1.5 if matches is None and minutes is None else minutes,
+        minutes=_MINUTES if matches is None and minutes is None else minutes,
         evaluate=(0 if json else 200) if evaluate is None else evaluate,
         seed=seed,
         learner=learner,  # type: ignore[arg-type]  # checked by Understudy.open
@@ -224,11 +203,7 @@ def play(
         "The bot starts untrained; the learner starts beside it (a few seconds to warm up)."
     )
     summary = play_session(session, show=lambda progress: screen.move(_line(progress), progress))
-    if json:
-        say_json(summary.as_dict())
-    else:
-        screen.note(_summary(summary, opponent=judging_difficulty(difficulty)))
-    raise typer.Exit(summary.code)
+    screen.close(summary, _summary(summary, opponent=judging_difficulty(difficulty)))
 
 
 def _refuse(given: Mapping[str, object], why: str) -> None:

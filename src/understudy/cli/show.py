@@ -7,14 +7,14 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Protocol
+from typing import NoReturn, Protocol
 
 import typer
 
 from understudy.screens.console import escapes
 from understudy.supervise.interrupts import INTERRUPTED
 from understudy.supervise.sessions import S, SessionProgress, SessionSummary
-from understudy.telemetry.text import duration, say
+from understudy.telemetry.text import duration, say, say_json
 
 _LINE_EVERY_S = 5.0
 _MOVE_EVERY_S = 0.1
@@ -64,6 +64,13 @@ class Screen:
         """One line that stays."""
         if not self._quiet:
             self._print(text)
+
+    def close(self, summary: SessionSummary, text: str) -> NoReturn:
+        """Print the summary, as text or with `--json` as such, and exit with its code."""
+        if self._quiet:
+            say_json(summary.as_dict())
+        self.note(text)
+        raise typer.Exit(summary.code)
 
     def _news(self, before: int, now: int) -> str:
         # After a rollback a session resumes from a version that is older than the newest one.

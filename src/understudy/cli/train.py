@@ -12,7 +12,7 @@ from understudy.cli.options import config_from, parsed, value_of
 from understudy.core.errors import ConfigError
 from understudy.supervise.budget import Budget
 from understudy.supervise.interrupts import INTERRUPTED
-from understudy.telemetry.text import complain, say_json
+from understudy.telemetry.text import complain
 
 if TYPE_CHECKING:
     from understudy.policy.spec import AnyNetwork
@@ -132,12 +132,9 @@ def train(
                 population=population,
             )
         summary = training.train(session, screen)
-        screen.close(session, summary)
     except KeyboardInterrupt:  # pressed again: only what was kept until then
         raise typer.Exit(INTERRUPTED) from None
-    if json:
-        say_json(summary.as_dict())
-    raise typer.Exit(summary.code)
+    screen.close(summary)
 
 
 class _Wish:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from understudy.cli.show import Screen, bar, ending, timing
 from understudy.match.tally import Tally
@@ -50,15 +50,9 @@ class TrainScreen:
     def show_evaluation(self, progress: EvaluationProgress) -> None:
         self._screen.move(_evaluating(progress), progress)
 
-    def close(self, session: TrainSession | EnvironmentSession, summary: TrainingSummary) -> None:
-        """Print the summary."""
-        match summary:
-            case PopulationSummary():
-                self._screen.note("\n".join(summary.lines()))
-            case EnvironmentSummary():
-                self._screen.note(_environment_summary(summary))
-            case TrainSummary() if isinstance(session, TrainSession):
-                self._screen.note(_summary(summary, session.game))
+    def close(self, summary: TrainingSummary) -> NoReturn:
+        """Print the summary, and exit with its code."""
+        self._screen.close(summary, _summary(summary))
 
 
 def _arena_opening(session: TrainSession, stages: StagePlan) -> str:
@@ -126,8 +120,19 @@ def _where(progress: TrainProgress) -> str:
     return f"{stage}rated {progress.rating}  " if progress.rating else stage
 
 
-def _summary(summary: TrainSummary, game: str) -> str:
-    lines = ending(summary)
+def _summary(summary: TrainingSummary) -> str:
+    match summary:
+        case PopulationSummary():
+            return "\n".join(summary.lines())
+        case EnvironmentSummary():
+            return _environment_summary(summary)
+        case TrainSummary():
+            return _agent_summary(summary)
+    return ""
+
+
+def _agent_summary(summary: TrainSummary) -> str:
+    lines, game = ending(summary), summary.game
     lines += ["", "Win rates while training (it explores; `understudy eval` judges it frozen):"]
     width = max((len(name) for name in summary.win_rates), default=0)
     lines += [f"  {name:<{width}}  {_rate(tally)}" for name, tally in summary.win_rates.items()]

@@ -35,10 +35,10 @@ from understudy.supervise.budget import Budget
 from understudy.supervise.interrupts import Interrupts
 from understudy.supervise.lock import learner_lock
 from understudy.supervise.sessions import SessionProgress, SessionSummary
-from understudy.telemetry import events
 from understudy.telemetry.fold import StatusReader
 from understudy.telemetry.journal import Journal, Reader
 from understudy.telemetry.status import Status
+from understudy.training.learning import evaluated
 
 ADAPTIVE = "adaptive"
 _RECENT = 40
@@ -159,16 +159,9 @@ def _clock_after(run: Path) -> LogicalClock:
 
 
 def _journal_evaluation(mind: Understudy, session: PlaySession, tally: Tally) -> None:
-    folder = mind.folder
-    Journal(folder.journal, "eval", folder.clock).write(
-        events.Evaluated(
-            version=mind.version,
-            matches=tally.matches,
-            wins=tally.wins,
-            draws=tally.draws,
-            losses=tally.losses,
-            opponent=judging_difficulty(session.difficulty),
-        )
+    opponent = judging_difficulty(session.difficulty)
+    Journal(mind.folder.journal, "eval", mind.folder.clock).write(
+        evaluated(tally, version=mind.version, opponent=opponent)
     )
 
 

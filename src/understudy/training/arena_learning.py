@@ -211,6 +211,7 @@ class ArenaLearning(Learning[TrainProgress]):
             progress,
             code=code,
             version=self.version,
+            game=progress.session.game,
             win_rates=progress.win_rates(),
             metrics=progress.metrics,
             stage=progress.stage,
@@ -288,7 +289,9 @@ class ArenaLearning(Learning[TrainProgress]):
         if self.victim is None:
             return None
         report = exploited(self.victim, self.policy(), game=self.arena.plan.game, engine=engine)
-        self._journal.write(evaluated(report, version=self.version, opponent=self.victim.agent))
+        self._journal.write(
+            evaluated(report.tally, version=self.version, opponent=self.victim.agent)
+        )
         return report
 
     def _anchors(self, game: str, options: Mapping[str, str]) -> dict[str, Rating]:

@@ -13,18 +13,18 @@ import math
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Any, Generic, Self, TypeVar
 
 from understudy.arena.results import Iteration, OpponentLatents
 from understudy.core.errors import UnderstudyError
-from understudy.match.tally import EvaluationReport
+from understudy.match.tally import EvaluationReport, Tally
 from understudy.registry.run_folder import RunFolder
 from understudy.supervise.interrupts import Interrupts
 from understudy.supervise.lock import learner_lock
 from understudy.telemetry import events
 from understudy.telemetry.journal import Journal
-from understudy.training.session import TrainingProgress
+from understudy.training.environments.session import EnvironmentSession
+from understudy.training.session import TrainingProgress, TrainSession
 
 P = TypeVar("P", bound=TrainingProgress[Any])
 
@@ -35,12 +35,12 @@ _MEASURES = ("damage_dealt", "damage_taken", "knockouts", "falls")
 
 @contextlib.contextmanager
 def locked_folder(
-    run: Path, open_folder: Callable[[], RunFolder], *, resume: bool
+    session: TrainSession | EnvironmentSession, open_folder: Callable[[], RunFolder]
 ) -> Iterator[RunFolder]:
-    """Open a run folder under its learner's lock."""
-    if not resume:
+    """Open the run folder of a session under its learner's lock."""
+    if not session.resume:
         open_folder()  # the lock lies in it
-    with learner_lock(run):
+    with learner_lock(session.run):
         yield open_folder()  # again: until now another learner may have changed its settings
 
 
@@ -119,9 +119,8 @@ def batch_trained(
     )
 
 
-def evaluated(report: EvaluationReport, *, version: int, opponent: str) -> events.Evaluated:
+def evaluated(tally: Tally, *, version: int, opponent: str) -> events.Evaluated:
     """Frozen matches against one opponent."""
-    tally = report.tally
     return events.Evaluated(
         version=version,
         matches=tally.matches,

@@ -12,12 +12,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from understudy.core.clock import Clock
 from understudy.core.config import Config
 from understudy.core.errors import ConfigError
 from understudy.core.opponents import kind_of
+from understudy.games import catalog
 from understudy.league.ratings import Rating
 from understudy.match.tally import Tally
-from understudy.policy.spec import AnyNetwork
+from understudy.policy.spec import AnyNetwork, PolicySpec
+from understudy.registry.run_folder import RunFolder
 from understudy.supervise.budget import Budget
 from understudy.supervise.sessions import S, SessionProgress, SessionSummary
 from understudy.telemetry import events
@@ -50,6 +53,19 @@ class TrainSession:
                 f"--steps: one rollout alone is {rollout:,} steps (train.games {train.games} x "
                 f"train.segment {train.segment}); {self.budget.steps:,} would train nothing"
             )
+
+    def open_folder(self, root: Path, config: Config | None, clock: Clock) -> RunFolder:
+        """Open the run folder of this session or of one of its agents; `config` is stored in it,
+        None leaves the stored settings."""
+        game = catalog.make(self.game, **self.game_options)
+        return RunFolder.open(
+            root,
+            spec=PolicySpec(game.features, game.actions, self.network),
+            config=config,
+            clock=clock,
+            game=f"{game.name} {game.version}",
+            game_options=self.game_options,
+        )
 
 
 @dataclass
@@ -116,14 +132,7 @@ class TrainProgress(TrainingProgress[TrainSession]):
 
     def win_rates(self) -> dict[str, Tally]:
         """Of the last matches against each opponent."""
-        return {
-            name: Tally(
-                wins=sum(one.wins for one in recent),
-                draws=sum(one.draws for one in recent),
-                losses=sum(one.losses for one in recent),
-            )
-            for name, recent in self._recent.items()
-        }
+        return {name: sum(recent, Tally(0, 0, 0)) for name, recent in self._recent.items()}
 
     def hear(self, entry: Entry) -> None:
         """Turn an entry of the journal into news, where a person who watches should know it."""
@@ -164,10 +173,7 @@ def _by_kind(iteration: Iteration) -> dict[str, Tally]:
     kinds: dict[str, Tally] = {}
     for name, result in iteration.results.items():
         kind = kind_of(name)
-        known = kinds.get(kind, Tally(0, 0, 0))
-        kinds[kind] = Tally(
-            known.wins + result.wins, known.draws + result.draws, known.losses + result.losses
-        )
+        kinds[kind] = kinds.get(kind, Tally(0, 0, 0)) + Tally(*result.counts)
     return kinds
 
 
@@ -223,6 +229,7 @@ class ArenaSummary(TrainingSummary):
 class TrainSummary(ArenaSummary):
     """The result of a session of one agent."""
 
+    game: str
     win_rates: dict[str, Tally]
     metrics: Mapping[str, float]
     stage: str = ""

@@ -37,8 +37,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 from understudy.core import files
 from understudy.core.clock import Clock, SystemClock
 from understudy.core.errors import ConfigError
-from understudy.games import catalog
-from understudy.policy.spec import PolicySpec
 from understudy.registry.run_folder import RunFolder, check_resume, kept, new_start, remember
 from understudy.supervise.compile_cache import keep_compiled
 from understudy.supervise.interrupts import Interrupts
@@ -125,7 +123,7 @@ def train_agent(
 
     with (
         locked_folder(
-            session.run, lambda: _arena_folder(session, clock), resume=session.resume
+            session, lambda: session.open_folder(session.run, session.config, clock)
         ) as folder,
         Interrupts() as interrupts,
     ):
@@ -185,9 +183,7 @@ def train_environment(
     make = maker(session.environment, **session.options)
     existed = session.run.exists()
     with (
-        locked_folder(
-            session.run, lambda: open_folder(session, make), resume=session.resume
-        ) as folder,
+        locked_folder(session, lambda: open_folder(session, make)) as folder,
         Interrupts() as interrupts,
         contextlib.ExitStack() as start,
     ):
@@ -257,15 +253,3 @@ def preset_for_this_machine() -> str:
     except ImportError as error:
         raise missing(error) from error
     return "seed" if has_gpu() else "small"
-
-
-def _arena_folder(session: TrainSession, clock: Clock) -> RunFolder:
-    game = catalog.make(session.game, **session.game_options)
-    return RunFolder.open(
-        session.run,
-        spec=PolicySpec(game.features, game.actions, session.network),
-        config=session.config,
-        clock=clock,
-        game=f"{game.name} {game.version}",
-        game_options=session.game_options,
-    )

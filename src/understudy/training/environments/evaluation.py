@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -51,13 +51,8 @@ def evaluate_environment(
     seeds = match_seeds(seed, np.arange(count), purpose=EVALUATION)
     make = maker(session.environment, **session.options)
 
-    @contextlib.contextmanager
-    def opened() -> Iterator[Environments]:
-        environments = Environments(make, count, seeds, features=policy.spec.features)
-        try:
-            yield environments
-        finally:
-            environments.close()
+    def opened() -> contextlib.closing[Environments]:
+        return contextlib.closing(Environments(make, count, seeds, features=policy.spec.features))
 
     def shown(opponent: str, matches: int) -> Callable[[float], None]:
         return lambda share: show(EvaluationProgress(policy.version, opponent, matches, share))

@@ -91,17 +91,17 @@ class EnvironmentLearning(Learning[EnvironmentProgress]):
             version=self._keeper.version,
         )
         # Other seeds than before a resume: those matches were learned from already.
-        games = session.config.train.games
-        seeds = match_seeds(session.config.learner.seed, np.arange(games) + steps, purpose=TRAINING)
-        self._environments = Environments(make, games, seeds, features=folder.spec.features)
+        train, seed = session.config.train, session.config.learner.seed
+        seeds = match_seeds(seed, np.arange(train.games) + steps, purpose=TRAINING)
+        self._environments = Environments(make, train.games, seeds, features=folder.spec.features)
         self.progress.agents = self._environments.agents
-        self._endings = Endings(past, noise_steps=session.config.train.noise_steps)
+        self._endings = Endings(past, noise_steps=train.noise_steps)
         self._since: list[Finished] = []
         """Matches that ended since the last version."""
         self._rollout = EnvironmentRollout(
             self._environments,
-            np.random.default_rng([session.config.learner.seed, steps]),
-            noise_steps=session.config.train.noise_steps,
+            np.random.default_rng([seed, steps]),
+            noise_steps=train.noise_steps,
         )
         self._steps_s = 0.0
         self._cpu = time.process_time()

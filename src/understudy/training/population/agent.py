@@ -18,7 +18,6 @@ from understudy.arena.results import Iteration, Result
 from understudy.core import files
 from understudy.core.arrays import NDArray
 from understudy.core.chance import fold
-from understudy.core.config import Config
 from understudy.core.errors import FileFormatError, NotFinite, RunFolderError
 from understudy.games.rewards import within_limits
 from understudy.league.lineage import Settings
@@ -145,17 +144,9 @@ class Agent:
         )
         self.journal.write(matches_trained(_by_agent(found), steps=self.steps, stage=""))
 
-    def new_round(self, config: Config) -> None:
-        """Evidence counts anew, by these settings."""
-        self.evidence, self.broken = {}, False
-        self.folder = RunFolder.open(
-            self.folder.root,
-            spec=self.folder.spec,
-            config=config,
-            clock=self.folder.clock,
-            game=self.folder.identity.game,
-            game_options=self.folder.identity.game_options,
-        )
+    def new_round(self, folder: RunFolder) -> None:
+        """Evidence counts anew, with the settings of `folder`."""
+        self.evidence, self.broken, self.folder = {}, False, folder
 
     def become(self, contents: dict[str, bytes], *, parent: int, seed: int) -> None:
         """A copy of another agent: what it learned, optimiser and normaliser too; new matches."""

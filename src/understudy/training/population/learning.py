@@ -29,7 +29,6 @@ from understudy.games.moments import RewardSet
 from understudy.league.lineage import Lineage, LineageRow, Settings
 from understudy.league.selection import Limits, first_settings, held_round, standings
 from understudy.learner.trainer import Trainer
-from understudy.policy.spec import PolicySpec
 from understudy.registry.run_folder import RunFolder
 from understudy.supervise.interrupts import Interrupts
 from understudy.supervise.lock import learner_lock
@@ -87,24 +86,14 @@ class PopulationContext:
         """Open the run folder of an agent, or without a name that of the population. It uses
         `config` from now on; a folder that exists stores it only at `keep`."""
         root = self.session.run / name
-        folder = self._open(root, None if (root / "run.json").exists() else config)
+        stored = None if (root / "run.json").exists() else config
+        folder = self.session.open_folder(root, stored, self.clock)
         folder.config = config
         return folder
 
-    def keep(self, folder: RunFolder) -> None:
-        """Store the settings that the folder uses."""
-        self._open(folder.root, folder.config)
-
-    def _open(self, root: Path, config: Config | None) -> RunFolder:
-        session, game = self.session, self.game
-        return RunFolder.open(
-            root,
-            spec=PolicySpec(game.features, game.actions, session.network),
-            config=config,
-            clock=self.clock,
-            game=f"{game.name} {game.version}",
-            game_options=session.game_options,
-        )
+    def keep(self, root: Path, config: Config) -> RunFolder:
+        """Store the settings of a folder that exists."""
+        return self.session.open_folder(root, config, self.clock)
 
     def config_of(self, number: int, settings: Settings) -> Config:
         """The settings of an agent's own run folder; with them a session can resume it alone."""
@@ -176,7 +165,7 @@ class PopulationLearning(Learning[PopulationProgress]):
             self._population = Population([agent.member for agent in self.agents])
             # Not before: a session that was refused leaves all settings as they were.
             for one in (folder, *(agent.folder for agent in self.agents)):
-                context.keep(one)
+                context.keep(one.root, one.config)
             for agent in self.agents:
                 self._monitor(agent)
             self.best_agent.write(self.lineage)
@@ -333,7 +322,8 @@ class PopulationLearning(Learning[PopulationProgress]):
                 seed = seed_of(context.seed, MATCHES, agent.number, self.steps)
                 agent.become(learned[row.parent], parent=row.parent, seed=seed)
                 self._journal_replacement(row, agent)
-            agent.new_round(context.config_of(agent.number, row.after))
+            config = context.config_of(agent.number, row.after)
+            agent.new_round(context.keep(agent.folder.root, config))
         self.best_agent.write(self.lineage)
         self._order()
         self.commit()
