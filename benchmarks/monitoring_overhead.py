@@ -34,7 +34,7 @@ from understudy.telemetry.training_log import TrainingLog
 from understudy.training import named_configs
 from understudy.training.monitoring import Monitoring
 from understudy.training.session import TrainProgress, TrainSession
-from understudy.training.train import train
+from understudy.training.train import train_agent
 
 PAIRS, ITERATIONS = 3, 12
 SETTINGS = {"train.games": 64, "train.segment": 64, "monitor.benchmark_steps": 0}
@@ -53,7 +53,7 @@ def session(root: Path, *, csv: bool) -> tuple[float, float]:
     def show(_: TrainProgress) -> None:
         moments.append((time.process_time(), time.perf_counter()))
 
-    train(
+    train_agent(
         TrainSession(
             game="brawl", game_options={}, run=root, network=presets.network("small"),
             config=config, budget=Budget(steps=steps),

@@ -40,7 +40,7 @@ from understudy.registry.run_folder import RunFolder
 from understudy.supervise.budget import Budget
 from understudy.training import named_configs
 from understudy.training.session import TrainProgress, TrainSession
-from understudy.training.train import train
+from understudy.training.train import train_agent
 
 PLAYER, ACTIONS = 32, 10
 SWEEPS = {
@@ -119,7 +119,7 @@ def ours(
             game="brawl", game_options={}, run=where, config=config,
             network=presets.network(preset), budget=Budget(steps=steps * (iterations + 1)),
         )  # fmt: skip
-        train(session, show=show)
+        train_agent(session, show=show)
         whole_s = time.perf_counter() - began
         versions = RunFolder.load(where, SystemClock()).versions
         params = versions.policy(versions.numbers()[-1]).weights.params

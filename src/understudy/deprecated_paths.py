@@ -25,12 +25,19 @@ MOVED = {
     "understudy.run.budget": "understudy.supervise.budget",
     "understudy.run.host.session": "understudy.training.environments.session",
     "understudy.run.host.spaces": "understudy.adapters.gymnasium.spaces",
-    "understudy.run.host.training": "understudy.training.environments.training",
+    "understudy.run.host.training": "understudy.training.train",
 }
 """old path -> new path"""
 RENAMED = {
     "understudy.gates.rollout": {"RolloutGate": "LookaheadGate"},
+    "understudy.run.host.session": {
+        "HostProgress": "EnvironmentProgress",
+        "HostSession": "EnvironmentSession",
+        "HostSummary": "EnvironmentSummary",
+        "host_config": "environment_config",
+    },
     "understudy.run.host.spaces": {"Seam": "SpaceTranslator"},
+    "understudy.run.host.training": {"train_host": "train_environment"},
 }
 """old path -> {old name: new name}"""
 _GONE = {"understudy.live", "understudy.run.host"}

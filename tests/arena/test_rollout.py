@@ -26,7 +26,7 @@ from understudy.policy.spec import AnyNetwork, PolicySpec
 from understudy.policy.strategist import Strategist
 from understudy.policy.transformer import Transformer
 from understudy.telemetry.interval import TrainingInterval
-from understudy.training.iteration_events import matches_trained
+from understudy.training.learning import matches_trained
 
 from .makers import FROZEN, GAMES, GROUPS, NETWORK, Story, arena, mix_of, plan, rows, story
 from .slow import Told, tell

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from understudy.cli.meter import Meter
+from understudy.cli.show import Meter
 from understudy.core import files
 from understudy.core.clock import SystemClock
 from understudy.games import catalog
@@ -293,7 +293,7 @@ def test_the_line_that_moves_fits_the_terminal_and_goes_away(
         monkeypatch.setenv("COLUMNS", str(columns))
         screen, clock = Terminal(), iter(range(0, 1000, 10))
         monkeypatch.setattr(sys, "stderr", screen)
-        monkeypatch.setattr("understudy.cli.meter.time.monotonic", lambda: next(clock))
+        monkeypatch.setattr("understudy.cli.show.time.monotonic", lambda: next(clock))
         meter = Meter("200 matches v 7", quiet=False)
         meter.show(0.25)
         meter.show(0.5)

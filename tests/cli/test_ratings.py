@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from understudy.cli.meter import Meter
+from understudy.cli.show import Meter
 from understudy.games import catalog
 from understudy.games.brawl import tables
 from understudy.judging import ratings as run_ratings

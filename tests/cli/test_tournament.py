@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from understudy.cli.meter import Meter
+from understudy.cli.show import Meter
 from understudy.games.brawl import tables
 
 from .calling import understudy

@@ -11,11 +11,11 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
 from understudy.cli.train import _whole
-from understudy.cli.train_screen import TrainScreen
 from understudy.core.clock import SystemClock
 from understudy.core.errors import ConfigError
 from understudy.games import rewards
@@ -25,8 +25,10 @@ from understudy.policy.presets import network
 from understudy.registry.run_folder import RunFolder
 from understudy.telemetry.fold import StatusReader
 from understudy.telemetry.status import Status
-from understudy.training.environments.session import HostSession
-from understudy.training.session import TrainSession
+from understudy.training import train as training
+from understudy.training.environments.session import EnvironmentSession
+from understudy.training.session import TrainingSummary, TrainSession
+from understudy.training.train import TrainingView
 
 from .calling import Called, understudy
 from .runs_of_brawl import brawl_run
@@ -91,13 +93,21 @@ def test_a_run_goes_on_with_what_it_is(trained: Path) -> None:
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[TrainSession]:
     """The sessions that were asked for; none of them trains."""
-    sessions: list[TrainSession] = []
+    return noted(monkeypatch, TrainSession)
 
-    def noted(self: TrainScreen, one: TrainSession) -> tuple[bool, dict[str, object]]:
-        sessions.append(one)
-        return False, {}
 
-    monkeypatch.setattr(TrainScreen, "arena", noted)
+S = TypeVar("S")
+
+
+def noted(monkeypatch: pytest.MonkeyPatch, kind: type[S]) -> list[S]:
+    sessions: list[S] = []
+
+    def train(session: S, view: TrainingView) -> TrainingSummary:
+        assert isinstance(session, kind)
+        sessions.append(session)
+        return TrainingSummary(code=0, run="", version=0, steps=0, matches=0, steps_s=0.0)
+
+    monkeypatch.setattr(training, "train", train)
     return sessions
 
 
@@ -476,13 +486,7 @@ def test_an_environment_is_made_with_the_options_that_are_given() -> None:
 def test_a_budget_that_is_a_setting_counts_for_an_environment_too(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    asked: list[HostSession] = []
-
-    def noted(self: TrainScreen, one: HostSession) -> tuple[bool, dict[str, object]]:
-        asked.append(one)
-        return False, {}
-
-    monkeypatch.setattr(TrainScreen, "host", noted)
+    asked = noted(monkeypatch, EnvironmentSession)
     for flags in (
         ("--set", "train.steps=4096"),
         ("--set", "train.steps=4096", "--steps", "2k"),

@@ -37,9 +37,9 @@ from understudy.telemetry.journal import Reader
 from understudy.training.population.agent import seed_of, shaped
 from understudy.training.population.learning import PopulationLearning
 from understudy.training.population.session import PopulationProgress, PopulationSummary
-from understudy.training.population.training import check, train_population
 from understudy.training.session import TrainSession
 from understudy.training.stage_plan import StagePlan
+from understudy.training.train import check, train_population
 
 GAMES, SEGMENT = 32, 24
 ROLLOUT = GAMES * SEGMENT
@@ -124,7 +124,7 @@ def configs(run: Path) -> dict[str, bytes]:
 
 def resumed(run: Path, **changes: Any) -> tuple[TrainSession, StagePlan]:
     one = session(run, 4.0, resume=True, **changes)
-    return one, check(one)
+    return one, check(one, population=True)
 
 
 def rates(run: Path, name: str) -> list[float]:
@@ -363,7 +363,7 @@ def test_a_run_that_goes_on_within_a_round_meets_the_agents_of_that_round(tmp_pa
 
 def test_ctrl_c_keeps_everything(tmp_path: Path) -> None:
     def stop(progress: PopulationProgress) -> None:
-        if progress.iterations == 2:
+        if progress.updates == 2:
             signal.raise_signal(signal.SIGINT)
 
     asked = session(tmp_path / "run", monitor__csv=True)

@@ -37,7 +37,7 @@ class Room:
         )
         (root / "journal").mkdir(parents=True, exist_ok=True)
         journal = Journal(root / "journal", "train", SystemClock())
-        self.rivalry = SnapshotOpponents(self.league, self.arena, journal, seed=seed)
+        self.opponents = SnapshotOpponents(self.league, self.arena, journal, seed=seed)
 
     def snapshots(self, *steps: int) -> None:
         for one in steps:
@@ -47,7 +47,7 @@ class Room:
         """Who sits where after each of so many stints."""
         seen = []
         for _ in range(number):
-            self.rivalry.seat()
+            self.opponents.assign()
             self.arena.rivals.settle(QUIET)
             seen.append(tuple(self.arena.rivals.met))
             self.arena.rivals.note(np.full(GROUPS, FULL_STINT))
@@ -69,7 +69,7 @@ def flat(turns: Sequence[tuple[str, ...]]) -> set[str]:
 def test_nobody_sits_down_before_there_is_a_snapshot(tmp_path: Path) -> None:
     room = Room(tmp_path)
     assert room.turns(2) == [("", "")] * 2
-    assert room.rivalry.seats().draws == 2 * GROUPS, "draws are counted, whoever they fall on"
+    assert room.opponents.state().draws == 2 * GROUPS, "draws are counted, whoever they fall on"
 
 
 def test_draws_are_a_function_of_the_seed_and_their_number(tmp_path: Path) -> None:
@@ -89,29 +89,29 @@ def test_going_on_draws_as_if_nothing_had_stopped(tmp_path: Path) -> None:
         room.snapshots(*steps)
     expected = whole.turns(8)
     begun = first.turns(3)
-    kept = msgspec.json.decode(msgspec.json.encode(first.rivalry.seats()), type=OpponentState)
+    kept = msgspec.json.decode(msgspec.json.encode(first.opponents.state()), type=OpponentState)
     again = Room(tmp_path / "parts")
     again.league.restore(first.league.encode())
-    again.rivalry.restore(kept)
-    assert again.rivalry.seats() == first.rivalry.seats() == kept
+    again.opponents.restore(kept)
+    assert again.opponents.state() == first.opponents.state() == kept
     assert begun + again.turns(5) == expected
-    assert again.rivalry.seats() == whole.rivalry.seats()
+    assert again.opponents.state() == whole.opponents.state()
 
 
 def test_a_group_keeps_its_snapshot_for_a_stint(tmp_path: Path) -> None:
     room = Room(tmp_path)
     room.snapshots(100, 200, 300)
-    room.rivalry.seat()
+    room.opponents.assign()
     room.arena.rivals.settle(QUIET)
     before = list(room.arena.rivals.met)
     first = np.array([FULL_STINT, FULL_STINT // GROUPS])
     room.arena.rivals.note(first - 1)
-    draws = room.rivalry.seats().draws
-    room.rivalry.seat()
-    assert room.rivalry.seats().draws == draws and room.arena.rivals.met == before
+    draws = room.opponents.state().draws
+    room.opponents.assign()
+    assert room.opponents.state().draws == draws and room.arena.rivals.met == before
     room.arena.rivals.note(np.array([1, 0]))
-    room.rivalry.seat()
-    assert room.rivalry.seats().draws == draws + 1, "only the group that has played enough draws"
+    room.opponents.assign()
+    assert room.opponents.state().draws == draws + 1, "only the group that has played enough draws"
 
 
 def test_nobody_is_drawn_for_a_stage_without_snapshots(tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ def test_a_run_meets_most_of_its_league(tmp_path: Path) -> None:
         before = list(room.arena.rivals.met)
         for name, one in room.arena.iterate().results.items():
             met[name] = met.get(name, 0) + one.started
-        room.rivalry.seat()
+        room.opponents.assign()
         changes.append([a != b for a, b in zip(before, room.arena.rivals.met, strict=True)])
     own = {name: count for name, count in met.items() if name.startswith("step-")}
     assert len(own) >= 9, f"{len(own)} of 12 were met"
@@ -149,7 +149,7 @@ def test_the_same_snapshot_again_just_stays(tmp_path: Path) -> None:
     room = Room(tmp_path)
     room.snapshots(100)
     assert set(room.turns(3)) == {("step-100", "step-100")}
-    room.rivalry.seat()
+    room.opponents.assign()
     assert not room.arena.rivals.waiting and room.arena.rivals.free.all(), "nobody has to wait"
     assert room.arena.rivals.begun == [0, 0]
 
@@ -158,18 +158,18 @@ def test_one_that_left_the_pool_is_not_taken_up_again(tmp_path: Path) -> None:
     room = Room(tmp_path)
     room.snapshots(100)
     room.turns(1)
-    kept = room.rivalry.seats()
+    kept = room.opponents.state()
     again = Room(tmp_path / "other")
     again.snapshots(200)
-    again.rivalry.restore(kept)
+    again.opponents.restore(kept)
     assert again.arena.rivals.met == ["", ""]
     assert again.turns(1) == [("step-200", "step-200")]
 
 
 def test_a_snapshot_is_offered_when_it_is_due_and_told_of(tmp_path: Path) -> None:
     room = Room(tmp_path, config=LeagueConfig(save_freq=100, max_saved=2))
-    assert room.rivalry.offer_if_due(99) is None
-    assert [bool(room.rivalry.offer_if_due(steps)) for steps in (128, 192, 256, 384)] == [
+    assert room.opponents.offer_if_due(99) is None
+    assert [bool(room.opponents.offer_if_due(steps)) for steps in (128, 192, 256, 384)] == [
         True, False, True, True
     ]  # fmt: skip
     told = [one for one in room.journal() if isinstance(one, events.SnapshotTaken)]
@@ -181,14 +181,14 @@ def test_a_snapshot_is_offered_when_it_is_due_and_told_of(tmp_path: Path) -> Non
 
 def test_selective_leagues_keep_only_what_is_surely_better(tmp_path: Path) -> None:
     room = Room(tmp_path, config=LeagueConfig(save_freq=100, mode="selective"))
-    room.rivalry.note({"rest": result(20, 20)}, steps=100)
-    room.rivalry.offer_if_due(100)
-    room.rivalry.note({"rest": result(2, 30)}, steps=200)
-    worse = room.rivalry.offer_if_due(200)
+    room.opponents.note({"rest": result(20, 20)}, steps=100)
+    room.opponents.offer_if_due(100)
+    room.opponents.note({"rest": result(2, 30)}, steps=200)
+    worse = room.opponents.offer_if_due(200)
     assert worse is not None and not worse.kept
     for step in range(300, 1300, 100):
-        room.rivalry.note({"rest": result(38, 2)}, steps=step)
-    better = room.rivalry.offer_if_due(1300)
+        room.opponents.note({"rest": result(38, 2)}, steps=step)
+    better = room.opponents.offer_if_due(1300)
     assert better is not None and better.kept and room.league.names == ["step-100", "step-1300"]
     told = [one for one in room.journal() if isinstance(one, events.SnapshotTaken)]
     assert [one.kept for one in told] == [True, False, True]
@@ -198,7 +198,7 @@ def test_selective_leagues_keep_only_what_is_surely_better(tmp_path: Path) -> No
 def test_results_move_the_ratings_and_are_told(tmp_path: Path) -> None:
     room = Room(tmp_path)
     room.snapshots(100)
-    room.rivalry.note({"rest": result(9, 1), "step-100": result(0, 4)}, steps=64)
+    room.opponents.note({"rest": result(9, 1), "step-100": result(0, 4)}, steps=64)
     (told,) = [one for one in room.journal() if isinstance(one, events.LearnerRated)]
     rating = room.league.learner
     assert (told.steps, told.mu, told.sigma) == (64, rating.mu, rating.sigma) != (64, 25.0, 20.0)
@@ -211,7 +211,7 @@ def test_one_opponent_for_good(tmp_path: Path) -> None:
     params = {
         key: np.asarray(one) + 1.0 for key, one in room.arena.trainer.weights().params.items()
     }
-    room.rivalry.seat_alone("victim", params)
+    room.opponents.assign_all("victim", params)
     assert room.turns(3) == [("victim", "victim")] * 3
     for key, value in room.arena.rivals.params.items():
         np.testing.assert_array_equal(np.asarray(value)[1], params[key])
@@ -228,10 +228,10 @@ def test_what_was_owed_under_another_mix_is_not_paid_back(tmp_path: Path) -> Non
     """A run that goes on in another stage, or with other opponents, begins to count anew."""
     room = Room(tmp_path)
     room.arena.share = Share(20_000, 0)
-    kept = room.rivalry.seats()
-    assert kept.begun == (20_000, 0) and kept.mix == room.arena.mix.as_dict()
+    kept = room.opponents.state()
+    assert kept.started == (20_000, 0) and kept.mix == room.arena.mix.as_dict()
     same, other = Room(tmp_path / "same"), Room(tmp_path / "other")
     other.arena.order(mix_of("rest=1,self=1"), WEIGHTS)
     for one in (same, other):
-        one.rivalry.restore(kept)
+        one.opponents.restore(kept)
     assert (same.arena.share, other.arena.share) == (Share(20_000, 0), Share())

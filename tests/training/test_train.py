@@ -44,10 +44,9 @@ from understudy.telemetry import events
 from understudy.telemetry.fold import StatusReader
 from understudy.telemetry.journal import Journal, Reader
 from understudy.training import named_configs
-from understudy.training.arena_learning import ArenaLearning, check_arena
-from understudy.training.position import TRAINING, Position
+from understudy.training.arena_learning import TRAINING, ArenaLearning, ArenaState, check_arena
 from understudy.training.session import TrainProgress, TrainSession, TrainSummary
-from understudy.training.train import check, train
+from understudy.training.train import check, train_agent
 
 ROLLOUT = GAMES * SEGMENT
 SETTINGS = {
@@ -104,7 +103,7 @@ def session(run: Path, config: Config | None = None, **changes: Any) -> TrainSes
 
 
 def quietly(one: TrainSession) -> TrainSummary:
-    return train(one, show=lambda progress: None)
+    return train_agent(one, show=lambda progress: None)
 
 
 def folder_of(run: Path) -> RunFolder:
@@ -126,15 +125,16 @@ def league_of(run: Path, number: int) -> LeagueState:
     return league_files.decode(versions.read(versions.manifest(number), league_files.FILE))
 
 
-def position_of(run: Path, number: int) -> Position:
+def arena_state(run: Path, number: int) -> ArenaState:
     versions = folder_of(run).versions
     data = versions.read(versions.manifest(number), TRAINING)
-    return msgspec.json.decode(data, type=Position)
+    return msgspec.json.decode(data, type=ArenaState)
 
 
 def resumed(run: Path, journal: Path) -> ArenaLearning:
     """What a session that goes on has before its first iteration."""
-    return ArenaLearning(folder_of(run), Journal(journal, "train", SystemClock()), "tug", {})
+    noted = Journal(journal, "train", SystemClock())
+    return ArenaLearning(session(run, resume=True), folder_of(run), noted)
 
 
 def own(results: dict[str, Any]) -> list[str]:
@@ -217,7 +217,7 @@ def test_ratings_move_and_say_the_same_in_journal_and_version(trained: Path) -> 
 
 
 def test_snapshots_are_met_and_others_take_their_place(trained: Path) -> None:
-    seats = [position_of(trained, number).seats.seating for number in range(1, 9)]
+    seats = [arena_state(trained, number).opponents.assignment for number in range(1, 9)]
     assert seats[0].met == seats[0].waiting == ("", ""), "the first one was taken just then"
     assert all("" not in one.met for one in seats[1:])
     met = {name for one in seats for name in one.met} - {""}
@@ -228,7 +228,7 @@ def test_snapshots_are_met_and_others_take_their_place(trained: Path) -> None:
 
 def test_the_share_of_snapshots_is_what_was_asked_for(trained: Path) -> None:
     """Counted from the first moment at which there was one to meet."""
-    started, met = position_of(trained, 8).seats.begun
+    started, met = arena_state(trained, 8).opponents.started
     assert started > 100 and met / started == pytest.approx(0.4, abs=0.08)
 
 
@@ -246,12 +246,12 @@ def test_going_on_begins_with_the_bits_that_were_kept(trained: Path, tmp_path: P
     assert (learning.version, learning.steps) == (8, 16 * ROLLOUT)
     assert learning.counters == manifest.counters
     files = {name: folder.versions.read(manifest, name) for name in manifest.files}
-    assert learning.rivalry.league.encode() == files.pop(league_files.FILE)
-    position = Position(learning.rivalry.seats(), learning.course.state)
-    assert msgspec.json.encode(position) == files.pop(TRAINING)
+    assert learning.opponents.league.encode() == files.pop(league_files.FILE)
+    state = ArenaState(learning.opponents.state(), learning.stages.state)
+    assert msgspec.json.encode(state) == files.pop(TRAINING)
     assert arena.trainer.snapshot() == files
     for group, name in enumerate(arena.rivals.met):
-        params = learning.rivalry.league.weights(name).params
+        params = learning.opponents.league.weights(name).params
         for key, value in arena.rivals.params.items():
             np.testing.assert_array_equal(np.asarray(value)[group], params[key])
 
@@ -263,7 +263,8 @@ def test_matches_in_flight_restart_with_other_seeds(trained: Path, tmp_path: Pat
 
     older = folder_of(trained)
     older.versions.head = lambda: None  # type: ignore[method-assign]
-    first = ArenaLearning(older, Journal(tmp_path, "train", SystemClock()), "tug", {})
+    journal = Journal(tmp_path, "train", SystemClock())
+    first = ArenaLearning(session(trained, resume=True), older, journal)
     assert not seeds(first) & seeds(resumed(trained, tmp_path))
 
 
@@ -504,7 +505,7 @@ def test_a_rollback_goes_on_without_snapshots_that_left_since(
     heard: list[str] = []
     config = settings()
     more = session(run, config, steps=10 * ROLLOUT, resume=True)
-    train(more, show=lambda progress: heard.extend(progress.news))
+    train_agent(more, show=lambda progress: heard.extend(progress.news))
     assert "left since version 4: step-1024" in heard
     notes = [one.message for one in journal_of(run) if isinstance(one, events.Note)]
     assert notes[-1] == "left since version 4: step-1024"
@@ -606,11 +607,11 @@ def test_more_minutes_do_not_pay_the_entropy_bonus_once_more(
     config = settings(train__entropy_schedule="linear")
 
     def until_spent(progress: TrainProgress) -> None:
-        if progress.iterations == spent:
+        if progress.updates == spent:
             raise UnderstudyError("enough")  # what was learned is kept
 
     with pytest.raises(UnderstudyError, match="enough"):
-        train(session(tmp_path / "run", config), show=until_spent)
+        train_agent(session(tmp_path / "run", config), show=until_spent)
     first, before = CONFIG.learner.entropy_weight, bonuses[-1]
     bonuses.clear()
     quietly(session(tmp_path / "run", config, minutes=1e-9, resume=True))
@@ -656,7 +657,10 @@ def test_the_bonus_for_open_options_keeps_to_its_schedule(
 
 
 def test_progress_counts_the_last_matches_of_each_opponent(tmp_path: Path) -> None:
-    progress = TrainProgress(session(tmp_path / "run", steps=10 * ROLLOUT), earlier=2 * ROLLOUT)
+    earlier = 2 * ROLLOUT
+    progress = TrainProgress(
+        session(tmp_path / "run", steps=10 * ROLLOUT), steps=earlier, earlier=earlier
+    )
     assert progress.left_s is None and progress.steps_s == 0.0
     for wins in (150, 90, 60, 0):
         result = Result(started=100, wins=wins, draws=0, losses=100 - min(wins, 100), frames=0,

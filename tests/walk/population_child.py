@@ -13,8 +13,8 @@ from understudy.core.config import Config, with_values
 from understudy.games import catalog
 from understudy.policy.mlp import Mlp
 from understudy.supervise.budget import Budget
-from understudy.training.population.training import train_population
 from understudy.training.session import TrainSession
+from understudy.training.train import train_population
 
 ROLLOUT, AGENTS = 16 * 8, 3
 CONFIG = with_values(

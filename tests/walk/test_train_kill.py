@@ -21,10 +21,11 @@ from cli.training import command, staged
 from understudy.core.clock import SystemClock
 from understudy.league import state as league_files
 from understudy.registry.run_folder import RunFolder
+from understudy.supervise.budget import Budget
 from understudy.telemetry import events
 from understudy.telemetry.journal import Journal, Reader
-from understudy.training.arena_learning import ArenaLearning
-from understudy.training.position import TRAINING, Position
+from understudy.training.arena_learning import TRAINING, ArenaLearning, ArenaState
+from understudy.training.session import TrainSession
 
 KILLS = 3
 # Snapshots with every iteration and versions with every third: most of the time is spent where a
@@ -98,12 +99,21 @@ def check_resumed(run: Path, journal: Path, number: int) -> None:
     the version, byte for byte."""
     folder = RunFolder.load(run, SystemClock())
     manifest = folder.versions.manifest(number)
-    learning = ArenaLearning(folder, Journal(journal, "train", SystemClock()), "brawl", {})
+    session = TrainSession(
+        game="brawl",
+        game_options={},
+        run=run,
+        network=folder.spec.network,
+        config=folder.config,
+        budget=Budget(minutes=1.0),
+        resume=True,
+    )
+    learning = ArenaLearning(session, folder, Journal(journal, "train", SystemClock()))
     assert (learning.version, learning.counters) == (number, manifest.counters)
     files = {name: folder.versions.read(manifest, name) for name in manifest.files}
-    assert learning.rivalry.league.encode() == files[league_files.FILE]
-    position = Position(learning.rivalry.seats(), learning.course.state)
-    assert msgspec.json.encode(position) == files[TRAINING]
+    assert learning.opponents.league.encode() == files[league_files.FILE]
+    state = ArenaState(learning.opponents.state(), learning.stages.state)
+    assert msgspec.json.encode(state) == files[TRAINING]
     for snapshot in league_files.decode(files[league_files.FILE]).pool:
         path = run / "league" / f"step-{snapshot.steps:09d}.npz"
         assert hashlib.sha256(path.read_bytes()).hexdigest() == snapshot.sha256

@@ -47,8 +47,8 @@ def analyze(
     """
     from understudy.analysis.canvas import check_installed
     from understudy.analysis.findings import page
-    from understudy.cli.meter import Meter
     from understudy.cli.options import check_folder
+    from understudy.cli.show import Meter
     from understudy.judging import analyzing
     from understudy.judging.players import LEAGUE, PlayerResolver, latest_run, split
 

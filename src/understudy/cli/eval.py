@@ -53,8 +53,8 @@ def evaluate(
 
     Example: understudy eval brawl --agent runs/brawl-1 --opponents all,heldout,league --matches 500
     """
-    from understudy.cli.meter import metered
     from understudy.cli.options import check_file
+    from understudy.cli.show import metered
     from understudy.judging.players import PlayerResolver, engine_named, latest_run, split
     from understudy.match.evaluate import judge
 

@@ -1,79 +1,54 @@
 """`understudy play`: matches of a built-in game, with the learner in the background.
 
-`understudy play territory --url`: the built-in game as a client of a server.
+With `--url` the game is a client of a server (`understudy serve territory`), which decides.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from understudy.core.errors import ConfigError
-from understudy.telemetry.text import duration, plain, say_json
+from understudy.cli.options import JsonAtEnd, NewRun, SetOption, config_from
+from understudy.cli.show import Screen, bar, ending, timing
+from understudy.core.errors import ConfigError, nearest
+from understudy.games import catalog
+from understudy.telemetry.text import duration, plain
 
 if TYPE_CHECKING:
-    from understudy.adapters.territory.remote_play import RemoteProgress
-from collections.abc import Mapping
-from typing import Annotated
-
-from understudy.cli.options import JsonAtEnd, NewRun, SetOption, config_from
-from understudy.core.errors import nearest
-from understudy.games import catalog
+    from understudy.adapters.territory.remote_play import RemoteProgress, RemoteSummary
+    from understudy.match.tally import Tally
+    from understudy.run.play import PlayProgress, PlaySummary
+    from understudy.telemetry.status import Status
 
 _MINUTES = 1.5
 _TOKEN_BYTES = 4096
 
 
-def play_on_server(
-    game: str,
-    url: str,
-    *,
-    territories: int | None,
-    speed: float | None,
-    ticks: int | None,
-    minutes: float | None,
-    seed: int | None,
-    token_file: Path | None,
-    json: bool,
-) -> None:
-    """Play, show how it goes, and say what came of it; what is None has its default."""
+def _play_on_server(game: str, *, token_file: Path | None, json: bool, **options: Any) -> NoReturn:
+    """`options` are fields of `RemoteSession`; None stands for the default."""
     from understudy.adapters.territory.remote_play import RemoteSession, play_remote
-    from understudy.cli.show import Screen
 
     if game != "territory":
         raise ConfigError(f"--url: only territory is played on a server, not {game}")
-    session = RemoteSession(
-        url=url,
-        territories=20 if territories is None else territories,
-        speed=60.0 if speed is None else speed,
-        ticks=ticks,
-        minutes=_MINUTES if ticks is None and minutes is None else minutes,
-        seed=0 if seed is None else seed,
-        token=None if token_file is None else _token(token_file),
-    )
+    if options["ticks"] is None and options["minutes"] is None:
+        options["minutes"] = _MINUTES
+    given = {name: value for name, value in options.items() if value is not None}
+    session = RemoteSession(**given, token=None if token_file is None else _token(token_file))
     screen = Screen(quiet=json, before=None)
     screen.note(
-        f"understudy: territory on {url}, {session.territories} territories, "
+        f"understudy: territory on {session.url}, {session.territories} territories, "
         f"up to {session.speed:g} times real time"
     )
-    progress = play_remote(session, show=lambda one: screen.move(line(one), one))
-    if json:
-        say_json(progress.as_dict())
-    else:
-        screen.note(summary(progress))
-    raise typer.Exit(progress.code)
+    summary = play_remote(session, show=lambda one: screen.move(_remote_line(one), one))
+    screen.close(summary, _remote_summary(summary))
 
 
-def line(progress: RemoteProgress) -> str:
-    """How it goes, in one line."""
-    from understudy.cli.show import bar
-
-    left = progress.left_s
+def _remote_line(progress: RemoteProgress) -> str:
     return (
-        f"{bar(progress.share)} {duration(progress.elapsed_s):>6}"
-        f"  left {duration(left) if left is not None else '?':>6}"
+        f"{timing(progress)}"
         f"  {progress.decisions / max(progress.elapsed_s, 1e-9):>6,.0f} decisions/s"
         f"  reward {progress.mean_reward:>+6.3f}"
         f"  p50 {progress.percentile_ms(50):.1f} ms  p99 {progress.percentile_ms(99):.1f} ms"
@@ -81,16 +56,15 @@ def line(progress: RemoteProgress) -> str:
     )
 
 
-def summary(progress: RemoteProgress) -> str:
-    """What a person wants to know at the end."""
-    told = progress.as_dict()
+def _remote_summary(summary: RemoteSummary) -> str:
+    told, progress = summary.as_dict(), summary.progress
     done = max(progress.decisions, 1)
     lines = [
         "",
-        "Interrupted: the server keeps everything up to here." if progress.interrupted else "Done.",
+        "Interrupted: the server keeps everything up to here." if summary.interrupted else "Done.",
         "",
-        f"Decisions       {progress.decisions} in {duration(progress.elapsed_s)}, "
-        f"{progress.ticks} ticks, {progress.speed:.0f} times real time",
+        f"Decisions       {progress.decisions} in {duration(summary.seconds)}, "
+        f"{progress.ticks} ticks, {told['speed']:.0f} times real time",
         f"Mean reward     {told['mean_reward']:+.3f}, of the last {len(progress.rewards)}: "
         f"{progress.mean_reward:+.3f}",
         f"Spawned         {progress.spawns / done:.0%} of decisions, the gate waited in "
@@ -184,17 +158,13 @@ def play(
         "--token-file": token_file,
     }  # fmt: skip
     if url is not None:
-        pass
-
         _refuse(for_here, "belongs to the server: start it with `understudy serve territory`")
-        play_on_server(
-            game, url, territories=territories, speed=speed, ticks=ticks, minutes=minutes,
+        _play_on_server(
+            game, url=url, territories=territories, speed=speed, ticks=ticks, minutes=minutes,
             seed=seed, token_file=token_file, json=json,
         )  # fmt: skip
-        return
     _refuse(for_there, "needs --url, the address of a server")
     difficulty, learner = difficulty or "hard", learner or "process"
-    from understudy.cli.show import Screen, summary_text
     from understudy.policy.presets import network as network_named
     from understudy.registry.run_folder import RunFolder, new_run, newest
     from understudy.run.play import ADAPTIVE, PlaySession, judging_difficulty
@@ -210,7 +180,7 @@ def play(
         run=run or new_run(game),
         difficulty=difficulty,
         matches=matches,
-        minutes=1.5 if matches is None and minutes is None else minutes,
+        minutes=_MINUTES if matches is None and minutes is None else minutes,
         evaluate=(0 if json else 200) if evaluate is None else evaluate,
         seed=seed,
         learner=learner,  # type: ignore[arg-type]  # checked by Understudy.open
@@ -228,12 +198,8 @@ def play(
     screen.note(
         "The bot starts untrained; the learner starts beside it (a few seconds to warm up)."
     )
-    summary = play_session(session, show=screen.show)
-    if json:
-        say_json(summary.as_dict())
-    else:
-        screen.note(summary_text(summary, opponent=judging_difficulty(difficulty)))
-    raise typer.Exit(summary.code)
+    summary = play_session(session, show=lambda progress: screen.move(_line(progress), progress))
+    screen.close(summary, _summary(summary, opponent=judging_difficulty(difficulty)))
 
 
 def _refuse(given: Mapping[str, object], why: str) -> None:
@@ -261,3 +227,52 @@ def _check_difficulty(game: str, difficulty: str, adaptive: str) -> None:
             f"--difficulty: {game} has {', '.join(known)}; got {difficulty!r}."
             f"{nearest(difficulty, known)}"
         )
+
+
+def _line(progress: PlayProgress) -> str:
+    return (
+        f"{timing(progress)}"
+        f"  match {progress.played:>5}"
+        f"  wins of last {len(progress.recent)}: {progress.win_rate:>4.0%}"
+        f"  version {progress.version}"
+    )
+
+
+def _summary(summary: PlaySummary, *, opponent: str) -> str:
+    s = summary.status
+    lines = ending(summary)
+    if summary.before and summary.after and summary.rules:
+        n = summary.after.matches
+        lines += [
+            "",
+            f"Win rate v {opponent}, {n} frozen matches (95% interval):",
+            f"  at the start  {_rate(summary.before)}",
+            f"  now           {_rate(summary.after)}",
+            f"  the rules     {_rate(summary.rules)}",
+        ]
+    lines += [
+        "",
+        f"While playing   {_share(s.win_rate_first)} in the first fifth, "
+        f"{_share(s.win_rate_last)} in the last",
+        f"Matches         {s.matches}",
+        f"Versions        {s.versions}",
+        f"A decision      {_milliseconds(s)}",
+        f"Run folder      {s.run}",
+        "",
+        f"More: understudy status --run {s.run}   understudy models list --run {s.run}",
+    ]
+    return "\n".join(lines)
+
+
+def _rate(tally: Tally) -> str:
+    low, high = tally.interval
+    return f"{bar(tally.win_rate)} {tally.win_rate:>6.1%}  ({low:.1%} to {high:.1%})"
+
+
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{value:.0%}"
+
+
+def _milliseconds(status: Status) -> str:
+    took = status.decision_ms
+    return "-" if took is None else f"p50 {took.p50:.3f} ms, p99 {took.p99:.3f} ms"

@@ -83,7 +83,7 @@ def _played(
     *,
     quiet: bool,
 ) -> FrozenLeague:
-    from understudy.cli.meter import metered
+    from understudy.cli.show import metered
     from understudy.judging.players import engine_named
     from understudy.judging.ratings import play_league
 

@@ -1,23 +1,28 @@
-"""How a session of play looks in a terminal: a line that moves, and a summary that stays."""
+"""How sessions and long commands look in a terminal: a line that moves, and lines that stay."""
 
 from __future__ import annotations
 
 import shutil
 import sys
 import time
-from typing import Protocol
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import NoReturn, Protocol
 
-from understudy.match.tally import Tally
-from understudy.run.play import PlayProgress, PlaySummary
-from understudy.telemetry.status import Status
-from understudy.telemetry.text import duration, say
+import typer
+
+from understudy.screens.console import escapes
+from understudy.supervise.interrupts import INTERRUPTED
+from understudy.supervise.sessions import S, SessionProgress, SessionSummary
+from understudy.telemetry.text import duration, say, say_json
 
 _LINE_EVERY_S = 5.0
+_MOVE_EVERY_S = 0.1
 _BAR = 24
 
 
 class Moving(Protocol):
-    """What a screen needs to know of any session."""
+    """What a screen reads of any session."""
 
     @property
     def share(self) -> float:
@@ -25,7 +30,7 @@ class Moving(Protocol):
 
     @property
     def version(self) -> int:
-        """The newest one."""
+        """The newest version."""
 
 
 class Screen:
@@ -39,10 +44,6 @@ class Screen:
         self._last_move = 0.0
         self._version = before
 
-    def show(self, progress: PlayProgress) -> None:
-        """A session of play."""
-        self.move(_line(progress), progress)
-
     def move(self, line: str, progress: Moving) -> None:
         """Redraw the moving line; keep one every few seconds."""
         now = time.monotonic()
@@ -53,7 +54,7 @@ class Screen:
         if now - self._last_line >= _LINE_EVERY_S or progress.share >= 1.0:
             self._last_line = now
             self._print(line + self._news(self._version, progress.version))
-        elif self._moving and now - self._last_move >= 0.1:
+        elif self._moving and now - self._last_move >= _MOVE_EVERY_S:
             self._last_move = now
             width = shutil.get_terminal_size().columns - 1
             sys.stderr.write(f"\r\x1b[K{line[:width]}")
@@ -64,8 +65,15 @@ class Screen:
         if not self._quiet:
             self._print(text)
 
+    def close(self, summary: SessionSummary, text: str) -> NoReturn:
+        """Print the summary, as text or with `--json` as such, and exit with its code."""
+        if self._quiet:
+            say_json(summary.as_dict())
+        self.note(text)
+        raise typer.Exit(summary.code)
+
     def _news(self, before: int, now: int) -> str:
-        # After a rollback the version that is gone on from is older than the newest one.
+        # After a rollback a session resumes from a version that is older than the newest one.
         self._version = max(before, now)
         return f"  +{now - before} new" if now > before else ""
 
@@ -81,53 +89,72 @@ def bar(share: float) -> str:
     return f"[{'#' * filled}{'.' * (_BAR - filled)}]"
 
 
-def _line(progress: PlayProgress) -> str:
+def timing(progress: SessionProgress[S]) -> str:
+    """How far a session is, and how long it will take."""
     left = progress.left_s
     return (
         f"{bar(progress.share)} {duration(progress.elapsed_s):>6}"
         f"  left {duration(left) if left is not None else '?':>6}"
-        f"  match {progress.played:>5}"
-        f"  wins of last {len(progress.recent)}: {progress.win_rate:>4.0%}"
-        f"  version {progress.version}"
     )
 
 
-def summary_text(summary: PlaySummary, *, opponent: str) -> str:
-    """What a person wants to know at the end."""
-    s = summary.status
-    lines = ["", "Interrupted: everything up to here is kept." if summary.interrupted else "Done."]
-    if summary.before and summary.after and summary.rules:
-        n = summary.after.matches
-        lines += [
-            "",
-            f"Win rate v {opponent}, {n} frozen matches (95% interval):",
-            f"  at the start  {_rate(summary.before)}",
-            f"  now           {_rate(summary.after)}",
-            f"  the rules     {_rate(summary.rules)}",
-        ]
-    lines += [
-        "",
-        f"While playing   {_share(s.win_rate_first)} in the first fifth, "
-        f"{_share(s.win_rate_last)} in the last",
-        f"Matches         {s.matches}",
-        f"Versions        {s.versions}",
-        f"A decision      {_milliseconds(s)}",
-        f"Run folder      {s.run}",
-        "",
-        f"More: understudy status --run {s.run}   understudy models list --run {s.run}",
-    ]
-    return "\n".join(lines)
+def ending(summary: SessionSummary) -> list[str]:
+    """The first lines of a summary."""
+    return ["", "Interrupted: everything up to here is kept." if summary.interrupted else "Done."]
 
 
-def _rate(tally: Tally) -> str:
-    low, high = tally.interval
-    return f"{bar(tally.win_rate)} {tally.win_rate:>6.1%}  ({low:.1%} to {high:.1%})"
+class Meter:
+    """A line on stderr with how far a command is and how long it will take. In a terminal the line
+    moves; elsewhere one is printed now and then. `--json` is silent."""
+
+    def __init__(self, words: str, *, quiet: bool) -> None:
+        self._words = words
+        self._quiet = quiet
+        self._console = ExitStack()
+        self._moving = not quiet and self._console.enter_context(escapes(sys.stderr))
+        self._began = self._shown = time.monotonic()
+        self._first: tuple[float, float] | None = None
+
+    def show(self, share: float) -> None:
+        """Show a share of 0 to 1 as done."""
+        now = time.monotonic()
+        # The first part includes compiling; what is left goes at the pace of the others.
+        since, from_share = self._first = self._first or (now, share)
+        if self._quiet or now - self._shown < (_MOVE_EVERY_S if self._moving else _LINE_EVERY_S):
+            return
+        self._shown = now
+        elapsed = now - self._began
+        done = share - from_share
+        left = duration((now - since) * (1.0 - share) / done) if done > 0 else "?"
+        line = (
+            f"{bar(share)} {share:>4.0%}  {self._words}  {duration(elapsed)}, at most {left} left"
+        )
+        if self._moving:
+            # A line that wraps cannot be drawn over.
+            sys.stderr.write(f"\r\x1b[K{line[: shutil.get_terminal_size().columns - 1]}")
+            sys.stderr.flush()
+        else:
+            say(line, file=sys.stderr)
+
+    def __enter__(self) -> Callable[[float], None]:
+        return self.show
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Clear the moving line."""
+        with self._console:
+            if self._moving:
+                sys.stderr.write("\r\x1b[K")
+                sys.stderr.flush()
 
 
-def _share(value: float | None) -> str:
-    return "-" if value is None else f"{value:.0%}"
-
-
-def _milliseconds(status: Status) -> str:
-    took = status.decision_ms
-    return "-" if took is None else f"p50 {took.p50:.3f} ms, p99 {took.p99:.3f} ms"
+@contextmanager
+def metered(words: str, *, quiet: bool) -> Iterator[Callable[[float], None]]:
+    """A meter around work that Ctrl-C ends without a result."""
+    try:
+        with Meter(words, quiet=quiet) as show:
+            yield show
+    except KeyboardInterrupt:
+        raise typer.Exit(INTERRUPTED) from None

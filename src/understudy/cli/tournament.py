@@ -34,9 +34,9 @@ def tournament(
 
     Example: understudy tournament brawl runs/a runs/b based kiting --matches 200
     """
-    from understudy.cli.meter import metered
     from understudy.cli.options import check_folder
     from understudy.cli.payoff_table import found_page
+    from understudy.cli.show import metered
     from understudy.judging import payoff_files
     from understudy.judging.players import engine_named
     from understudy.judging.tournament import tournament as play_tournament

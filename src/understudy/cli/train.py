@@ -12,16 +12,16 @@ from understudy.cli.options import JsonAtEnd, NewRun, SetOption, config_from, pa
 from understudy.core.errors import ConfigError
 from understudy.supervise.budget import Budget
 from understudy.supervise.interrupts import INTERRUPTED
-from understudy.telemetry.text import complain, say_json
+from understudy.telemetry.text import complain
 
 if TYPE_CHECKING:
     from understudy.policy.spec import AnyNetwork
-    from understudy.training.environments.session import HostSession
+    from understudy.training.environments.session import EnvironmentSession
     from understudy.training.exploiter import Victim
     from understudy.training.session import TrainSession
 
-_DEFAULT_STEPS, _DEFAULT_HOST_STEPS = 20_000_000, 200_000
-_HOST_EVALUATION = 100
+_ARENA_STEPS, _ENVIRONMENT_STEPS = 20_000_000, 200_000
+_ENVIRONMENT_EVALUATION = 100
 _PLAIN_CONFIG = "small"
 """For networks that no settings are named after."""
 
@@ -99,6 +99,7 @@ def train(
     """
     from understudy.cli.train_screen import TrainScreen
     from understudy.registry.run_folder import newest
+    from understudy.training import train as training
 
     if preset is not None:
         if network is not None:
@@ -109,15 +110,16 @@ def train(
     )
     screen = TrainScreen(quiet=json, before=newest(wish.before))
     try:
-        if wish.hosted:
+        session: TrainSession | EnvironmentSession
+        if wish.of_environment:
             wish.refuse(
                 opponents=opponents, delay=delay, actions=actions, stage=stage, exploit=exploit,
                 population=population, terms=terms,
             )  # fmt: skip
-            code, told = screen.host(wish.host_session(option or [], evaluate))
+            session = wish.environment_session(option or [], evaluate)
         else:
             wish.refuse(option=option, eval=evaluate)
-            wish.bring(terms or [])
+            wish.load_terms(terms or [])
             session = wish.session(
                 {"delay": delay, "actions": actions},
                 opponents=opponents,
@@ -125,16 +127,14 @@ def train(
                 exploit=exploit,
                 population=population,
             )
-            code, told = screen.arena(session)
+        summary = training.train(session, screen)
     except KeyboardInterrupt:  # pressed again: only what was kept until then
         raise typer.Exit(INTERRUPTED) from None
-    if json:
-        say_json(told)
-    raise typer.Exit(code)
+    screen.close(summary)
 
 
 class _Wish:
-    """What a person asked for, as the session that it makes."""
+    """The options of the command, and the session that they make."""
 
     def __init__(
         self,
@@ -158,18 +158,18 @@ class _Wish:
         self.seed = old if seed is None else seed
 
     @property
-    def hosted(self) -> bool:
-        """Whether the game is an environment of others."""
+    def of_environment(self) -> bool:
+        """Whether the game is a Gymnasium or PettingZoo environment."""
         return self.game.partition(":")[0] in ("gymnasium", "pettingzoo")
 
     def refuse(self, **given: object) -> None:
-        """Flags that say nothing to the game are errors."""
+        """An error for options that the game does not have."""
         for name, value in given.items():
             if value is not None:
                 raise ConfigError(f"--{name}: {self.game} has no such choice")
 
-    def bring(self, modules: list[str]) -> None:
-        """Reward terms of a person's own; from nowhere but the command line."""
+    def load_terms(self, modules: list[str]) -> None:
+        """Load custom reward terms; only the command line may name their modules."""
         from understudy.games.rewards import load_terms
 
         for module in modules:
@@ -184,7 +184,7 @@ class _Wish:
         exploit: str | None,
         population: int | None,
     ) -> TrainSession:
-        """In the arena."""
+        """A session in the arena."""
         from understudy.training.named_configs import config
         from understudy.training.session import TrainSession
 
@@ -227,7 +227,7 @@ class _Wish:
             run=self._folder(self.game),
             network=kept or self._network(resolved.train.preset),
             config=resolved,
-            budget=self._budget(resolved.train.steps or _DEFAULT_STEPS),
+            budget=self._budget(resolved.train.steps or _ARENA_STEPS),
             resume=self.resume,
         )
 
@@ -253,13 +253,13 @@ class _Wish:
             raise ConfigError("--network: an exploiter has the network of the agent it exploits")
         return victim(self.game, agent, options)
 
-    def host_session(self, pairs: list[str], evaluate: int | None) -> HostSession:
-        """With the game on the host."""
+    def environment_session(self, pairs: list[str], evaluate: int | None) -> EnvironmentSession:
+        """A session in an environment."""
         from understudy.policy.presets import network
-        from understudy.training.environments.session import HostSession, host_config
+        from understudy.training.environments.session import EnvironmentSession, environment_config
         from understudy.training.named_configs import config
 
-        base = self.before.config if self.before else host_config()
+        base = self.before.config if self.before else environment_config()
         if self.config:
             base = config(self.config)
         resolved = config_from(self.set, base=base, defaults={"learner.seed": self.seed})
@@ -267,12 +267,12 @@ class _Wish:
         before = self.before.identity.game_options if self.before else {}
         options = {name: value_of(text) for name, text in before.items()}
         options |= dict(parsed(one, flag="--option", example="opponent=based") for one in pairs)
-        return HostSession(
+        return EnvironmentSession(
             environment=self.game,
             options=options,
             run=self._folder(self.game.replace(":", "-").replace("/", "-")),
-            budget=self._budget(resolved.train.steps or _DEFAULT_HOST_STEPS),
-            evaluate=_HOST_EVALUATION if evaluate is None else evaluate,
+            budget=self._budget(resolved.train.steps or _ENVIRONMENT_STEPS),
+            evaluate=_ENVIRONMENT_EVALUATION if evaluate is None else evaluate,
             resume=self.resume,
             network=kept or network(self.preset or "mlp", flag="--network"),
             config=resolved,

@@ -2,103 +2,89 @@
 
 from __future__ import annotations
 
-from understudy.cli.show import Screen, bar
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from understudy.cli.show import Screen, bar, ending, timing
 from understudy.match.tally import Tally
 from understudy.telemetry.text import duration
 from understudy.telemetry.training_report import rewards
 from understudy.training.environments.session import (
+    EnvironmentProgress,
+    EnvironmentSession,
+    EnvironmentSummary,
     Evaluation,
     EvaluationProgress,
-    HostProgress,
-    HostSession,
-    HostSummary,
 )
-from understudy.training.session import TrainProgress, TrainSession, TrainSummary
+from understudy.training.population.session import PopulationProgress, PopulationSummary
+from understudy.training.session import (
+    TrainingProgress,
+    TrainingSummary,
+    TrainProgress,
+    TrainSession,
+    TrainSummary,
+)
+
+if TYPE_CHECKING:
+    from understudy.training.stage_plan import StagePlan
 
 
 class TrainScreen:
-    """Runs a session and shows it."""
+    """Shows any session of training; a `TrainingView`."""
 
     def __init__(self, *, quiet: bool, before: int = 0) -> None:
         self._screen = Screen(quiet=quiet, before=before)
 
-    def arena(self, session: TrainSession) -> tuple[int, dict[str, object]]:
-        """The exit code, and what to print as JSON."""
-        from understudy.training.train import check, train
+    def opened(self, session: TrainSession | EnvironmentSession, stages: StagePlan | None) -> None:
+        if isinstance(session, EnvironmentSession):
+            self._screen.note(_environment_opening(session))
+        else:
+            assert stages is not None
+            self._screen.note(_arena_opening(session, stages))
 
-        if session.config.population.agents > 1:
-            return self._population(session)
-        course = check(session)
-        train_ = session.config.train
-        snapshots = course.meets_itself and not session.config.league.exploits
-        self._screen.note(
-            f"understudy: train {session.game}, run folder {session.run}\n"
-            f"{train_.games} matches side by side, {train_.segment} frames each an iteration; "
-            f"{_rhythm(session, snapshots=snapshots)}.\n"
-            "Compiling takes half a minute or so the first time ..."
-        )
-        summary = train(session, show=self._show)
-        self._screen.note(_summary(summary, session.game))
-        return summary.code, summary.as_dict()
-
-    def _population(self, session: TrainSession) -> tuple[int, dict[str, object]]:
-        from understudy.training.population.session import PopulationProgress
-        from understudy.training.population.training import check, train_population
-
-        check(session)
-        agents = session.config.population.agents
-        self._screen.note(
-            f"understudy: train {session.game}, run folder {session.run}\n"
-            f"{agents} agents with {session.config.train.games} matches each, side by side; "
-            f"a round every {session.config.population.interval_steps:,} steps of each.\n"
-            "Compiling takes a minute or so the first time ..."
-        )
-
-        def show(progress: PopulationProgress) -> None:
-            self._tell(progress.news)
-            self._screen.move(f"{_clock(progress)}  {progress.standing()}", progress)
-
-        summary = train_population(session, show=show)
-        self._screen.note("\n".join(summary.lines()))
-        return summary.code, summary.as_dict()
-
-    def _show(self, progress: TrainProgress) -> None:
-        self._tell(progress.news)
+    def show(self, progress: TrainingProgress[Any]) -> None:
+        for news in progress.news:
+            self._screen.note(f"  {news}")
+        progress.news.clear()
         self._screen.move(_line(progress), progress)
 
-    def _tell(self, news: list[str]) -> None:
-        for line in news:
-            self._screen.note(f"  {line}")
-        news.clear()
+    def show_evaluation(self, progress: EvaluationProgress) -> None:
+        self._screen.move(_evaluating(progress), progress)
 
-    def host(self, session: HostSession) -> tuple[int, dict[str, object]]:
-        """The same for an environment of others."""
-        from understudy.registry.run_folder import check_resume
-        from understudy.training.environments.training import train_host
+    def close(self, summary: TrainingSummary) -> NoReturn:
+        """Print the summary, and exit with its code."""
+        self._screen.close(summary, _summary(summary))
 
-        check_resume(session.run, resume=session.resume)
-        self._screen.note(f"understudy: train {session.environment}, run folder {session.run}")
-        if session.evaluate:
-            self._screen.note(
-                f"{session.evaluate} frozen matches follow the training; --steps and --minutes do "
-                "not count them, --eval 0 turns them off."
-            )
 
-        def show(progress: HostProgress) -> None:
-            self._tell(progress.news)
-            self._screen.move(_host_line(progress), progress)
-
-        summary = train_host(
-            session,
-            show=show,
-            show_evaluation=lambda progress: self._screen.move(_evaluating(progress), progress),
+def _arena_opening(session: TrainSession, stages: StagePlan) -> str:
+    config = session.config
+    matches, agents = config.train.games, config.population.agents
+    head = f"understudy: train {session.game}, run folder {session.run}\n"
+    if agents > 1:
+        return (
+            f"{head}{agents} agents with {matches} matches each, side by side; "
+            f"a round every {config.population.interval_steps:,} steps of each.\n"
+            "Compiling takes a minute or so the first time ..."
         )
-        self._screen.note(_host_summary(summary))
-        return summary.code, summary.as_dict()
+    snapshots = stages.meets_itself and not config.league.exploits
+    return (
+        f"{head}{matches} matches side by side, {config.train.segment} frames each an iteration; "
+        f"{_rhythm(session, snapshots=snapshots)}.\n"
+        "Compiling takes half a minute or so the first time ..."
+    )
+
+
+def _environment_opening(session: EnvironmentSession) -> str:
+    head = f"understudy: train {session.environment}, run folder {session.run}"
+    if not session.evaluate:
+        return head
+    return (
+        f"{head}\n{session.evaluate} frozen matches follow the training; --steps and --minutes do "
+        "not count them, --eval 0 turns them off."
+    )
 
 
 def _rhythm(session: TrainSession, *, snapshots: bool) -> str:
-    """What is kept how often; whole iterations, whatever the settings say."""
+    """What is kept how often, rounded up to whole iterations."""
     config = session.config
     rollout = config.train.games * config.train.segment
     every = {"a version": config.train.checkpoint_steps}
@@ -109,21 +95,22 @@ def _rhythm(session: TrainSession, *, snapshots: bool) -> str:
     )
 
 
-def _line(progress: TrainProgress) -> str:
-    rates = "  ".join(
+def _line(progress: TrainingProgress[Any]) -> str:
+    speed = f"{timing(progress)}  {_short(progress.steps)} steps  {_short(progress.steps_s)}/s"
+    match progress:
+        case PopulationProgress():
+            return f"{speed}  {progress.standing()}"
+        case EnvironmentProgress():
+            return f"{speed}  {_recent(progress)}"
+        case TrainProgress():
+            return f"{speed}  {_where(progress)}{_win_rates(progress)}"
+    return speed
+
+
+def _win_rates(progress: TrainProgress) -> str:
+    return "  ".join(
         f"{name} {tally.win_rate:.0%}" if tally.matches else f"{name} -"
         for name, tally in progress.win_rates().items()
-    )
-    return f"{_clock(progress)}  {_where(progress)}{rates}"
-
-
-def _clock(progress: TrainProgress) -> str:
-    left = progress.left_s
-    return (
-        f"{bar(progress.share)} {duration(progress.elapsed_s):>6}"
-        f"  left {duration(left) if left is not None else '?':>6}"
-        f"  {_short(progress.earlier + progress.steps)} steps"
-        f"  {_short(progress.steps_s)}/s"
     )
 
 
@@ -133,8 +120,19 @@ def _where(progress: TrainProgress) -> str:
     return f"{stage}rated {progress.rating}  " if progress.rating else stage
 
 
-def _summary(summary: TrainSummary, game: str) -> str:
-    lines = ["", "Interrupted: everything up to here is kept." if summary.interrupted else "Done."]
+def _summary(summary: TrainingSummary) -> str:
+    match summary:
+        case PopulationSummary():
+            return "\n".join(summary.lines())
+        case EnvironmentSummary():
+            return _environment_summary(summary)
+        case TrainSummary():
+            return _agent_summary(summary)
+    return ""
+
+
+def _agent_summary(summary: TrainSummary) -> str:
+    lines, game = ending(summary), summary.game
     lines += ["", "Win rates while training (it explores; `understudy eval` judges it frozen):"]
     width = max((len(name) for name in summary.win_rates), default=0)
     lines += [f"  {name:<{width}}  {_rate(tally)}" for name, tally in summary.win_rates.items()]
@@ -170,17 +168,7 @@ def _standing(summary: TrainSummary) -> list[str]:
     return lines
 
 
-def _host_line(progress: HostProgress) -> str:
-    left = progress.left_s
-    return (
-        f"{bar(progress.share)} {duration(progress.elapsed_s):>6}"
-        f"  left {duration(left) if left is not None else '?':>6}"
-        f"  {_short(progress.steps)} steps  {_short(progress.steps_s)}/s"
-        f"  {_recent(progress)}"
-    )
-
-
-def _recent(progress: HostProgress) -> str:
+def _recent(progress: EnvironmentProgress) -> str:
     count = len(progress.recent)
     if not count:
         return "no match has ended yet"
@@ -195,8 +183,8 @@ def _evaluating(progress: EvaluationProgress) -> str:
     )
 
 
-def _host_summary(summary: HostSummary) -> str:
-    lines = ["", "Interrupted: everything up to here is kept." if summary.interrupted else "Done."]
+def _environment_summary(summary: EnvironmentSummary) -> str:
+    lines = ending(summary)
     if summary.problem:
         lines += [f"Problem: {summary.problem}", ""]
     lines += _evaluation(summary.evaluation) if summary.evaluation else [""]

@@ -114,7 +114,7 @@ def _pictures(
     showing: Showing, gif: Path | None, png: Path | None, *, quiet: bool
 ) -> dict[str, str]:
     """Play the match, then draw it; which files were written."""
-    from understudy.cli.meter import Meter
+    from understudy.cli.show import Meter
     from understudy.judging.watching import moments
     from understudy.screens import picture
 

@@ -33,6 +33,9 @@ class Tally(msgspec.Struct, frozen=True):
             losses=int((score < 0).sum()),
         )
 
+    def __add__(self, other: Tally) -> Tally:
+        return Tally(self.wins + other.wins, self.draws + other.draws, self.losses + other.losses)
+
     @property
     def matches(self) -> int:
         """How many were played."""

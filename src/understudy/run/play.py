@@ -1,13 +1,12 @@
 """A session of play on a built-in game, with the learner in the background.
 
-The bot learns by playing: matches one after the other through the same facade that a bot of one's
-own uses, then frozen matches that say what came of it.
+The bot learns by playing: it plays matches one after the other through the facade that custom bots
+use. Frozen matches at the end compare it with the bot of the start and with the rules.
 """
 
 from __future__ import annotations
 
 import contextlib
-import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -22,6 +21,7 @@ from understudy.bot.understudy import RESULT_REWARDS, Understudy
 from understudy.core.clock import LogicalClock
 from understudy.core.config import Config
 from understudy.core.errors import ConfigError
+from understudy.core.pause import read_pause
 from understudy.games import catalog
 from understudy.games.base import Game
 from understudy.match.evaluate import evaluate
@@ -31,12 +31,14 @@ from understudy.match.tally import Tally
 from understudy.policy.policy import Policy
 from understudy.policy.spec import AnyNetwork, PolicySpec
 from understudy.registry.run_folder import RunFolder, remember
-from understudy.supervise.budget import Length
+from understudy.supervise.budget import Budget
 from understudy.supervise.interrupts import Interrupts
-from understudy.telemetry import events
+from understudy.supervise.lock import learner_lock
+from understudy.supervise.sessions import SessionProgress, SessionSummary
 from understudy.telemetry.fold import StatusReader
 from understudy.telemetry.journal import Journal, Reader
 from understudy.telemetry.status import Status
+from understudy.training.learning import evaluated
 
 ADAPTIVE = "adaptive"
 _RECENT = 40
@@ -61,42 +63,29 @@ class PlaySession:
     config: Config
 
     @property
-    def length(self) -> Length:
-        """How long it goes on."""
-        return Length("--matches", self.matches, self.minutes)
+    def budget(self) -> Budget:
+        """How long it is."""
+        return Budget(self.matches, self.minutes, "--matches")
 
     def __post_init__(self) -> None:
-        self.length.check()
+        _ = self.budget  # an error where it cannot be
         if self.evaluate < 0:
             raise ConfigError(f"--eval: expected 0 or more, got {self.evaluate}")
 
 
 @dataclass
-class PlayProgress:
-    """How a session goes, for whoever shows it."""
+class PlayProgress(SessionProgress[PlaySession]):
+    """How far a session of play is."""
 
-    session: PlaySession
     earlier: int = 0
-    """Matches that this run folder has from earlier sessions."""
-    began: float = field(default_factory=time.monotonic)
+    """Matches of earlier sessions in this run folder."""
     played: int = 0
-    version: int = 0
     recent: deque[bool] = field(default_factory=lambda: deque(maxlen=_RECENT))
 
     @property
-    def elapsed_s(self) -> float:
-        """Since the first match."""
-        return time.monotonic() - self.began
-
-    @property
-    def share(self) -> float:
-        """How much of the session is over, 0 to 1."""
-        return self.session.length.share(done=self.played, elapsed_s=self.elapsed_s)
-
-    @property
-    def left_s(self) -> float | None:
-        """Estimated seconds until the end."""
-        return self.session.length.left_s(done=self.played, elapsed_s=self.elapsed_s)
+    def done(self) -> int:
+        """Matches of this session."""
+        return self.played
 
     @property
     def win_rate(self) -> float:
@@ -104,21 +93,14 @@ class PlayProgress:
         return sum(self.recent) / max(len(self.recent), 1)
 
 
-@dataclass(frozen=True)
-class PlaySummary:
-    """What came of a session."""
+@dataclass(frozen=True, kw_only=True)
+class PlaySummary(SessionSummary):
+    """The result of a session of play."""
 
     status: Status
-    code: int
-    """How the process should end: 0, 130 after Ctrl-C, 143 after SIGTERM"""
     before: Tally | None
     after: Tally | None
     rules: Tally | None
-
-    @property
-    def interrupted(self) -> bool:
-        """Whether a signal ended it early."""
-        return self.code != 0
 
     def as_dict(self) -> dict[str, object]:
         """For `--json`; the same numbers as `understudy status --json`."""
@@ -152,7 +134,7 @@ def play(session: PlaySession, *, show: Callable[[PlayProgress], None]) -> PlayS
         # Pressed again, or while it is judged: everything is kept by then.
         with contextlib.suppress(KeyboardInterrupt):
             with mind:
-                while progress.share < 1.0 and not interrupts.asked:
+                for _ in progress.turns(interrupts):
                     _one_match(mind, session, progress, interrupts)
                     show(progress)
             mind.refresh()
@@ -162,31 +144,24 @@ def play(session: PlaySession, *, show: Callable[[PlayProgress], None]) -> PlayS
                 _journal_evaluation(mind, session, judged[1])
     status = StatusReader(session.run, mind.folder.clock).read()
     before, after, rules = judged if len(judged) == 3 else (None, None, None)
-    return PlaySummary(status, interrupts.code, before, after, rules)
+    return PlaySummary(code=interrupts.code, status=status, before=before, after=after, rules=rules)
 
 
 def _earlier(run: Path) -> int:
-    """Matches that were played in this run folder before: their seeds are used up."""
+    """Matches of earlier sessions in this run folder: their seeds are used."""
     return StatusReader(run, LogicalClock()).read().matches if run.is_dir() else 0
 
 
 def _clock_after(run: Path) -> LogicalClock:
-    """A run that is continued goes on in time as well: its journals are read in that order."""
+    """A clock that continues after the newest journal entry: journals are read in order of time."""
     times = [entry.t for entry in Reader(run / "journal").new()]
     return LogicalClock(max(times)) if times else LogicalClock()
 
 
 def _journal_evaluation(mind: Understudy, session: PlaySession, tally: Tally) -> None:
-    folder = mind.folder
-    Journal(folder.journal, "eval", folder.clock).write(
-        events.Evaluated(
-            version=mind.version,
-            matches=tally.matches,
-            wins=tally.wins,
-            draws=tally.draws,
-            losses=tally.losses,
-            opponent=judging_difficulty(session.difficulty),
-        )
+    opponent = judging_difficulty(session.difficulty)
+    Journal(mind.folder.journal, "eval", mind.folder.clock).write(
+        evaluated(tally, version=mind.version, opponent=opponent)
     )
 
 
@@ -210,12 +185,12 @@ def adapted(win_rate: float) -> str:
 
 
 def first_difficulty(difficulty: str) -> str:
-    """Where a session starts."""
+    """The difficulty that a session starts with."""
     return adapted(0.0) if difficulty == ADAPTIVE else difficulty
 
 
 def judging_difficulty(difficulty: str) -> str:
-    """What a bot that met several difficulties is measured against."""
+    """The difficulty of the frozen matches."""
     return "hard" if difficulty == ADAPTIVE else difficulty
 
 
@@ -236,8 +211,6 @@ def _open(session: PlaySession, game: Game, spec: PolicySpec) -> Understudy:
             seed=session.seed,
             game=label,
         )
-    from understudy.run.lockstep import LockstepLearner
-
     clock = _clock_after(session.run)
     folder = RunFolder.open(session.run, spec=spec, config=session.config, clock=clock, game=label)
     learner = LockstepLearner(folder)
@@ -246,6 +219,48 @@ def _open(session: PlaySession, game: Game, spec: PolicySpec) -> Understudy:
     )
     learner.mind = mind
     return mind
+
+
+class LockstepLearner:
+    """A learner inside the bot's process, which makes a session bit for bit reproducible: play,
+    learn, publish and adopt take turns. It learns in `finish`, when a batch is full."""
+
+    def __init__(self, folder: RunFolder) -> None:
+        from understudy.learner.ring import RingLearner
+        from understudy.learner.trainer import Trainer
+
+        self._lock = contextlib.ExitStack()
+        self._lock.enter_context(learner_lock(folder.root))
+        self._root = folder.root
+        self._batch = folder.config.learner.batch_matches
+        self._learner = RingLearner(
+            folder,
+            Trainer(folder.spec, folder.config.learner),
+            Journal(folder.journal, "learner", folder.clock),
+        )
+        self.mind: Understudy | None = None
+
+    @property
+    def alive(self) -> bool:
+        return True
+
+    def wake(self) -> None:
+        if self._learner.pending() >= self._batch:
+            self._learn()
+
+    def stop(self, timeout_s: float) -> bool:
+        with self._lock:
+            self._learn()
+        return True
+
+    def _learn(self) -> None:
+        if read_pause(self._root).paused:
+            return
+        while self._learner.work(hurry=True):
+            pass
+        self._learner.publish_rest()
+        if self.mind is not None:
+            self.mind.refresh()
 
 
 def _one_match(

@@ -1,34 +1,30 @@
-"""Learning in the arena: iterations, what they come to, and the versions along the way.
+"""Learning in the arena: iterations, their results, and the versions along the way.
 
-A version holds all that a session goes on from: what the trainer learned, the stage of the course,
-the league and who sits where. Matches in flight are lost when a session ends; whoever goes on
-begins new ones, on other seeds.
-
-The benchmark of a checkpoint: a policy that is still learning, frozen for a few matches.
-
-It is called again and again with other weights. No columns are dropped as matches end, so that
-every call runs the very same program, and only the first one compiles it.
+A version holds all that a later session resumes from: what the trainer learned, the stage of the
+curriculum, the league, and which snapshot each group of the arena meets (`training.json`). Matches
+in flight are lost when a session ends; the next session begins new ones, on other seeds.
 """
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Self
+
+import msgspec
 
 from understudy.arena.arena import Arena, check
 from understudy.arena.judging import compiled
 from understudy.arena.results import Iteration, OpponentLatents
 from understudy.core.config import Config
-from understudy.core.errors import ConfigError, UnderstudyError
+from understudy.core.errors import ConfigError, FileFormatError
 from understudy.core.opponents import SELF
 from understudy.games import catalog
 from understudy.games.base import Bot, Game
 from understudy.games.moments import RewardSet
 from understudy.league import state as league_files
 from understudy.league.anchors import anchors_of
-from understudy.league.curriculum import StageChange
+from understudy.league.curriculum import CurriculumState, StageChange
 from understudy.league.league import League
 from understudy.league.ratings import ORIGIN, Rating
 from understudy.learner.trainer import Trainer
@@ -40,88 +36,97 @@ from understudy.policy.policy import Policy
 from understudy.policy.spec import AnyNetwork
 from understudy.registry.checkpoints import MATCHES, STEPS, TRAIN, Checkpoints, resume_version
 from understudy.registry.run_folder import RunFolder
-from understudy.supervise.budget import Budget
+from understudy.registry.versions import Manifest, Versions
+from understudy.supervise.interrupts import Interrupts
 from understudy.telemetry import events
 from understudy.telemetry.journal import Journal
 from understudy.training.exploiter import NAME, exploited, victim_of
-from understudy.training.iteration_events import (
+from understudy.training.learning import (
+    Learning,
     batch_trained,
     checkpoint_judged,
     evaluated,
     matches_trained,
     strategy_measured,
 )
-from understudy.training.position import TRAINING, Position, decode, encode, position_of
 from understudy.training.schedule import LearningSchedule
-from understudy.training.snapshot_opponents import SnapshotOpponents
+from understudy.training.session import TrainProgress, TrainSession, TrainSummary
+from understudy.training.snapshot_opponents import OpponentState, SnapshotOpponents
 from understudy.training.stage_plan import StagePlan
 
-
-def benchmark(
-    game: Game,
-    policy: Policy,
-    bots: Mapping[str, Bot],
-    *,
-    matches: int,
-    seed: int,
-    engine: Engine,
-) -> dict[str, EvaluationReport]:
-    """`matches` against each bot with actions drawn as it plays, on seeds that nobody trains on."""
-    opponents = {name: BotPlayer(bot) for name, bot in bots.items()}
-    return judge(
-        game,
-        PolicyPlayer(policy, sampled=True),
-        opponents,
-        matches=matches,
-        seed=seed,
-        engine=engine,
-        few=matches * len(bots),
-    )
-
-
+TRAINING = "training.json"
+"""The file of a version with its `ArenaState`."""
 _ITERATIONS, _MET, _BENCHMARKED = "iterations", "met.", "benchmarked_at"
 _BENCHMARK_SEED = 1_000_004
-"""Not one that people judge with: nothing is to be chosen by the matches it is judged by later."""
+"""Not a seed that people judge with: matches that choose a version must not judge it later."""
 _SHORT = 10
 """A run ends with a benchmark if it has trained for a tenth of the steps between two of them."""
+
+
+class ArenaState(
+    msgspec.Struct,
+    frozen=True,
+    forbid_unknown_fields=True,
+    rename={"opponents": "seats", "curriculum": "course"},
+):
+    """What a version keeps of the arena, beside the league; empty in versions of older programs."""
+
+    opponents: OpponentState = OpponentState()
+    curriculum: CurriculumState | None = None
+
+    @classmethod
+    def decode(cls, data: bytes | None, *, what: str) -> ArenaState:
+        """From JSON, or from a version that has none; `what` names the file in errors."""
+        if data is None:
+            return cls()
+        try:
+            return msgspec.json.decode(data, type=cls)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise FileFormatError(f"{what}: {error}") from error
+
+    @classmethod
+    def of(cls, versions: Versions, manifest: Manifest) -> ArenaState:
+        """The one that a version keeps."""
+        data = versions.read(manifest, TRAINING) if TRAINING in manifest.files else None
+        return cls.decode(data, what=f"version {manifest.number}: {TRAINING}")
 
 
 def check_arena(
     game: str, options: Mapping[str, str], network: AnyNetwork, config: Config
 ) -> StagePlan:
-    """What no arena can play is an error, before anything is written; else the course it takes."""
+    """The stage plan of these settings; an error where no arena can play them."""
     if config.train.noise_steps != 1:
         raise ConfigError(
             "train.noise_steps: the arena draws every action anew; only Gymnasium and PettingZoo "
             f"environments read it, leave it at 1, got {config.train.noise_steps}"
         )
     rules = catalog.make(game, **options)
-    course = StagePlan(game, config, tuple(catalog.bots(game, **options)))
-    check(rules, config, meets_itself=course.meets_itself)
+    stages = StagePlan(game, config, tuple(catalog.bots(game, **options)))
+    check(rules, config, meets_itself=stages.meets_itself)
     network.init(None, len(rules.features), rules.actions.options)
     victim_of(game, config, network, options)
-    return course
+    return stages
 
 
-def check_resumed(folder: RunFolder, course: StagePlan) -> None:
-    """A course that cannot go on from where the run is, is an error, before anything is written."""
+def check_resumed(folder: RunFolder, stages: StagePlan) -> None:
+    """An error where the run is at a stage that the plan cannot continue from."""
     manifest = resume_version(folder)
     if manifest is not None:
-        kept = position_of(folder.versions, manifest)
-        course.resume(kept.course, steps=manifest.counters.get(STEPS, 0))
+        kept = ArenaState.of(folder.versions, manifest)
+        stages.resume(kept.curriculum, steps=manifest.counters.get(STEPS, 0))
 
 
-class ArenaLearning:
+class ArenaLearning(Learning[TrainProgress]):
     """The arena of one session, and what is kept of it; use it under the learner's lock."""
 
-    def __init__(
-        self, folder: RunFolder, journal: Journal, game: str, options: Mapping[str, str]
-    ) -> None:
+    def __init__(self, session: TrainSession, folder: RunFolder, journal: Journal) -> None:
+        self.progress = TrainProgress(session)
+        game, options = session.game, session.game_options
         self._journal = journal
         self._metrics: dict[str, float] = {}
         self._insight: OpponentLatents | None = None
         self._news: list[events.Event] = []
-        """What is found on the way in, told once somebody listens."""
+        """What a resume found, to be journalled when the session starts."""
         trainer = Trainer(folder.spec, folder.config.learner)
         self._checkpoints = Checkpoints(folder, journal, mode=TRAIN)
         self._checkpoints.resume(trainer, follow=True)
@@ -129,18 +134,18 @@ class ArenaLearning:
         self.counters = dict(self._checkpoints.counters)
         self._bots = bots = catalog.bots(game, **options)
         self._monitor = folder.config.monitor
-        self.course = StagePlan(game, folder.config, tuple(bots))
+        self.stages = StagePlan(game, folder.config, tuple(bots))
         # Matches that were in flight are not played again: the slots begin with other seeds.
         seed = folder.config.learner.seed * 1_000_003 + self.counters.get(_ITERATIONS, 0)
         self.arena = Arena(
             trainer,
             folder.config,
             catalog.make(game, **options),
-            {name: bots[name] for name in self.course.bots},
-            meets_itself=self.course.meets_itself,
-            rewards=self.course.rewards,
+            {name: bots[name] for name in self.stages.bots},
+            meets_itself=self.stages.meets_itself,
+            rewards=self.stages.rewards,
             measures=RewardSet.of(catalog.measures(game)),
-            kinds=self.course.kinds,
+            kinds=self.stages.kinds,
             seed=seed,
         )
         self.victim = victim_of(game, folder.config, folder.spec.network, options)
@@ -150,77 +155,107 @@ class ArenaLearning:
             folder.spec,
             self._anchors(game, options),
         )
-        self.rivalry = SnapshotOpponents(
+        self.opponents = SnapshotOpponents(
             league, self.arena, journal, seed=folder.config.learner.seed
         )
-        self._take_up()
+        self._restore()
+        self.progress.steps = self.progress.earlier = self.steps
+        self.progress.version = self.version
+        self._exploited: EvaluationReport | None = None
 
     def __enter__(self) -> Self:
-        """Say that somebody learns here."""
-        started = events.LearnerStarted(pid=os.getpid(), version=self.version, pending=0)
-        self._journal.write(started)
+        super().__enter__()
         for news in self._news:
             self._journal.write(news)
         self._note_empty_pool()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
-        """Say that nobody does any more. What was learned is kept, whatever ended it."""
-        try:
-            if kind is None or issubclass(kind, UnderstudyError):
-                self.commit()
-        finally:
-            reason = "done" if kind is None else f"ended by {kind.__name__}"
-            self._journal.write(events.LearnerStopped(reason=reason, pending=0))
+    def journals(self) -> list[tuple[Journal, int]]:
+        return [(self._journal, self.version)]
 
     @property
     def steps(self) -> int:
-        """Trained on so far, by the whole run."""
+        """Of the whole run."""
         return self.counters.get(STEPS, 0)
 
     @property
     def version(self) -> int:
-        """The newest one."""
         return self._checkpoints.version
 
-    def iterate(self) -> Iteration | None:
-        """One iteration, counted and told; None if it broke and a smaller step is tried instead."""
+    def begin(self) -> None:
+        self._schedule.begin(self.progress.session.budget)
+        self._schedule.follow(self.progress.share)
+
+    def iterate(self, stop: Callable[[], bool] = lambda: False) -> bool:
+        progress, iteration = self.progress, self._iteration()
+        if iteration is not None:
+            progress.note(iteration, self.arena.steps_an_iteration)
+            self._commit_if_due(iteration, progress.share)
+            if self.benchmark_due(last=False):
+                self.benchmark(compiled)
+            progress.version = self.version
+            progress.stage = self.stages.stage
+            progress.rating = self.opponents.league.learner
+        return True
+
+    def finish(self, interrupts: Interrupts, show: Callable[[TrainProgress], None]) -> None:
+        if self.benchmark_due(last=True) and not interrupts.asked:
+            self.benchmark(compiled)
+            show(self.progress)
+        self.commit()
+        if not interrupts.asked:
+            self._exploited = self.exploited(compiled)
+
+    def summary(self, code: int) -> TrainSummary:
+        """The summary of the session."""
+        progress, exploited = self.progress, self._exploited
+        return TrainSummary.of(
+            progress,
+            code=code,
+            version=self.version,
+            game=progress.session.game,
+            win_rates=progress.win_rates(),
+            metrics=progress.metrics,
+            stage=progress.stage,
+            rating=progress.rating,
+            snapshots=len(self.opponents.league.names),
+            exploits=progress.session.config.league.exploits,
+            exploited=exploited.tally if exploited else None,
+        )
+
+    def _iteration(self) -> Iteration | None:
+        """One iteration; None if its numbers were not finite and smaller steps follow."""
         began = time.monotonic()
-        self.arena.order(self.course.mix, self.course.weights(self.steps))
+        self.arena.order(self.stages.mix, self.stages.weights(self.steps))
         if self.victim is None:
-            self.rivalry.seat()
+            self.opponents.assign()
         iteration = self._schedule.attempt(self.arena.iterate)
         if iteration is None:
             return None
         self._count(iteration)
-        self._tell(iteration, seconds=time.monotonic() - began)
+        self._journal_iteration(iteration, seconds=time.monotonic() - began)
         self._follow(iteration)
         return iteration
 
-    def begin(self, budget: Budget, share: float) -> None:
-        """Take up the schedule where so much of the budget is spent already."""
-        self._schedule.begin(budget)
-        self._schedule.follow(share)
-
-    def keep(self, iteration: Iteration, share: float) -> None:
+    def _commit_if_due(self, iteration: Iteration, share: float) -> None:
         """Follow the schedule, and make a version where one is due (a benchmark makes its own)."""
         self._schedule.follow(share, kl=iteration.metrics["kl"])
         if self._checkpoints.due(self.steps) and not self.benchmark_due(last=share >= 1.0):
             self.commit()
 
     def commit(self) -> None:
-        """What was learned becomes the next version, with everything that goes on from it."""
-        position = Position(self.rivalry.seats(), self.course.state)
-        league = self.rivalry.league
+        """Make a version of what was learned, with all that a later session resumes from."""
+        state = ArenaState(self.opponents.state(), self.stages.state)
+        league = self.opponents.league
         extras = {
             league_files.FILE: league.encode(),
-            TRAINING: encode(position),
+            TRAINING: msgspec.json.encode(state),
         }
         if self._checkpoints.save(self.arena.trainer, self.counters, self._metrics, extras=extras):
             league.settled()
 
     def policy(self) -> Policy:
-        """What was learned so far, ready to be judged."""
+        """The policy as it is now."""
         return Policy(self.arena.trainer.spec, self.arena.trainer.weights(), self.version)
 
     def benchmark(self, engine: Engine) -> None:
@@ -246,17 +281,19 @@ class ArenaLearning:
         )
 
     def benchmark_due(self, *, last: bool) -> bool:
-        """Whether it is time for one: every so many steps, and at the end of all but short runs."""
+        """Whether to benchmark now: every so many steps, and at the end of all but short runs."""
         since = self.steps - self.counters.get(_BENCHMARKED, 0)
         every = self._monitor.benchmark_steps
         return every > 0 and since >= (every / _SHORT if last else every)
 
     def exploited(self, engine: Engine) -> EvaluationReport | None:
-        """What an exploiter wins of frozen matches against its victim; None for others."""
+        """Frozen matches of an exploiter against its victim; None for other runs."""
         if self.victim is None:
             return None
         report = exploited(self.victim, self.policy(), game=self.arena.plan.game, engine=engine)
-        self._journal.write(evaluated(report, version=self.version, opponent=self.victim.agent))
+        self._journal.write(
+            evaluated(report.tally, version=self.version, opponent=self.victim.agent)
+        )
         return report
 
     def _anchors(self, game: str, options: Mapping[str, str]) -> dict[str, Rating]:
@@ -266,12 +303,12 @@ class ArenaLearning:
             return {}
         return anchors_of(game, options, engine=compiled)
 
-    def _take_up(self) -> None:
-        """League, course and seats as the version that is gone on from has them."""
+    def _restore(self) -> None:
+        """League, stage and opponents as the version has them that the session resumes from."""
         extras = self._checkpoints.extras
         what = f"version {self._checkpoints.version}"
         if league_files.FILE in extras:
-            gone = self.rivalry.league.restore(
+            gone = self.opponents.league.restore(
                 extras[league_files.FILE],
                 what=f"{what}: {league_files.FILE}",
                 newest=not self._checkpoints.rolled_back,
@@ -280,36 +317,36 @@ class ArenaLearning:
                 self._news.append(
                     events.Note(where="league", message=f"left since {what}: {', '.join(gone)}")
                 )
-        position = decode(extras.get(TRAINING), what=f"{what}: {TRAINING}")
-        change = self.course.resume(position.course, steps=self.steps)
+        state = ArenaState.decode(extras.get(TRAINING), what=f"{what}: {TRAINING}")
+        change = self.stages.resume(state.curriculum, steps=self.steps)
         if change is not None:
-            self._news.append(_told(change))
-        elif self.course.stage and position.course is None:
+            self._news.append(_stage_changed(change))
+        elif self.stages.stage and state.curriculum is None:
             self._news.append(
                 events.StageChanged(
-                    steps=self.steps, before="", after=self.course.stage, reason="the start"
+                    steps=self.steps, before="", after=self.stages.stage, reason="the start"
                 )
             )
-        self.arena.order(self.course.mix, self.course.weights(self.steps))
+        self.arena.order(self.stages.mix, self.stages.weights(self.steps))
         if self.victim is not None:
-            self.rivalry.seat_alone(NAME, self.victim.policy.weights.params)
+            self.opponents.assign_all(NAME, self.victim.policy.weights.params)
             return
-        self.rivalry.restore(position.seats)
+        self.opponents.restore(state.opponents)
 
     def _follow(self, iteration: Iteration) -> None:
-        """What the results of an iteration mean for the league and the course."""
+        """Give the results of an iteration to the league and to the curriculum."""
         results = iteration.results
-        self.rivalry.note(results, steps=self.steps)
+        self.opponents.note(results, steps=self.steps)
         if self.victim is None:
-            self.rivalry.offer_if_due(self.steps)
+            self.opponents.offer_if_due(self.steps)
         counts = {name: one.counts for name, one in results.items()}
-        change = self.course.note(counts, steps=self.steps)
+        change = self.stages.note(counts, steps=self.steps)
         if change is not None:
-            self._journal.write(_told(change))
+            self._journal.write(_stage_changed(change))
             self._note_empty_pool()
 
     def _note_empty_pool(self) -> None:
-        if self.course.mix.meets_itself and not self.rivalry.league.names and not self.victim:
+        if self.stages.mix.meets_itself and not self.opponents.league.names and not self.victim:
             message = "no snapshot yet: until there is one, scripted bots are met in its place"
             self._journal.write(events.Note(where="league", message=message))
 
@@ -322,7 +359,7 @@ class ArenaLearning:
         for key, by in grown.items():
             self.counters[key] = self.counters.get(key, 0) + by
 
-    def _tell(self, iteration: Iteration, *, seconds: float) -> None:
+    def _journal_iteration(self, iteration: Iteration, *, seconds: float) -> None:
         self._journal.write(
             batch_trained(
                 iteration,
@@ -332,14 +369,40 @@ class ArenaLearning:
                 passes=self.arena.plan.config.epochs,
             )
         )
-        self._journal.write(matches_trained(iteration, steps=self.steps, stage=self.course.stage))
+        self._journal.write(matches_trained(iteration, steps=self.steps, stage=self.stages.stage))
         if iteration.insight is not None:
-            told = strategy_measured(iteration.insight, self._insight, steps=self.steps)
-            self._journal.write(told)
+            measured = strategy_measured(iteration.insight, self._insight, steps=self.steps)
+            self._journal.write(measured)
             self._insight = iteration.insight
 
 
-def _told(change: StageChange) -> events.StageChanged:
+def _stage_changed(change: StageChange) -> events.StageChanged:
     return events.StageChanged(
         steps=change.steps, before=change.before, after=change.after, reason=change.reason
+    )
+
+
+def benchmark(
+    game: Game,
+    policy: Policy,
+    bots: Mapping[str, Bot],
+    *,
+    matches: int,
+    seed: int,
+    engine: Engine,
+) -> dict[str, EvaluationReport]:
+    """`matches` against each bot, with actions drawn, on seeds that training never uses.
+
+    No columns are dropped as matches end, so that every call runs the same compiled program with
+    other weights.
+    """
+    opponents = {name: BotPlayer(bot) for name, bot in bots.items()}
+    return judge(
+        game,
+        PolicyPlayer(policy, sampled=True),
+        opponents,
+        matches=matches,
+        seed=seed,
+        engine=engine,
+        few=matches * len(bots),
     )

@@ -1,7 +1,7 @@
 """Monitoring of a training run: its tables, its curves and TensorBoard, fed by the journal.
 
-Nothing here stops training: a disk that is full is said once. Nothing here stalls it either: rows
-are appended every few seconds, and a picture is drawn so rarely that it takes 0.5% of the time.
+Nothing here stops training: a full disk is reported once. Nothing here stalls it either: rows are
+appended every few seconds, and drawing takes at most 0.5% of the time.
 `benchmarks/monitoring_overhead.py` measures both.
 """
 
@@ -25,7 +25,7 @@ from understudy.telemetry.training_rows import COLUMNS, MONITOR, TableRow, Train
 
 CURVES = "training_curves.png"
 _FIRST_DRAWING_S, _DRAWINGS_S = 120.0, 60.0
-"""The first waits longer: it imports matplotlib, and nobody knows yet how long drawing takes."""
+"""The first waits longer: it imports matplotlib, and the time of a drawing is not known yet."""
 _SHARE = 0.005
 """Of the time, at most, goes into drawing."""
 _NOT_DRAWN = {MONITOR}
@@ -33,7 +33,7 @@ _NOT_DRAWN = {MONITOR}
 
 
 class Monitoring:
-    """Everything that is written about one session; `at_steps` is where it goes on from."""
+    """Writes tables, curves and TensorBoard of one session, which begins at `at_steps`."""
 
     def __init__(
         self, folder: RunFolder, config: MonitorConfig, *, at_steps: int, clock: Clock
@@ -43,7 +43,7 @@ class Monitoring:
         self._tables: dict[str, Table] = {}
         self._curves: _Curves | None = None
         self._board: TensorBoard | None = None
-        if config.tensorboard:  # first: what is missing is told before any file is touched
+        if config.tensorboard:  # first: a missing dependency is an error before any file is touched
             board = folder.root / "tensorboard"
             self._board = TensorBoard(board, at_steps=at_steps, start=start)
         if config.csv:
@@ -55,7 +55,6 @@ class Monitoring:
                     self._curves.recall(name, table)
 
     def add(self, entry: Entry) -> None:
-        """One more entry of the journal."""
         if self._tables or self._board:
             over = self._write(self._rows.add(entry))
             if over:
@@ -89,10 +88,10 @@ class Monitoring:
 
 
 class _Curves:
-    """The picture, and when it is drawn: once a minute at most, and for 0.5% of the time at most.
+    """The picture, drawn at most once a minute and for at most 0.5% of the time.
 
-    Not in a thread: matplotlib holds the interpreter's lock, so it would be in the way all the
-    same, only at moments that nobody chose.
+    Not in a thread: matplotlib holds the interpreter's lock, so it would delay training all the
+    same, at moments that cannot be chosen.
     """
 
     def __init__(self, folder: RunFolder, clock: Clock) -> None:
@@ -105,7 +104,7 @@ class _Curves:
         self._able = True
 
     def recall(self, name: str, table: Table) -> None:
-        """What an earlier session wrote."""
+        """Load what an earlier session wrote."""
         for row in table.rows():
             self.history.add(name, row)
         self._drawn_at_steps = self.history.steps

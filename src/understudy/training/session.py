@@ -1,21 +1,28 @@
-"""A session of training in the arena: what is asked, how it goes and what came of it."""
+"""Sessions of training: what is asked, how far it is, and the summary.
+
+`TrainSession`, `TrainProgress` and `TrainSummary` are those of one agent in the arena. Populations
+and environments derive theirs from the same classes.
+"""
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Self
 
+from understudy.core.clock import Clock
 from understudy.core.config import Config
 from understudy.core.errors import ConfigError
 from understudy.core.opponents import kind_of
+from understudy.games import catalog
 from understudy.league.ratings import Rating
 from understudy.match.tally import Tally
-from understudy.policy.spec import AnyNetwork
+from understudy.policy.spec import AnyNetwork, PolicySpec
+from understudy.registry.run_folder import RunFolder
 from understudy.supervise.budget import Budget
+from understudy.supervise.sessions import S, SessionProgress, SessionSummary
 from understudy.telemetry import events
 from understudy.telemetry.journal import Entry
 
@@ -28,7 +35,7 @@ _RECENT = 200
 
 @dataclass(frozen=True, kw_only=True)
 class TrainSession:
-    """What to train, for how long, and where."""
+    """What to train in the arena, for how long, and where."""
 
     game: str
     game_options: Mapping[str, str]
@@ -47,68 +54,88 @@ class TrainSession:
                 f"train.segment {train.segment}); {self.budget.steps:,} would train nothing"
             )
 
+    def open_folder(self, root: Path, config: Config | None, clock: Clock) -> RunFolder:
+        """Open the run folder of this session or of one of its agents; `config` is stored in it,
+        None leaves the stored settings."""
+        game = catalog.make(self.game, **self.game_options)
+        return RunFolder.open(
+            root,
+            spec=PolicySpec(game.features, game.actions, self.network),
+            config=config,
+            clock=clock,
+            game=f"{game.name} {game.version}",
+            game_options=self.game_options,
+        )
+
 
 @dataclass
-class TrainProgress:
-    """How a session goes, for whoever shows it."""
+class TrainingProgress(SessionProgress[S]):
+    """How far any session of training is."""
 
-    session: TrainSession
-    earlier: int = 0
-    """Steps that this run has from earlier sessions."""
     steps: int = 0
-    iterations: int = 0
+    """Decisions of the whole run (in a population, of each agent)."""
+    earlier: int = 0
+    """The steps of earlier sessions, which are part of `steps`."""
     matches: int = 0
-    version: int = 0
-    metrics: dict[str, float] = field(default_factory=dict)
-    began: float = field(default_factory=time.monotonic)
-    compiled_s: float = 0.0
-    """How long the first iteration took: nearly all of that is compilation."""
-    stage: str = ""
-    rating: Rating | None = None
+    updates: int = 0
+    metrics: Mapping[str, float] = field(default_factory=dict)
     news: list[str] = field(default_factory=list)
-    """What happened since somebody last looked, in words; whoever shows it empties it."""
-    _recent: dict[str, deque[Tally]] = field(default_factory=dict)
+    """Lines for the screen, which empties the list."""
 
     @property
-    def elapsed_s(self) -> float:
-        """Since the session began, compilation included."""
-        return time.monotonic() - self.began
+    def done(self) -> int:
+        """Steps of the whole run."""
+        return self.steps
 
     @property
     def share(self) -> float:
-        """How much of the session is over, 0 to 1."""
-        return self.session.budget.share(
-            steps=self.earlier + self.steps, elapsed_s=self.elapsed_s, updates=self.iterations
-        )
+        """How much of the session is over, 0 to 1. Minutes pass only after the first update, so
+        there is time for one, however short the budget is."""
+        timed = self.session.budget.minutes is not None
+        return 0.0 if timed and not self.updates else super().share
+
+    @property
+    def steps_s(self) -> float:
+        """Steps a second, learning included."""
+        return (self.steps - self.earlier) / max(self.elapsed_s, 1e-9)
+
+    @property
+    def per_second(self) -> float:
+        """Steps a second."""
+        return self.steps_s
+
+
+@dataclass
+class TrainProgress(TrainingProgress[TrainSession]):
+    """How far a session in the arena is; matches and updates are those of this session."""
+
+    compiled_s: float = 0.0
+    """The time of the first iteration, which is nearly all compilation."""
+    stage: str = ""
+    rating: Rating | None = None
+    _recent: dict[str, deque[Tally]] = field(default_factory=dict)
 
     @property
     def steps_s(self) -> float:
         """Steps a second, without the first iteration."""
-        if self.iterations < 2:
+        if self.updates < 2:
             return 0.0
-        rest = (self.iterations - 1) / self.iterations
-        return self.steps * rest / max(self.elapsed_s - self.compiled_s, 1e-9)
+        rest = (self.updates - 1) / self.updates
+        return (self.steps - self.earlier) * rest / max(self.elapsed_s - self.compiled_s, 1e-9)
 
-    @property
-    def left_s(self) -> float | None:
-        """Estimated seconds until the end."""
-        return self.session.budget.left_s(
-            steps=self.earlier + self.steps, elapsed_s=self.elapsed_s, steps_s=self.steps_s
-        )
+    def count(self, steps: int) -> None:
+        """Add one iteration of `steps`."""
+        self.updates += 1
+        self.steps += steps
+        if self.updates == 1:
+            self.compiled_s = self.elapsed_s
 
     def win_rates(self) -> dict[str, Tally]:
         """Of the last matches against each opponent."""
-        return {
-            name: Tally(
-                wins=sum(one.wins for one in recent),
-                draws=sum(one.draws for one in recent),
-                losses=sum(one.losses for one in recent),
-            )
-            for name, recent in self._recent.items()
-        }
+        return {name: sum(recent, Tally(0, 0, 0)) for name, recent in self._recent.items()}
 
     def hear(self, entry: Entry) -> None:
-        """One more entry of the journal: what a person who watches should know."""
+        """Turn an entry of the journal into news, where a person who watches should know it."""
         match entry.e:
             case events.StageChanged() as e:
                 came = f"{e.before} -> " if e.before else ""
@@ -128,15 +155,8 @@ class TrainProgress:
             case _:
                 pass
 
-    def count(self, steps: int) -> None:
-        """One iteration more, of so many steps; the first one is compiled."""
-        self.iterations += 1
-        self.steps += steps
-        if self.iterations == 1:
-            self.compiled_s = self.elapsed_s
-
     def note(self, iteration: Iteration, steps: int) -> None:
-        """One iteration more."""
+        """Add one iteration."""
         self.count(steps)
         self.metrics = iteration.metrics
         for name, tally in _by_kind(iteration).items():
@@ -153,33 +173,43 @@ def _by_kind(iteration: Iteration) -> dict[str, Tally]:
     kinds: dict[str, Tally] = {}
     for name, result in iteration.results.items():
         kind = kind_of(name)
-        known = kinds.get(kind, Tally(0, 0, 0))
-        kinds[kind] = Tally(
-            known.wins + result.wins, known.draws + result.draws, known.losses + result.losses
-        )
+        kinds[kind] = kinds.get(kind, Tally(0, 0, 0)) + Tally(*result.counts)
     return kinds
 
 
-@dataclass(frozen=True)
-class ArenaSummary:
-    """What came of any session in the arena."""
+@dataclass(frozen=True, kw_only=True)
+class TrainingSummary(SessionSummary):
+    """The result of any session of training."""
 
     run: str
-    steps: int
-    """of the whole run (in a population, of each agent)"""
-    seconds: float
-    steps_s: float
-    compiled_s: float
-    matches: int
-    """in this session"""
     version: int
-    code: int
-    """How the process should end: 0, 130 after Ctrl-C, 143 after SIGTERM"""
+    steps: int
+    """Of the whole run (in a population, of each agent)."""
+    matches: int
+    steps_s: float
 
-    @property
-    def interrupted(self) -> bool:
-        """Whether a signal ended it early."""
-        return self.code != 0
+
+@dataclass(frozen=True, kw_only=True)
+class ArenaSummary(TrainingSummary):
+    """The result of a session in the arena; matches are those of this session."""
+
+    seconds: float
+    compiled_s: float
+
+    @classmethod
+    def of(cls, progress: TrainProgress, *, code: int, version: int, **own: Any) -> Self:
+        """The summary of a session in this state; `own` are the fields of the subclass."""
+        return cls(
+            code=code,
+            run=str(progress.session.run),
+            version=version,
+            steps=progress.steps,
+            matches=progress.matches,
+            steps_s=progress.steps_s,
+            seconds=progress.elapsed_s,
+            compiled_s=progress.compiled_s,
+            **own,
+        )
 
     def as_dict(self) -> dict[str, object]:
         """For `--json`."""
@@ -195,12 +225,13 @@ class ArenaSummary:
         }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class TrainSummary(ArenaSummary):
-    """What came of a session of one agent."""
+    """The result of a session of one agent."""
 
+    game: str
     win_rates: dict[str, Tally]
-    metrics: dict[str, float]
+    metrics: Mapping[str, float]
     stage: str = ""
     rating: Rating | None = None
     snapshots: int = 0

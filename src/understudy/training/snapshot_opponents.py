@@ -1,7 +1,7 @@
-"""Rivalry: the league of a run at work in its arena, from results to who is met next.
+"""Snapshots as opponents: the league of a run assigns them to the groups of its arena.
 
-Everything that it decides comes from the league's state, the seats and a counted draw, all of which
-versions keep: a session that goes on decides as one that was never interrupted.
+Every choice follows from the league's state, the assignment and a counted draw. Versions keep all
+three, so a resumed session chooses as one that was never interrupted.
 """
 
 from __future__ import annotations
@@ -26,13 +26,18 @@ from understudy.telemetry.journal import Journal
 _DRAW = 0x1EA6
 
 
-class OpponentState(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class OpponentState(
+    msgspec.Struct,
+    frozen=True,
+    forbid_unknown_fields=True,
+    rename={"assignment": "seating", "started": "begun"},
+):
     """What a version keeps beside the league itself."""
 
-    seating: SnapshotAssignment = SnapshotAssignment()
+    assignment: SnapshotAssignment = SnapshotAssignment()
     mix: dict[str, float] = {}
-    """Whom the arena met, by weight."""
-    begun: tuple[int, int] = (0, 0)
+    """The opponents of the arena, by weight."""
+    started: tuple[int, int] = (0, 0)
     """Matches that began under this mix, and those of them against snapshots."""
     draws: int = 0
 
@@ -47,36 +52,36 @@ class SnapshotOpponents:
         self._key = fold(np.full(1, _DRAW, np.uint32), seed & 0xFFFFFFFF)
         self._draws = 0
 
-    def seats(self) -> OpponentState:
+    def state(self) -> OpponentState:
         """For a version."""
         share = self._arena.share
-        begun = (share.started, share.own)
+        started = (share.started, share.own)
         return OpponentState(
-            self._arena.rivals.seating(), self._arena.mix.as_dict(), begun, self._draws
+            self._arena.rivals.seating(), self._arena.mix.as_dict(), started, self._draws
         )
 
-    def restore(self, seats: OpponentState) -> None:
+    def restore(self, state: OpponentState) -> None:
         """As a version has it."""
-        self._draws = seats.draws
-        if seats.mix == self._arena.mix.as_dict():  # under another mix nothing is owed
-            self._arena.share = Share(*seats.begun)
-        self._arena.rivals.restore(seats.seating, self._params)
+        self._draws = state.draws
+        if state.mix == self._arena.mix.as_dict():  # under another mix nothing is owed
+            self._arena.share = Share(*state.started)
+        self._arena.rivals.restore(state.assignment, self._params)
 
-    def seat_alone(self, name: str, params: Params) -> None:
-        """One opponent for every group, for good."""
+    def assign_all(self, name: str, params: Params) -> None:
+        """Assign one opponent to every group, for good."""
         for group in range(self._arena.plan.groups):
             self._arena.rivals.offer(group, name, lambda: params)
 
     def note(self, results: Mapping[str, Result], *, steps: int) -> None:
-        """One iteration's results."""
+        """Give the results of one iteration to the league."""
         self.league.note({name: one.counts for name, one in results.items()})
         rating = self.league.learner
         self._journal.write(events.LearnerRated(steps=steps, mu=rating.mu, sigma=rating.sigma))
 
-    def seat(self) -> None:
-        """Every group that has nobody, or has met the same snapshot long enough, draws one.
+    def assign(self) -> None:
+        """Draw a snapshot for every group that has none, or has met the same one long enough.
 
-        Only while snapshots are met at all: what was drawn in an earlier stage would be an old one.
+        Draws only while the mix contains snapshots: one drawn in an earlier stage would be old.
         """
         rivals = self._arena.rivals
         for group in rivals.restless() if self._arena.mix.own_share else ():
@@ -85,7 +90,7 @@ class SnapshotOpponents:
                 rivals.offer(group, name, partial(self._loaded, name))
 
     def offer_if_due(self, steps: int) -> SnapshotVerdict | None:
-        """The learner of this moment as a snapshot, where it is time for one."""
+        """Offer the present weights to the league as a snapshot, where one is due."""
         if not (self._arena.plan.meets_itself and self.league.due(steps)):
             return None
         verdict = self.league.offer(steps, self._arena.trainer.weights())
@@ -110,5 +115,5 @@ class SnapshotOpponents:
         return float(drawn[0, 0])
 
     def _params(self, name: str) -> Params | None:
-        """None for one that left the pool before the version was made: its group draws again."""
+        """None for a snapshot that left the pool before the version was made."""
         return self._loaded(name) if name in self.league.names else None

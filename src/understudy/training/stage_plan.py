@@ -1,8 +1,8 @@
-"""The course of a run: whom it meets and what it is rewarded for, stage by stage.
+"""The stage plan of a run: its opponents and its rewards, stage by stage.
 
-Without a curriculum a course is one stage that never ends; an exploiter's is its victim, alone. All
-stages share one set of reward terms and one list of bots, so that the arena is compiled once,
-whatever stage comes.
+Without a curriculum the plan is one stage that never ends; that of an exploiter has its victim as
+the only opponent. All stages share one set of reward terms and one list of bots, so that the arena
+is compiled once.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from understudy.league.curriculum import Curriculum, CurriculumState, StageChang
 
 
 class StagePlan:
-    """Where a run stands in its stages."""
+    """The stages of a run, and the present one."""
 
     def __init__(self, game: str, config: Config, bots: Sequence[str]) -> None:
         stages = () if config.league.exploits else config.curriculum.stages
@@ -68,7 +68,7 @@ class StagePlan:
 
     @property
     def mix(self) -> Mix:
-        """Whom matches that begin now are against."""
+        """The opponents of matches that begin now."""
         return self._mixes[self._index]
 
     def weights(self, steps: int) -> NDArray:

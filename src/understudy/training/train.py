@@ -1,121 +1,231 @@
-"""Training in the arena: iterations, versions along the way, and a clean end.
+"""Training: one entry, `train`, for an agent or a population in the arena and for environments.
 
-A version is all that a session leaves behind and all that it goes on from: parameters, optimiser,
-random numbers, counters and rivals. Matches in flight restart, uncounted.
+    session = TrainSession(
+        game="brawl",
+        game_options={},
+        run=Path("runs/x"),
+        network=presets.network("small"),
+        config=named_configs.config("small"),
+        budget=Budget(steps=10_000_000),      # of the whole run; or minutes=..., of this session
+    )
+    summary = train_agent(session, show=lambda progress: print(progress.steps))
+
+    session = EnvironmentSession(
+        environment="gymnasium:CartPole-v1",  # or pettingzoo:my_package.my_game
+        run=Path("runs/cartpole"),
+        budget=Budget(steps=100_000),
+        evaluate=100,                         # frozen matches at the end
+        network=Mlp(),
+        config=environment_config(),          # with_values(...) changes it
+    )
+    summary = train_environment(session)
+    summary.version, summary.reward
+
+A session writes an ordinary run folder: versions that play under NumPy, a journal, pointers. A
+version is all that a session leaves behind and all that a later one resumes from; matches in flight
+restart, uncounted. With `resume=True` a run goes on; without it, a folder that holds a run is
+refused. The folder of a population holds one for each agent, `agent-1` and so on; its own newest
+version has the best agent's weights, so every command that takes a run takes a population.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
+from understudy.core import files
 from understudy.core.clock import Clock, SystemClock
 from understudy.core.dependencies import needs_learner
 from understudy.core.errors import ConfigError
-from understudy.games import catalog
-from understudy.policy.spec import PolicySpec
 from understudy.registry.checkpoints import STEPS, resume_version
-from understudy.registry.run_folder import RunFolder, check_resume, remember
+from understudy.registry.run_folder import RunFolder, check_resume, new_start, remember
 from understudy.supervise.compile_cache import keep_compiled
 from understudy.supervise.interrupts import Interrupts
-from understudy.supervise.lock import learner_lock
 from understudy.telemetry.journal import Journal, Reader
 from understudy.telemetry.training_log import LOG, TrainingLog
-from understudy.training.session import TrainProgress, TrainSession, TrainSummary
+from understudy.training.environments.session import (
+    EnvironmentProgress,
+    EnvironmentSession,
+    EnvironmentSummary,
+    EvaluationProgress,
+)
+from understudy.training.learning import locked_folder
+from understudy.training.population.session import (
+    PopulationProgress,
+    PopulationSummary,
+    check_population,
+)
+from understudy.training.session import (
+    TrainingProgress,
+    TrainingSummary,
+    TrainProgress,
+    TrainSession,
+    TrainSummary,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from understudy.league.lineage import Settings
     from understudy.training.stage_plan import StagePlan
 
 
-def train(
-    session: TrainSession, *, show: Callable[[TrainProgress], None], clock: Clock | None = None
+class TrainingView(Protocol):
+    """What shows a session of training."""
+
+    def opened(self, session: TrainSession | EnvironmentSession, stages: StagePlan | None) -> None:
+        """The session is possible; nothing is written yet. Environments have no stages."""
+
+    def show(self, progress: TrainingProgress[Any]) -> None:
+        """Called after every iteration."""
+
+    def show_evaluation(self, progress: EvaluationProgress) -> None:
+        """Called during the frozen matches at the end of a session in an environment."""
+
+
+def train(session: TrainSession | EnvironmentSession, view: TrainingView) -> TrainingSummary:
+    """Train what the session names until its budget is spent.
+
+    A `TrainSession` trains one agent in the arena, or a population where `population.agents` is
+    more than 1; an `EnvironmentSession` trains in a Gymnasium or PettingZoo environment. Ctrl-C or
+    SIGTERM ends the session early, after a last version; a second Ctrl-C raises
+    `KeyboardInterrupt`.
+
+    Returns the summary of that kind of session. Raises `ConfigError` or `RunFolderError`, before
+    anything is written, where the session is not possible, and `LearnerBusy` where another process
+    trains in the run folder.
+    """
+    if isinstance(session, EnvironmentSession):
+        check_resume(session.run, resume=session.resume)
+        view.opened(session, None)
+        return train_environment(session, show=view.show, show_evaluation=view.show_evaluation)
+
+    def opened(stages: StagePlan) -> None:
+        view.opened(session, stages)
+
+    if session.config.population.agents > 1:
+        return train_population(session, show=view.show, opened=opened)
+    return train_agent(session, show=view.show, opened=opened)
+
+
+def train_agent(
+    session: TrainSession,
+    *,
+    show: Callable[[TrainProgress], None],
+    opened: Callable[[StagePlan], None] = lambda stages: None,
+    clock: Clock | None = None,
 ) -> TrainSummary:
-    """Train until the budget is spent. Ctrl-C ends early, after a last version."""
+    """Train one agent in the arena; see `train`."""
     clock = clock or SystemClock()
-    check(session)
-    from understudy.arena.judging import compiled
+    opened(check(session))
     from understudy.training.arena_learning import ArenaLearning
     from understudy.training.monitoring import Monitoring
 
-    if not session.resume:
-        _folder(session, clock)  # the lock lies in it
-    progress = TrainProgress(session)
-    with learner_lock(session.run), Interrupts() as interrupts:
-        folder = _folder(session, clock)  # not before: another learner may work by its settings
+    with (
+        locked_folder(
+            session, lambda: session.open_folder(session.run, session.config, clock)
+        ) as folder,
+        Interrupts() as interrupts,
+    ):
         remember(session.run)
         log = TrainingLog(folder.logs / LOG, past=Reader(folder.journal).new())
         journal = Journal(folder.journal, "train", clock, also=log.add)
-        learning = ArenaLearning(folder, journal, session.game, session.game_options)
+        learning = ArenaLearning(session, folder, journal)
         monitoring = Monitoring(folder, folder.config.monitor, at_steps=learning.steps, clock=clock)
         journal.follow(monitoring.add)
-        journal.follow(progress.hear)
+        journal.follow(learning.progress.hear)
         with contextlib.closing(monitoring), learning:
-            progress.earlier, progress.version = learning.steps, learning.version
-            learning.begin(session.budget, progress.share)
-            show(progress)
-            while progress.share < 1.0 and not interrupts.asked:
-                iteration = learning.iterate()
-                if iteration is not None:
-                    progress.note(iteration, learning.arena.steps_an_iteration)
-                    learning.keep(iteration, progress.share)
-                    if learning.benchmark_due(last=False):
-                        learning.benchmark(compiled)
-                    progress.version = learning.version
-                    progress.stage = learning.course.stage
-                    progress.rating = learning.rivalry.league.learner
-                show(progress)
-            if learning.benchmark_due(last=True) and not interrupts.asked:
-                learning.benchmark(compiled)
-                show(progress)
-            learning.commit()
-            exploited = learning.exploited(compiled) if not interrupts.asked else None
-    return TrainSummary(
-        run=str(session.run),
-        steps=learning.steps,
-        seconds=progress.elapsed_s,
-        steps_s=progress.steps_s,
-        compiled_s=progress.compiled_s,
-        matches=progress.matches,
-        version=learning.version,
-        code=interrupts.code,
-        win_rates=progress.win_rates(),
-        metrics=progress.metrics,
-        stage=progress.stage,
-        rating=progress.rating,
-        snapshots=len(learning.rivalry.league.names),
-        exploits=session.config.league.exploits,
-        exploited=exploited.tally if exploited else None,
-    )
+            learning.run(interrupts, show)
+    return learning.summary(interrupts.code)
 
 
-def check(session: TrainSession) -> StagePlan:
-    """Whatever is wrong with a session is told before anything is written; else its course."""
-    course = check_course(session)
-    check_unspent(session, session.run)
-    return course
+def train_population(
+    session: TrainSession,
+    *,
+    show: Callable[[PopulationProgress], None],
+    opened: Callable[[StagePlan], None] = lambda stages: None,
+    clock: Clock | None = None,
+    first: Sequence[Settings] | None = None,
+) -> PopulationSummary:
+    """Train `population.agents` agents side by side in one program; the budget is that of each.
+
+    After every `population.interval_steps` the worst agents are replaced by mutated copies of the
+    best. `first`: the settings that the agents begin with.
+    """
+    stages = check(session, population=True)
+    opened(stages)
+    from understudy.training.population.learning import PopulationLearning
+
+    if not session.resume:
+        files.make_folders(session.run)  # the lock lies in it
+    learning = PopulationLearning(session, stages, clock or SystemClock(), first)
+    with Interrupts() as interrupts, learning:
+        remember(session.run)
+        learning.run(interrupts, show)
+    return learning.summary(interrupts.code)
 
 
-def check_course(session: TrainSession) -> StagePlan:
-    """What is wrong with the session of any number of agents, but for how far they are."""
+def train_environment(
+    session: EnvironmentSession,
+    *,
+    show: Callable[[EnvironmentProgress], None] = lambda progress: None,
+    show_evaluation: Callable[[EvaluationProgress], None] = lambda progress: None,
+) -> EnvironmentSummary:
+    """Train in an environment, then play the frozen matches, which no budget counts.
+
+    The environment runs in Python and the policy plays it with NumPy; the learner is compiled.
+    """
+    keep_compiled()  # before anything that may import JAX
+    from understudy.training.environments.factory import maker
+    from understudy.training.environments.learning import EnvironmentLearning, open_folder
+
+    check_resume(session.run, resume=session.resume)
+    make = maker(session.environment, **session.options)
+    existed = session.run.exists()
+    with (
+        locked_folder(session, lambda: open_folder(session, make)) as folder,
+        Interrupts() as interrupts,
+        contextlib.ExitStack() as start,
+    ):
+        if session.resume:
+            remember(session.run)
+        else:
+            start.enter_context(new_start(session.run, existed=existed))
+        with EnvironmentLearning(
+            session, make, folder, show_evaluation=show_evaluation
+        ) as learning:
+            learning.run(interrupts, show)
+    return learning.summary(interrupts.code)
+
+
+def check(session: TrainSession, *, population: bool = False) -> StagePlan:
+    """The stage plan of a session in the arena; an error, before anything is written, where the
+    session is not possible."""
+    if population:
+        check_population(session)
     keep_compiled()
     with needs_learner():
         from understudy.training.arena_learning import check_arena, check_resumed
+        from understudy.training.population.agent import name_of
     check_resume(session.run, resume=session.resume)
     if session.config.monitor.tensorboard:
         from understudy.telemetry.tensorboard import check_installed
 
         check_installed()
-    course = check_arena(session.game, session.game_options, session.network, session.config)
+    stages = check_arena(session.game, session.game_options, session.network, session.config)
+    runs = [session.run]
     if session.resume:
-        check_resumed(RunFolder.load(session.run, SystemClock()), course)
-    return course
+        check_resumed(RunFolder.load(session.run, SystemClock()), stages)
+    if population:
+        agents = range(1, session.config.population.agents + 1)
+        runs = [session.run / name_of(number) for number in agents]
+    _check_unspent(session, runs)
+    return stages
 
 
-def check_unspent(session: TrainSession, *runs: Path) -> None:
-    """Steps that all these runs have already are an error: going on would train nothing."""
+def _check_unspent(session: TrainSession, runs: Sequence[Path]) -> None:
+    """An error where all these runs have the steps already that a resume would train to."""
     if session.resume and session.budget.steps is not None:
         steps = min(_steps(RunFolder.kept(run)) for run in runs)
         if steps >= session.budget.steps:
@@ -125,7 +235,7 @@ def check_unspent(session: TrainSession, *runs: Path) -> None:
 
 
 def _steps(folder: RunFolder | None) -> int:
-    """Of the version that a resume goes on from."""
+    """Of the version that a session resumes from."""
     manifest = resume_version(folder) if folder else None
     return manifest.counters.get(STEPS, 0) if manifest else 0
 
@@ -136,15 +246,3 @@ def preset_for_this_machine() -> str:
     with needs_learner():
         from understudy.learner.hardware import has_gpu
     return "seed" if has_gpu() else "small"
-
-
-def _folder(session: TrainSession, clock: Clock) -> RunFolder:
-    game = catalog.make(session.game, **session.game_options)
-    return RunFolder.open(
-        session.run,
-        spec=PolicySpec(game.features, game.actions, session.network),
-        config=session.config,
-        clock=clock,
-        game=f"{game.name} {game.version}",
-        game_options=session.game_options,
-    )

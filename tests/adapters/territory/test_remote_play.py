@@ -10,7 +10,12 @@ import numpy as np
 import pytest
 
 from understudy.adapters.territory.matches import TerritoryMatches, action_of
-from understudy.adapters.territory.remote_play import RemoteProgress, RemoteSession, play_remote
+from understudy.adapters.territory.remote_play import (
+    RemoteProgress,
+    RemoteSession,
+    RemoteSummary,
+    play_remote,
+)
 from understudy.core.errors import ConfigError, UnderstudyError
 from understudy.core.ops import NUMPY
 from understudy.games.territory import Territory, observation, tables
@@ -21,9 +26,13 @@ from .stub_server import Message, spawn, stub, wait
 FAST = 1e6
 
 
-def played(url: str, **options: Any) -> RemoteProgress:
+def summary_of(url: str, **options: Any) -> RemoteSummary:
     options = {"territories": 3, "ticks": 4, "speed": FAST, **options}
     return play_remote(RemoteSession(url=url, **options), show=lambda _: None)
+
+
+def played(url: str, **options: Any) -> RemoteProgress:
+    return summary_of(url, **options).progress
 
 
 # --- the matches ---------------------------------------------------------------------------------
@@ -112,10 +121,10 @@ def test_every_territory_is_observed_each_tick_and_ended_at_the_end() -> None:
 
 def test_what_the_server_says_is_spawned() -> None:
     with stub(lambda message: spawn(message, 42, "energy")) as (server, url):
-        progress = played(url, territories=2, ticks=2)
+        summary = summary_of(url, territories=2, ticks=2)
     last = [one["data"] for one in server.heard if one["type"] == "observation_data"][-1]
     assert {"chunkId": 42, "type": "energy"} in last["parasitesEnd"]
-    told = progress.as_dict()
+    told = summary.as_dict()
     assert told["spawns"] == 4 and told["largest_chunk_share"] == 1.0
     assert action_of(42, "energy") == tables.action_of(42, tables.ENERGY)
 
@@ -162,9 +171,7 @@ def test_what_was_refused_unread_is_not_waited_for() -> None:
     """A message beyond the rate is answered without its id: nobody has read it."""
     refused = {"type": "error", "code": "rate", "message": "too many", "field": None, "id": None}
     with stub(lambda message: refused) as (_, url):
-        progress = play_remote(
-            RemoteSession(url=url, territories=3, ticks=2, speed=1e6), show=lambda progress: None
-        )
+        progress = played(url, territories=3, ticks=2)
     assert (progress.refused, progress.unanswered, progress.decisions) == (6, 0, 0)
 
 

@@ -20,7 +20,7 @@ from understudy.policy import distributions
 from understudy.policy.policy import Policy
 from understudy.policy.spec import AnyNetwork, PolicySpec
 from understudy.policy.weights import normalise
-from understudy.training.environments.environments import HostEnvironments
+from understudy.training.environments.environments import Environments
 from understudy.training.environments.evaluation import random_player
 from understudy.training.environments.factory import Alone, maker
 from understudy.training.environments.rollout import EnvironmentRollout, judge, meet
@@ -35,13 +35,13 @@ def seeds(count: int, start: int = 0) -> NDArray:
 
 def opened(
     make: Callable[[], Any], count: int, network: AnyNetwork = MLP
-) -> tuple[HostEnvironments, Policy]:
-    environments = HostEnvironments(make, count, seeds(count))
-    spec = PolicySpec(environments.seam.features, environments.seam.actions, network)
+) -> tuple[Environments, Policy]:
+    environments = Environments(make, count, seeds(count))
+    spec = PolicySpec(environments.spaces.features, environments.spaces.actions, network)
     return environments, lively_policy(spec, 3)
 
 
-def played(environments: HostEnvironments, policy: Policy, steps: int) -> Any:
+def played(environments: Environments, policy: Policy, steps: int) -> Any:
     rollout = EnvironmentRollout(environments, np.random.default_rng(0))
     segments = rollout.play(policy, steps, gamma=GAMMA)
     assert segments is not None
@@ -105,7 +105,7 @@ def test_masks_are_obeyed() -> None:
 @pytest.mark.parametrize("mask_in", ["observation", "info"])
 def test_a_mask_is_obeyed_wherever_it_is_and_may_be_empty_at_the_end(mask_in: str) -> None:
     environments, policy = opened(lambda: Contest(mask_in), 4)
-    assert environments.seam.features == ("observation",)
+    assert environments.spaces.features == ("observation",)
     segments = played(environments, policy, 3 * ROUNDS)  # the toy asserts that actions are legal
     assert (segments.legal.sum(-1) == 2).all()
     assert len(environments.finished) == 3 * 4
@@ -162,7 +162,7 @@ def test_the_same_seeds_give_the_same_segment() -> None:
         played(*opened(lambda: Alone(Mirror("multi_discrete")), 3), 20),
         played(*opened(lambda: Alone(Mirror("multi_discrete")), 3), 20),
         played(
-            HostEnvironments(lambda: Alone(Mirror("multi_discrete")), 3, seeds(3, 9)),
+            Environments(lambda: Alone(Mirror("multi_discrete")), 3, seeds(3, 9)),
             opened(lambda: Alone(Mirror("multi_discrete")), 3)[1],
             20,
         ),
@@ -288,9 +288,9 @@ def test_an_environment_that_is_broken_is_named() -> None:
     with pytest.raises(InputError, match="a reward of nan"):
         played(environments, policy, 1)
     with pytest.raises(InputError, match=r"observation\.1 that is not a finite"):
-        HostEnvironments(lambda: Alone(Blind("discrete")), 1, seeds(1))
+        Environments(lambda: Alone(Blind("discrete")), 1, seeds(1))
     with pytest.raises(ConfigError, match="right has"):
-        HostEnvironments(Unlike, 1, seeds(1))
+        Environments(Unlike, 1, seeds(1))
 
 
 @pytest.mark.parametrize(
@@ -314,6 +314,6 @@ def test_names_make_environments() -> None:
     brawl = maker("pettingzoo:understudy.adapters.pettingzoo.env", game="brawl")()
     assert brawl.possible_agents == ["player_0", "player_1"]
     ours = maker("gymnasium:understudy/Swarm-v0", difficulty="easy")()
-    assert HostEnvironments(lambda: ours, 1, seeds(1)).seam.actions.options == 5
+    assert Environments(lambda: ours, 1, seeds(1)).spaces.actions.options == 5
     with pytest.raises(ConfigError, match="kind"):
         maker("gymnasium:training.environments.toys:Mirror-v0", kindd="discrete")

@@ -28,18 +28,18 @@ from understudy.supervise.lock import learner_lock
 from understudy.telemetry import events as ev
 from understudy.telemetry.fold import StatusReader
 from understudy.telemetry.journal import Entry, Reader
-from understudy.training.environments.environments import HostEnvironments
+from understudy.training.environments.environments import Environments
 from understudy.training.environments.factory import maker
-from understudy.training.environments.learning import Endings, begin, returns_of
+from understudy.training.environments.learning import Endings, fit_first_segment, returns_of
 from understudy.training.environments.rollout import judge
 from understudy.training.environments.session import (
+    EnvironmentProgress,
+    EnvironmentSession,
     EvaluationProgress,
     Finished,
-    HostProgress,
-    HostSession,
-    host_config,
+    environment_config,
 )
-from understudy.training.environments.training import train_host
+from understudy.training.train import train_environment
 
 MIRROR = "gymnasium:training.environments.toys:Mirror-v0"
 FAULTY = "gymnasium:training.environments.toys:Faulty-v0"
@@ -66,10 +66,10 @@ def small(**changes: Any) -> Config:
         "learner.kl_target": 0.03,
         "train.checkpoint_steps": 10 * BATCH,
     }
-    return with_values(host_config(), quick | changes)
+    return with_values(environment_config(), quick | changes)
 
 
-def session(**changes: Any) -> HostSession:
+def session(**changes: Any) -> EnvironmentSession:
     kept: dict[str, Any] = {
         "environment": MIRROR,
         "options": {"kind": "multi_binary"},
@@ -81,7 +81,7 @@ def session(**changes: Any) -> HostSession:
     limits = {"steps": 40 * BATCH} | {
         name: changes.pop(name) for name in ("steps", "minutes") if name in changes
     }
-    return HostSession(**{**kept, "budget": Budget(**limits), **changes})
+    return EnvironmentSession(**{**kept, "budget": Budget(**limits), **changes})
 
 
 def newest(run: Path = RUN) -> Policy:
@@ -128,8 +128,8 @@ def test_the_guide_balances_cartpole() -> None:
 def test_every_kind_of_action_is_learned(kind: str, untrained: float, goal: float) -> None:
     """Of what can be earned: `untrained` at most by a policy that learned nothing."""
     asked = session(options={"kind": kind})
-    environments = HostEnvironments(maker(MIRROR, kind=kind), 8, np.arange(8, dtype=np.uint32))
-    summary = train_host(asked)
+    environments = Environments(maker(MIRROR, kind=kind), 8, np.arange(8, dtype=np.uint32))
+    summary = train_environment(asked)
     assert summary.reward is not None
     assert summary.reward / LENGTH >= goal
     policy = newest()
@@ -140,7 +140,7 @@ def test_every_kind_of_action_is_learned(kind: str, untrained: float, goal: floa
 
 
 def test_agents_of_a_parallel_environment_share_what_they_learn() -> None:
-    summary = train_host(session(environment=ECHO, options={}, steps=40 * 16 * 32))
+    summary = train_environment(session(environment=ECHO, options={}, steps=40 * 16 * 32))
     # Four signs to the left one, two to the right one: three a match on average.
     assert summary.reward == pytest.approx(3.0, abs=0.1)
     # An agent that is out makes no decisions: 6 of 8 in a match of four steps.
@@ -149,7 +149,7 @@ def test_agents_of_a_parallel_environment_share_what_they_learn() -> None:
 
 def test_a_run_folder_holds_versions_that_play_and_tells_how_it_went() -> None:
     seen: list[tuple[int, int]] = []
-    summary = train_host(
+    summary = train_environment(
         session(), show=lambda progress: seen.append((progress.steps, progress.version))
     )
     assert [steps for steps, _ in seen] == [BATCH * (n + 1) for n in range(40)]
@@ -202,7 +202,7 @@ def test_the_critic_begins_by_saying_the_same_of_everything() -> None:
         memory=(),
         bootstrap=np.zeros(8, np.float32),
     )
-    begin(trainer, segments, 0.9)
+    fit_first_segment(trainer, segments, 0.9)
     level = -3.0 / (1.0 - 0.9 * float(ongoing.mean()))
     policy = Policy(spec, trainer.weights(), 0)
     obs = rng.normal(40.0, 30.0, (50, 2)).astype(np.float32)
@@ -216,18 +216,18 @@ def test_the_critic_begins_by_saying_the_same_of_everything() -> None:
 
 
 def test_a_run_is_gone_on_from_only_when_asked() -> None:
-    train_host(session(steps=10 * BATCH, evaluate=0))
+    train_environment(session(steps=10 * BATCH, evaluate=0))
     settings = (RUN / "config.toml").read_bytes()
     with pytest.raises(RunFolderError, match="--resume"):
-        train_host(session(config=small(**{"learner.gamma": 0.5})))
+        train_environment(session(config=small(**{"learner.gamma": 0.5})))
     assert (RUN / "config.toml").read_bytes() == settings, "a refusal changed the run"
     before = newest()
-    started: list[HostProgress] = []
+    started: list[EnvironmentProgress] = []
 
-    def show(progress: HostProgress) -> None:
+    def show(progress: EnvironmentProgress) -> None:
         started.append(progress)
 
-    summary = train_host(session(steps=20 * BATCH, resume=True, evaluate=0), show=show)
+    summary = train_environment(session(steps=20 * BATCH, resume=True, evaluate=0), show=show)
     assert len(started) == 10
     assert started[0].earlier == 10 * BATCH
     assert (summary.steps, summary.updates, summary.version) == (20 * BATCH, 19, 2)
@@ -237,14 +237,14 @@ def test_a_run_is_gone_on_from_only_when_asked() -> None:
 
 
 def test_a_run_that_is_complete_changes_nothing_when_resumed() -> None:
-    train_host(session(steps=10 * BATCH, evaluate=0))
-    summary = train_host(session(steps=10 * BATCH, resume=True, evaluate=8))
+    train_environment(session(steps=10 * BATCH, evaluate=0))
+    summary = train_environment(session(steps=10 * BATCH, resume=True, evaluate=8))
     assert (summary.version, summary.steps) == (1, 10 * BATCH)
     assert summary.evaluation and len(summary.evaluation.matches) == 8
 
 
 def test_the_frozen_matches_are_shown_and_not_in_the_steps_a_second() -> None:
-    trained: list[HostProgress] = []
+    trained: list[EnvironmentProgress] = []
     shares: list[float] = []
     speeds: list[float] = []
 
@@ -254,7 +254,7 @@ def test_the_frozen_matches_are_shown_and_not_in_the_steps_a_second() -> None:
         speeds.append(trained[-1].steps_s)
 
     asked = session(steps=2 * BATCH, evaluate=20)
-    summary = train_host(asked, show=trained.append, show_evaluation=evaluating)
+    summary = train_environment(asked, show=trained.append, show_evaluation=evaluating)
     assert len(trained) == 2
     assert shares[0] == 0.0 and shares[-1] == 1.0 and shares == sorted(shares)
     assert len(set(shares)) > 2
@@ -267,7 +267,7 @@ def test_a_start_that_fails_leaves_nothing_that_a_retry_would_refuse() -> None:
     Path("runs/mine/notes.txt").write_text("a file of the user", encoding="utf-8")
     for run in (RUN, Path("runs/mine")):
         with pytest.raises(InputError, match="a reward of nan"):
-            train_host(session(environment=FAULTY, run=run))
+            train_environment(session(environment=FAULTY, run=run))
         run_folder.check_resume(run, resume=False)
         assert Path("runs/LATEST").read_text(encoding="utf-8") == "runs/before\n"
     assert not RUN.exists()
@@ -275,11 +275,11 @@ def test_a_start_that_fails_leaves_nothing_that_a_retry_would_refuse() -> None:
 
 
 def test_ctrl_c_keeps_everything() -> None:
-    def show(progress: HostProgress) -> None:
+    def show(progress: EnvironmentProgress) -> None:
         if progress.updates == 5:
             signal.raise_signal(signal.SIGINT)
 
-    summary = train_host(session(), show=show)
+    summary = train_environment(session(), show=show)
     assert summary.interrupted
     assert summary.evaluation is None
     assert (summary.updates, summary.version) == (5, 1)
@@ -294,13 +294,13 @@ def test_a_run_that_no_match_of_reaches_a_goal_is_told_so_at_once(
 ) -> None:
     news: list[str] = []
 
-    def show(progress: HostProgress) -> None:
+    def show(progress: EnvironmentProgress) -> None:
         news.extend(progress.news)
         signal.raise_signal(signal.SIGINT)  # after the first segment, before anything is learned
 
     config = small(**{"train.noise_steps": noise_steps})
     dull = session(environment=COUNTDOWN, options={"after": 2}, config=config)
-    summary = train_host(dull, show=show)
+    summary = train_environment(dull, show=show)
     (problem,) = StatusReader(RUN, SystemClock()).read().problems
     assert problem.message.startswith(
         f"no match ended by a goal: the time limit ended all {summary.matches} of this session, "
@@ -311,10 +311,10 @@ def test_a_run_that_no_match_of_reaches_a_goal_is_told_so_at_once(
 
 
 def test_a_run_in_which_matches_end_by_themselves_has_no_such_problem() -> None:
-    def show(progress: HostProgress) -> None:
+    def show(progress: EnvironmentProgress) -> None:
         signal.raise_signal(signal.SIGINT)
 
-    summary = train_host(session(environment=COUNTDOWN, options={"after": 5}), show=show)
+    summary = train_environment(session(environment=COUNTDOWN, options={"after": 5}), show=show)
     assert summary.matches > 32 and "problem" not in summary.as_dict()
     assert StatusReader(RUN, SystemClock()).read().problems == ()
 
@@ -337,20 +337,20 @@ def test_a_problem_of_a_run_is_over_with_the_first_match_that_differs() -> None:
 
 def test_the_same_seed_learns_the_same() -> None:
     for name in ("one", "two"):
-        train_host(session(run=Path(f"runs/{name}"), steps=6 * BATCH, evaluate=0))
+        train_environment(session(run=Path(f"runs/{name}"), steps=6 * BATCH, evaluate=0))
     one, two = newest(Path("runs/one")), newest(Path("runs/two"))
     for name, value in one.weights.params.items():
         np.testing.assert_array_equal(value, two.weights.params[name])
 
 
 def test_one_learner_at_a_time() -> None:
-    train_host(session(steps=2 * BATCH, evaluate=0))
+    train_environment(session(steps=2 * BATCH, evaluate=0))
     settings = (RUN / "config.toml").read_bytes()
     with learner_lock(RUN), pytest.raises(LearnerBusy):
-        train_host(session(resume=True, config=small(**{"learner.gamma": 0.5})))
+        train_environment(session(resume=True, config=small(**{"learner.gamma": 0.5})))
     assert (RUN / "config.toml").read_bytes() == settings
     with pytest.raises(RunFolderError, match="holds no run to go on with"):
-        train_host(session(resume=True, run=Path("runs/none")))
+        train_environment(session(resume=True, run=Path("runs/none")))
 
 
 @pytest.mark.parametrize(
@@ -365,7 +365,7 @@ def test_one_learner_at_a_time() -> None:
 )
 def test_an_impossible_session_is_an_error(changes: dict[str, Any], expected: str) -> None:
     with pytest.raises(ConfigError, match=expected):
-        train_host(session(**changes))
+        train_environment(session(**changes))
     assert not RUN.exists()
 
 
@@ -380,13 +380,13 @@ def test_more_minutes_do_not_pay_the_entropy_bonus_once_more(
         return learn(self, step)
 
     monkeypatch.setattr(Trainer, "learn", noted)
-    train_host(session(steps=4 * BATCH, evaluate=0))
+    train_environment(session(steps=4 * BATCH, evaluate=0))
     assert seen[0] > seen[-1] > 0.0
     seen.clear()
-    train_host(session(steps=None, minutes=0.05, evaluate=0, resume=True))
+    train_environment(session(steps=None, minutes=0.05, evaluate=0, resume=True))
     assert seen and set(seen) == {0.0}, "the session before spent all of it"
 
 
 def test_minutes_bound_a_session() -> None:
-    summary = train_host(session(steps=None, minutes=1e-9, evaluate=0))
+    summary = train_environment(session(steps=None, minutes=1e-9, evaluate=0))
     assert (summary.updates, summary.version) == (1, 1), "room for one update, and no more"

@@ -1,10 +1,8 @@
-"""Territory as a real client of a server: the game runs here, the decisions come over a WebSocket.
+"""Territory as a client of a server: the game runs here, the decisions come over a WebSocket.
 
-The game's clock is `speed` times as fast as a real one, at most: nothing makes a network faster, so
-a tick waits for its answers. A connection that breaks is made again, and the observations that had
-no answer are sent again under their old time: the server knows them, and nothing counts twice.
-
-A line to a server: what was asked is answered, over a new connection if the old one breaks.
+The game's clock runs at most `speed` times as fast as real time, because every tick waits for its
+answers. `ServerLine` makes a broken connection again and repeats the requests without an answer.
+Observations are repeated under their old time, so the server recognises them and counts none twice.
 """
 
 from __future__ import annotations
@@ -27,8 +25,9 @@ from understudy.adapters.territory.messages import ObservationData
 from understudy.core.dependencies import needs
 from understudy.core.errors import ConfigError, UnderstudyError
 from understudy.session import protocol
-from understudy.supervise.budget import Length
+from understudy.supervise.budget import Budget
 from understudy.supervise.interrupts import Interrupts
+from understudy.supervise.sessions import SessionProgress, SessionSummary
 
 with needs("playing on a server needs websockets", extra="serve"):
     from websockets.asyncio.client import ClientConnection, connect
@@ -60,7 +59,8 @@ _ID = msgspec.json.Decoder(_Id)
 
 
 class ServerLine:
-    """Asks and waits. Requests get ids of the line's own, so answers may come in any order."""
+    """Sends requests and waits for their answers. It numbers the requests itself, so answers may
+    come in any order."""
 
     welcome: protocol.Welcome
 
@@ -145,7 +145,7 @@ class ServerLine:
             await asyncio.sleep(_RETRY_S)
 
     async def _introduce(self) -> None:
-        """Say who we are; after a break, with the key that makes us the same client again."""
+        """Send the handshake; after a break, with the key that resumes the same client."""
         client, resume = self._resume or (None, None)
         hello = protocol.Hello(
             protocol=protocol.PROTOCOL, client=client, resume=resume, token=self._token
@@ -161,7 +161,7 @@ class ServerLine:
 
 
 _ANSWER_S = float(SECONDS_PER_TICK)
-"""How long the game waits for an answer before it goes on without: a tick of its real clock."""
+"""How long the game waits for an answer before it plays on without one: a tick of real time."""
 _RECENT = 5_000
 
 
@@ -182,9 +182,9 @@ class RemoteSession:
     token: str | None = None
 
     @property
-    def length(self) -> Length:
-        """How long it goes on."""
-        return Length("--ticks", self.ticks, self.minutes)
+    def budget(self) -> Budget:
+        """How long it is."""
+        return Budget(self.ticks, self.minutes, "--ticks")
 
     def __post_init__(self) -> None:
         if not self.url.startswith(("ws://", "wss://")):
@@ -195,15 +195,13 @@ class RemoteSession:
             raise ConfigError(f"--territories: expected 1 or more, got {self.territories}")
         if not self.speed > 0:
             raise ConfigError(f"--speed: expected more than 0, got {self.speed}")
-        self.length.check()
+        _ = self.budget  # an error where it cannot be
 
 
 @dataclass
-class RemoteProgress:
-    """How a session goes, for whoever shows it; also what came of it."""
+class RemoteProgress(SessionProgress[RemoteSession]):
+    """How far a session of play on a server is."""
 
-    session: RemoteSession
-    began: float = field(default_factory=time.monotonic)
     ticks: int = 0
     decisions: int = 0
     spawns: int = 0
@@ -214,40 +212,17 @@ class RemoteProgress:
     unanswered: int = 0
     problem: str = ""
     reconnects: int = 0
-    version: int = 0
     latency_ms: deque[float] = field(default_factory=lambda: deque(maxlen=_RECENT))
     rewards: deque[float] = field(default_factory=lambda: deque(maxlen=_RECENT))
     reward_sum: float = 0.0
     reward_count: int = 0
     chunks: deque[int] = field(default_factory=lambda: deque(maxlen=_RECENT))
     """Where the last thousands of parasites were spawned"""
-    code: int = 0
-    """How the process should end: 0, 130 after Ctrl-C, 143 after SIGTERM"""
 
     @property
-    def interrupted(self) -> bool:
-        """Whether a signal ended it early."""
-        return self.code != 0
-
-    @property
-    def elapsed_s(self) -> float:
-        """Since the first tick."""
-        return time.monotonic() - self.began
-
-    @property
-    def share(self) -> float:
-        """How much of the session is over, 0 to 1."""
-        return self.session.length.share(done=self.ticks, elapsed_s=self.elapsed_s)
-
-    @property
-    def left_s(self) -> float | None:
-        """Estimated seconds until the end."""
-        return self.session.length.left_s(done=self.ticks, elapsed_s=self.elapsed_s)
-
-    @property
-    def speed(self) -> float:
-        """How fast the game's clock really ran."""
-        return self.ticks * SECONDS_PER_TICK / max(self.elapsed_s, 1e-9)
+    def done(self) -> int:
+        """Ticks of this session."""
+        return self.ticks
 
     @property
     def mean_reward(self) -> float:
@@ -263,34 +238,42 @@ class RemoteProgress:
         """Of the last thousands of answers, from send to answer; 0 before there is one."""
         return float(np.percentile(self.latency_ms, share)) if self.latency_ms else 0.0
 
+
+@dataclass(frozen=True, kw_only=True)
+class RemoteSummary(SessionSummary):
+    """The result of a session of play on a server."""
+
+    progress: RemoteProgress
+    """At the end of the session."""
+    seconds: float
+
     def as_dict(self) -> dict[str, object]:
         """For `--json`."""
+        progress = self.progress
         return {
-            "url": self.session.url,
-            "territories": self.session.territories,
-            "ticks": self.ticks,
-            "seconds": self.elapsed_s,
-            "speed": self.speed,
-            "decisions": self.decisions,
-            "decisions_s": self.decisions / max(self.elapsed_s, 1e-9),
-            "spawns": self.spawns,
-            "waits": self.waits,
-            "degraded": self.degraded,
-            "refused": self.refused,
-            "unanswered": self.unanswered,
-            "reconnects": self.reconnects,
-            "version": self.version,
-            "mean_reward": self.reward_sum / max(self.reward_count, 1),
-            "mean_reward_last": self.mean_reward,
-            "largest_chunk_share": self.largest_chunk_share,
-            "latency_ms": {"p50": self.percentile_ms(50), "p99": self.percentile_ms(99)},
+            "url": progress.session.url,
+            "territories": progress.session.territories,
+            "ticks": progress.ticks,
+            "seconds": self.seconds,
+            "speed": progress.ticks * SECONDS_PER_TICK / max(self.seconds, 1e-9),
+            "decisions": progress.decisions,
+            "decisions_s": progress.decisions / max(self.seconds, 1e-9),
+            "spawns": progress.spawns,
+            "waits": progress.waits,
+            "degraded": progress.degraded,
+            "refused": progress.refused,
+            "unanswered": progress.unanswered,
+            "reconnects": progress.reconnects,
+            "version": progress.version,
+            "mean_reward": progress.reward_sum / max(progress.reward_count, 1),
+            "mean_reward_last": progress.mean_reward,
+            "largest_chunk_share": progress.largest_chunk_share,
+            "latency_ms": {"p50": progress.percentile_ms(50), "p99": progress.percentile_ms(99)},
             "interrupted": self.interrupted,
         }
 
 
-def play_remote(
-    session: RemoteSession, *, show: Callable[[RemoteProgress], None]
-) -> RemoteProgress:
+def play_remote(session: RemoteSession, *, show: Callable[[RemoteProgress], None]) -> RemoteSummary:
     """Play the whole session; Ctrl-C ends it after the tick in progress."""
     with Interrupts() as interrupts:
         return asyncio.run(
@@ -303,7 +286,7 @@ async def _play(
     line: ServerLine,
     show: Callable[[RemoteProgress], None],
     interrupts: Interrupts,
-) -> RemoteProgress:
+) -> RemoteSummary:
     progress = RemoteProgress(session)
     games = TerritoryMatches(count=session.territories, seed=session.seed)
     async with line:
@@ -313,20 +296,19 @@ async def _play(
                 "(understudy serve territory)"
             )
         progress.began = due = time.monotonic()
-        while progress.share < 1.0 and not interrupts.asked:
+        for _ in progress.turns(interrupts):
             await _tick(line, games, progress)
             show(progress)
             # Behind time the clock slows down: to hurry afterwards would only make it worse.
             due = max(due + SECONDS_PER_TICK / session.speed, time.monotonic())
             await asyncio.sleep(due - time.monotonic())
         await line.ask([protocol.End(territory=name) for name in games.names], within_s=_ANSWER_S)
-    progress.code = interrupts.code
     progress.reconnects = line.reconnects
-    return progress
+    return RemoteSummary(code=interrupts.code, progress=progress, seconds=progress.elapsed_s)
 
 
 async def _tick(line: ServerLine, games: TerritoryMatches, progress: RemoteProgress) -> None:
-    """Every territory is observed, answered and played one tick further."""
+    """Observe every territory, ask for its decision and play one tick."""
     messages = [ObservationData(data=data) for data in games.observations()]
     actions = np.zeros(games.count, np.int32)
     for index, answer in enumerate(await line.ask(messages, within_s=_ANSWER_S)):

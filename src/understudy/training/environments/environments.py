@@ -1,9 +1,9 @@
-"""Environments of others, several side by side, as columns that one policy plays.
+"""Gymnasium and PettingZoo environments, several side by side, as columns of one policy.
 
-An environment is a PettingZoo parallel one, or looks like it (`named.Alone`): every agent is a
-column, and all agents share the policy. A match that ends begins anew in the same step, and what
-was seen last is kept beside it. An agent that is out before the others is a column that is not
-alive until they all begin again.
+An environment is a PettingZoo parallel one, or has its interface (`factory.Alone`): every agent is
+a column, and all agents share the policy. When a match ends, the next one begins in the same step,
+and the last observation is kept beside it. The column of an agent that is out before the others is
+not alive until the next match.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from understudy.training.environments.session import Finished
 
 
 class EnvironmentInputs(NamedTuple):
-    """What every column sees before it acts."""
+    """The inputs of the policy, by column."""
 
     obs: NDArray
     """float32 [B, F]"""
@@ -29,23 +29,23 @@ class EnvironmentInputs(NamedTuple):
     first: NDArray
     """bool [B]: a match begins"""
     alive: NDArray
-    """bool [B]: this column has a part in its match"""
+    """bool [B]: this column takes part in its match"""
 
 
 class EnvironmentOutputs(NamedTuple):
-    """What came of one action of every column."""
+    """The result of one action of every column."""
 
     rewards: NDArray
     """float32 [B]"""
     ended: NDArray
     """bool [B]: the match is over for this column"""
     cut: NDArray
-    """bool [B]: over, but not by a result: a time limit that the observation does not show"""
+    """bool [B]: truncated, by a time limit that the observation does not show"""
     last_obs: NDArray
-    """float32 [B, F]: what was seen after the action, before anything began anew"""
+    """float32 [B, F]: the observation after the action, before any next match"""
 
 
-class HostEnvironments:
+class Environments:
     """`count` environments of one kind."""
 
     def __init__(
@@ -60,11 +60,11 @@ class HostEnvironments:
         `features` are those of the run, where there is one (`SpaceTranslator`)."""
         self._envs = [make() for _ in range(count)]
         self.agents = tuple(self._envs[0].possible_agents)
-        self.seam = _seam(self._envs[0], self.agents, features)
+        self.spaces = _shared_spaces(self._envs[0], self.agents, features)
         self.columns = count * len(self.agents)
-        options = self.seam.actions.options
+        options = self.spaces.actions.options
         self._now = EnvironmentInputs(
-            obs=np.zeros((self.columns, len(self.seam.features)), np.float32),
+            obs=np.zeros((self.columns, len(self.spaces.features)), np.float32),
             legal=np.ones((self.columns, options), np.bool_),
             first=np.ones(self.columns, np.bool_),
             alive=np.zeros(self.columns, np.bool_),
@@ -72,16 +72,16 @@ class HostEnvironments:
         self._gained = np.zeros((count, len(self.agents)))
         self._steps = np.zeros(count, np.int64)
         self._terminated = np.zeros(count, np.bool_)
-        """Whether any agent's part in the match had an end other than a time limit."""
+        """Whether the match ended for any agent by something else than a time limit."""
         self._first_rewards: NDArray | None = None
         """[agents], of the first match that ended."""
         self.finished: list[tuple[int, Finished]] = []
-        """Matches that ended, with the number of their environment; callers take them away."""
+        """Matches that ended, with the number of their environment; callers clear the list."""
         for index, seed in enumerate(seeds):
             self._begin(index, int(seed))
 
     def moment(self) -> EnvironmentInputs:
-        """What every column sees now."""
+        """The present inputs of the policy."""
         return EnvironmentInputs(*(field.copy() for field in self._now))
 
     def step(self, actions: NDArray) -> EnvironmentOutputs:
@@ -96,7 +96,7 @@ class HostEnvironments:
         for index, env in enumerate(self._envs):
             acting = list(env.agents)
             column_of = {agent: self._column(index, agent) for agent in acting}
-            chosen = {agent: self.seam.action_of(actions[c]) for agent, c in column_of.items()}
+            chosen = {agent: self.spaces.action_of(actions[c]) for agent, c in column_of.items()}
             obs, rewards, terminated, truncated, infos = env.step(chosen)
             self._steps[index] += 1
             for agent, column in column_of.items():
@@ -118,7 +118,6 @@ class HostEnvironments:
         return after
 
     def close(self) -> None:
-        """Let all of them go."""
         for env in self._envs:
             env.close()
 
@@ -126,7 +125,7 @@ class HostEnvironments:
         gained = self._gained[index]
         if self._first_rewards is None:
             self._first_rewards = gained.copy()
-        # Each agent's: the mean over them is 0 in every match of a zero-sum game.
+        # Compared by agent: in a zero-sum game the mean over agents is 0 in every match.
         alike = not self._terminated[index] and np.array_equal(gained, self._first_rewards)
         sides = tuple(float(one) for one in gained)
         self.finished.append(
@@ -146,27 +145,27 @@ class HostEnvironments:
                 self._now.legal[column] = self._legal(obs[agent], infos.get(agent))
 
     def _see(self, column: int, obs: Any) -> NDArray:
-        features = self.seam.features_of(obs)
+        features = self.spaces.features_of(obs)
         if not np.isfinite(features).all():
-            bad = self.seam.features[int(np.flatnonzero(~np.isfinite(features))[0])]
+            bad = self.spaces.features[int(np.flatnonzero(~np.isfinite(features))[0])]
             raise InputError(f"the environment gave {bad} that is not a finite number")
         self._now.obs[column] = features
         return features
 
     def _legal(self, obs: Any, info: Any) -> NDArray | bool:
-        legal = self.seam.legal_of(info, obs)
+        legal = self.spaces.legal_of(info, obs)
         return True if legal is None else legal
 
     def _column(self, index: int, agent: str) -> int:
         return index * len(self.agents) + self.agents.index(agent)
 
 
-def _seam(env: Any, agents: Sequence[str], features: Sequence[str]) -> SpaceTranslator:
-    spaces = [(env.observation_space(agent), env.action_space(agent)) for agent in agents]
-    for agent, pair in zip(agents, spaces, strict=True):
-        if pair != spaces[0]:
+def _shared_spaces(env: Any, agents: Sequence[str], features: Sequence[str]) -> SpaceTranslator:
+    pairs = [(env.observation_space(agent), env.action_space(agent)) for agent in agents]
+    for agent, pair in zip(agents, pairs, strict=True):
+        if pair != pairs[0]:
             raise ConfigError(
                 f"agents share one policy, so that their spaces must be the same: {agent} has "
-                f"{pair}, {agents[0]} has {spaces[0]}"
+                f"{pair}, {agents[0]} has {pairs[0]}"
             )
-    return SpaceTranslator(*spaces[0], features=features)
+    return SpaceTranslator(*pairs[0], features=features)

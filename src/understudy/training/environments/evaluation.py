@@ -1,14 +1,14 @@
 """The frozen matches at the end of a session: mean rewards, and win rates of zero-sum environments.
 
-In self-play the rewards of a zero-sum match add up to 0 however well the policy plays. What it
-learned shows only against others: a random player and earlier versions of the run.
+In self-play the rewards of a zero-sum match add up to 0 however well the policy plays. Its strength
+shows only against other players: a random one and earlier versions of the run.
 """
 
 from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -18,13 +18,13 @@ from understudy.match.live_match import EVALUATION, match_seeds
 from understudy.match.tally import Tally
 from understudy.policy.policy import Policy
 from understudy.registry.versions import Versions
-from understudy.training.environments.environments import HostEnvironments
+from understudy.training.environments.environments import Environments
 from understudy.training.environments.factory import maker
 from understudy.training.environments.rollout import judge, meet
 from understudy.training.environments.session import (
+    EnvironmentSession,
     Evaluation,
     EvaluationProgress,
-    HostSession,
     zero_sum,
 )
 
@@ -33,8 +33,8 @@ _SNAPSHOTS = 3
 """Earlier versions that are met, spread evenly over those that the run still has."""
 
 
-def evaluate_host(
-    session: HostSession,
+def evaluate_environment(
+    session: EnvironmentSession,
     policy: Policy,
     versions: Versions,
     *,
@@ -51,20 +51,15 @@ def evaluate_host(
     seeds = match_seeds(seed, np.arange(count), purpose=EVALUATION)
     make = maker(session.environment, **session.options)
 
-    @contextlib.contextmanager
-    def opened() -> Iterator[HostEnvironments]:
-        environments = HostEnvironments(make, count, seeds, features=policy.spec.features)
-        try:
-            yield environments
-        finally:
-            environments.close()
+    def opened() -> contextlib.closing[Environments]:
+        return contextlib.closing(Environments(make, count, seeds, features=policy.spec.features))
 
-    def told(opponent: str, matches: int) -> Callable[[float], None]:
+    def shown(opponent: str, matches: int) -> Callable[[float], None]:
         return lambda share: show(EvaluationProgress(policy.version, opponent, matches, share))
 
     with opened() as environments:
         agents = environments.agents
-        matches = judge(policy, environments, asked, show=told("", asked))
+        matches = judge(policy, environments, asked, show=shown("", asked))
     met: dict[str, Tally] = {}
     if zero_sum(matches):
         snapshots = _snapshots(versions, before=policy.version)
@@ -75,7 +70,7 @@ def evaluate_host(
             with opened() as environments:
                 rng = np.random.default_rng([seed, EVALUATION])
                 met[name] = meet(
-                    policy, rival, environments, number, rng=rng, show=told(name, number)
+                    policy, rival, environments, number, rng=rng, show=shown(name, number)
                 )
     return Evaluation(
         version=policy.version,
@@ -88,8 +83,8 @@ def evaluate_host(
 
 def random_player(policy: Policy) -> Policy:
     """Uniform over the legal options; real numbers are normal around the middle of their range."""
-    nought = {name: np.zeros_like(value) for name, value in policy.weights.params.items()}
-    return Policy(policy.spec, replace(policy.weights, params=nought), 0)
+    zero = {name: np.zeros_like(value) for name, value in policy.weights.params.items()}
+    return Policy(policy.spec, replace(policy.weights, params=zero), 0)
 
 
 def _snapshots(versions: Versions, *, before: int) -> list[Policy]:

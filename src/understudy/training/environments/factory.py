@@ -1,10 +1,10 @@
-"""Environments of others by name.
+"""Gymnasium and PettingZoo environments by name.
 
     gymnasium:CartPole-v1           whatever `gymnasium.make` knows; gymnasium:my_module:MyEnv-v0
                                     imports a module first
     pettingzoo:my_package.my_game   a module with `parallel_env()`
 
-Modules are also looked for in the folder that a person works in.
+Modules are also looked for in the working directory.
 """
 
 from __future__ import annotations
@@ -32,15 +32,12 @@ class Alone:
         self.agents: list[str] = []
 
     def observation_space(self, agent: str) -> Any:
-        """Of the one agent."""
         return self._env.observation_space
 
     def action_space(self, agent: str) -> Any:
-        """Of the one agent."""
         return self._env.action_space
 
     def reset(self, seed: int | None = None) -> tuple[dict[str, Any], dict[str, Any]]:
-        """A new episode."""
         obs, info = self._env.reset(seed=seed)
         self.agents = [_AGENT]
         return {_AGENT: obs}, {_AGENT: info}
@@ -53,17 +50,16 @@ class Alone:
         return tuple({_AGENT: value} for value in values)
 
     def close(self) -> None:
-        """Let it go."""
         self._env.close()
 
 
 def maker(name: str, **options: Any) -> Callable[[], Any]:
-    """What makes one environment of this name: `gymnasium:<id>` or `pettingzoo:<module>`."""
+    """A factory of environments of this name: `gymnasium:<id>` or `pettingzoo:<module>`."""
     kind, _, rest = name.partition(":")
     if kind not in KINDS or not rest:
         raise ConfigError(f"expected gymnasium:<id> or pettingzoo:<module>, got {name!r}")
     here = str(Path.cwd())
-    if here not in sys.path:  # an environment of one's own lies in the folder that one works in
+    if here not in sys.path:  # custom environments usually lie in the working directory
         sys.path.append(here)
     return _gymnasium(rest, options) if kind == "gymnasium" else _pettingzoo(rest, options)
 
@@ -74,7 +70,7 @@ def _gymnasium(name: str, options: Mapping[str, Any]) -> Callable[[], Any]:
     import understudy.adapters.gymnasium.env  # noqa: F401  registers the built-in games
 
     def make() -> Alone:
-        # The checker would say the same of every copy, and none of it concerns a learner.
+        # The checker would repeat its advice, which concerns no learner, for every copy.
         return Alone(gymnasium.make(name, disable_env_checker=True, **options))
 
     try:

@@ -1,114 +1,78 @@
-"""Learning from host rollouts: play a segment with NumPy, learn from it with JAX, and again.
+"""Learning in environments: play a segment with NumPy, learn from it with JAX, and again.
 
-Matches in flight are lost when a session ends; whoever goes on begins new ones, on other seeds.
-
-What a trainer takes from the first segment of a run, before it learns: what numbers look like
-here, and what a state like any other is worth.
-
-The critic begins by saying the same of everything. One that has to sink (or rise) a long way first
-does so further where features are large, and the policy flees (or seeks) those places before
-anything was found there: Acrobot stayed at -500 on five seeds of five, and is between -88 and -116
-after 100,000 steps on four of the same five with this.
+Matches in flight are lost when a session ends; the next session begins new ones, on other seeds.
 """
 
 from __future__ import annotations
 
+import contextlib
+import time
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from understudy.core.arrays import NDArray
-from understudy.policy import weights as weight_files
-from understudy.registry.versions import WEIGHTS
-
-if TYPE_CHECKING:
-    from understudy.learner.segments import Segments
-    from understudy.learner.trainer import Trainer
-import os
-import time
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Self
-
 from understudy.core.clock import SystemClock
 from understudy.core.dependencies import needs_learner
 from understudy.core.errors import ConfigError
 from understudy.match.live_match import TRAINING, match_seeds
+from understudy.policy import weights as weight_files
 from understudy.policy.policy import Policy
 from understudy.policy.spec import PolicySpec
 from understudy.registry.checkpoints import MATCHES, STEPS, TRAIN, Checkpoints
 from understudy.registry.run_folder import RunFolder
+from understudy.registry.versions import WEIGHTS
+from understudy.supervise.interrupts import Interrupts
 from understudy.telemetry import events
 from understudy.telemetry.events import ENVIRONMENT
 from understudy.telemetry.journal import Entry, Journal, Reader
 from understudy.telemetry.training_log import LOG, TrainingLog
-from understudy.training.environments.environments import HostEnvironments
+from understudy.training.environments.environments import Environments
+from understudy.training.environments.evaluation import evaluate_environment
 from understudy.training.environments.rollout import EnvironmentRollout
 from understudy.training.environments.session import (
+    EnvironmentProgress,
+    EnvironmentSession,
+    EnvironmentSummary,
     Evaluation,
+    EvaluationProgress,
     Finished,
-    HostProgress,
-    HostSession,
     mean_sides,
     zero_sum,
 )
+from understudy.training.learning import Learning
 
 if TYPE_CHECKING:
     from understudy.learner.segments import Segments
-
-
-def begin(trainer: Trainer, segments: Segments, gamma: float) -> None:
-    """Fit the normaliser and the return scale, and level the critic."""
-    level = usual_return(segments, gamma)
-    returns = returns_of(segments, gamma, beyond=level)
-    trainer.absorb(seen(segments), return_square=float(np.square(returns).mean()))
-    weights = trainer.weights()
-    params = {
-        name: np.zeros_like(value) if name.startswith("value.") else value
-        for name, value in weights.params.items()
-    }
-    params["value.b"] = params["value.b"] + np.float32(level) / weights.value_scale
-    levelled = weight_files.encode(replace(weights, params=params))
-    trainer.restore({**trainer.snapshot(), WEIGHTS: levelled}, what="the first segment")
-
-
-def seen(segments: Segments) -> NDArray:
-    """The observations [N, F] that count."""
-    counted: NDArray = segments.obs[segments.valid > 0]
-    return counted
-
-
-def usual_return(segments: Segments, gamma: float) -> float:
-    """The number that, said of every decision, agrees with itself: v = reward + gamma ongoing v."""
-    counted = segments.valid > 0
-    ends = 1.0 - gamma * float(segments.ongoing[counted].mean())
-    return float(segments.rewards[counted].mean()) / max(ends, 1.0 / len(segments.rewards))
-
-
-def returns_of(segments: Segments, gamma: float, *, beyond: float) -> NDArray:
-    """Discounted returns [N]; `beyond` is what follows the segment."""
-    total = np.zeros_like(segments.rewards)
-    following = np.full_like(segments.rewards[0], beyond)
-    for t in reversed(range(len(total))):
-        following = segments.rewards[t] + np.float32(gamma) * segments.ongoing[t] * following
-        total[t] = following
-    counted: NDArray = total[segments.valid > 0]
-    return counted
-
+    from understudy.learner.trainer import Trainer
 
 _WHERE = "training"
 _ENOUGH = 32
-"""Matches that end alike before it is said: random play may need a few to find a goal."""
+"""Matches that end alike before it is reported: random play may need a few to find a goal."""
 
 
-class HostLearning:
+class EnvironmentLearning(Learning[EnvironmentProgress]):
     """The environments and the trainer of one session; use it under the learner's lock."""
 
-    def __init__(self, session: HostSession, make: Callable[[], Any], folder: RunFolder) -> None:
+    shows_start = False
+
+    def __init__(
+        self,
+        session: EnvironmentSession,
+        make: Callable[[], Any],
+        folder: RunFolder,
+        *,
+        show_evaluation: Callable[[EvaluationProgress], None],
+    ) -> None:
         with needs_learner():
             from understudy.learner.trainer import Trainer
             from understudy.training.schedule import LearningSchedule
         self._config = session.config
+        self._versions = folder.versions
+        self._show_evaluation = show_evaluation
+        self._evaluation: Evaluation | None = None
         self._trainer = Trainer(folder.spec, self._config.learner)
         past = Reader(folder.journal).new()
         log = TrainingLog(folder.logs / LOG, past=past)
@@ -116,12 +80,12 @@ class HostLearning:
         self._checkpoints = Checkpoints(folder, self._journal, mode=TRAIN)
         self._checkpoints.resume(self._trainer, follow=True)
         counters = self._checkpoints.counters
-        self._fresh = not counters
         self._schedule = LearningSchedule(
             folder.config, self._journal, self._trainer, resumed=self._checkpoints.version > 0
         )
+        self._fresh = not counters
         steps = counters.get(STEPS, 0)
-        self.progress = HostProgress(
+        self.progress = EnvironmentProgress(
             session,
             steps=steps,
             earlier=steps,
@@ -129,48 +93,36 @@ class HostLearning:
             updates=counters.get("updates", 0),
             version=self._checkpoints.version,
         )
-        self._schedule.begin(session.budget)
-        self._schedule.follow(self.progress.share)
         # Other seeds than before a resume: those matches were learned from already.
-        games = session.config.train.games
-        seeds = match_seeds(session.config.learner.seed, np.arange(games) + steps, purpose=TRAINING)
-        self._environments = HostEnvironments(make, games, seeds, features=folder.spec.features)
+        train, seed = session.config.train, session.config.learner.seed
+        seeds = match_seeds(seed, np.arange(train.games) + steps, purpose=TRAINING)
+        self._environments = Environments(make, train.games, seeds, features=folder.spec.features)
         self.progress.agents = self._environments.agents
-        self._endings = Endings(past, noise_steps=session.config.train.noise_steps)
+        self._endings = Endings(past, noise_steps=train.noise_steps)
         self._since: list[Finished] = []
         """Matches that ended since the last version."""
         self._rollout = EnvironmentRollout(
             self._environments,
-            np.random.default_rng([session.config.learner.seed, steps]),
-            noise_steps=session.config.train.noise_steps,
+            np.random.default_rng([seed, steps]),
+            noise_steps=train.noise_steps,
         )
-
-    def __enter__(self) -> Self:
-        """Say that somebody learns here."""
+        self._steps_s = 0.0
         self._cpu = time.process_time()
-        version = self._checkpoints.version
-        self._journal.write(events.LearnerStarted(pid=os.getpid(), version=version, pending=0))
-        return self
 
-    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
-        """Let the environments go."""
-        self._environments.close()
-        stopped = events.LearnerStopped(
-            reason="stopped" if kind is None else "failed",
-            pending=0,
-            cpu_s=time.process_time() - self._cpu,
-            wall_s=self.progress.elapsed_s,
-        )
-        self._journal.write(stopped)
+    def journals(self) -> list[tuple[Journal, int]]:
+        return [(self._journal, self._checkpoints.version)]
 
     def policy(self) -> Policy:
-        """What would play now."""
+        """The policy as it is now."""
         return Policy(self._trainer.spec, self._trainer.weights(), self._checkpoints.version)
 
-    def iterate(self, *, stop: Callable[[], bool]) -> bool:
-        """Play a segment and learn from it; False if `stop` said so before."""
+    def begin(self) -> None:
+        self._schedule.begin(self.progress.session.budget)
+        self._schedule.follow(self.progress.share)
+
+    def iterate(self, stop: Callable[[], bool]) -> bool:
         progress, steps = self.progress, self._config.train.segment
-        # What a policy that knows nothing says of what might still have come is worth nothing.
+        # The values of an untrained policy say nothing about what follows a truncation.
         gamma = 0.0 if self._fresh else self._config.learner.gamma
         segments = self._rollout.play(self.policy(), steps, gamma=gamma, stop=stop)
         if segments is None:
@@ -181,24 +133,23 @@ class HostLearning:
         progress.matches += len(finished)
         self._since += finished
         progress.steps += int(segments.valid.sum())
-        self._tell_endings(finished)
+        self._note_endings(finished)
         if self._fresh:
-            begin(self._trainer, segments, self._config.learner.gamma)
+            fit_first_segment(self._trainer, segments, self._config.learner.gamma)
             self._fresh = False
         else:
             self._learn(segments, finished)
-        self._tell(finished)
+        self._journal_matches(finished)
         if self._checkpoints.due(progress.steps):
-            self.checkpoint()
+            self.commit()
         return True
 
-    def checkpoint(self) -> None:
-        """What was learned since the last version becomes the next one."""
+    def commit(self) -> None:
         progress = self.progress
         if progress.updates:
             counters = {
-                STEPS: progress.steps,
-                MATCHES: progress.matches,
+                "steps": progress.steps,
+                "matches": progress.matches,
                 "updates": progress.updates,
             }
             metrics = dict(progress.metrics)
@@ -210,8 +161,52 @@ class HostLearning:
             self._checkpoints.save(self._trainer, counters, metrics)
             progress.version = self._checkpoints.version
 
-    def evaluated(self, evaluation: Evaluation) -> None:
-        """Journal the frozen matches of the newest version."""
+    def finish(self, interrupts: Interrupts, show: Callable[[EnvironmentProgress], None]) -> None:
+        self.commit()
+        self._steps_s = self.progress.steps_s
+        if self.progress.session.evaluate and not interrupts.asked:
+            interrupts.gentle = False
+            # What was learned is kept already: Ctrl-C cuts only the evaluation short.
+            with contextlib.suppress(KeyboardInterrupt):
+                self._evaluation = evaluate_environment(
+                    self.progress.session,
+                    self.policy(),
+                    self._versions,
+                    show=self._show_evaluation,
+                )
+                self._journal_evaluation(self._evaluation)
+
+    def keep(self) -> None:
+        """Nothing: `finish` commits, and a start that fails must leave no version behind."""
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        self._environments.close()
+        super().__exit__(kind, *rest)
+
+    def _stopped(self, kind: type[BaseException] | None) -> events.LearnerStopped:
+        return events.LearnerStopped(
+            reason="stopped" if kind is None else "failed",
+            pending=0,
+            cpu_s=time.process_time() - self._cpu,
+            wall_s=self.progress.elapsed_s,
+        )
+
+    def summary(self, code: int) -> EnvironmentSummary:
+        """The summary of the session."""
+        progress = self.progress
+        return EnvironmentSummary(
+            code=code,
+            run=str(progress.session.run),
+            version=progress.version,
+            steps=progress.steps,
+            matches=progress.matches,
+            updates=progress.updates,
+            steps_s=self._steps_s,
+            evaluation=self._evaluation,
+            problem=progress.problem,
+        )
+
+    def _journal_evaluation(self, evaluation: Evaluation) -> None:
         tallies = {
             name: events.OpponentTally(one.wins, one.draws, one.losses)
             for name, one in evaluation.opponents.items()
@@ -228,7 +223,7 @@ class HostLearning:
             )
         )
 
-    def _tell_endings(self, finished: list[Finished]) -> None:
+    def _note_endings(self, finished: list[Finished]) -> None:
         event = self._endings.add(finished, steps=self.progress.steps)
         if event is not None:
             self._journal.write(event)
@@ -269,7 +264,7 @@ class HostLearning:
             )
         )
 
-    def _tell(self, finished: list[Finished]) -> None:
+    def _journal_matches(self, finished: list[Finished]) -> None:
         mean = {ENVIRONMENT: float(np.mean([m.reward for m in finished]))} if finished else {}
         self._journal.write(
             events.MatchesTrained(
@@ -284,15 +279,59 @@ class HostLearning:
         )
 
 
-class Endings:
-    """Notices a run that nothing can be learned in: a time limit ends every match, and the rewards
-    are the same in all of them. One match that differs, in any session, is enough to learn from.
+def fit_first_segment(trainer: Trainer, segments: Segments, gamma: float) -> None:
+    """Fit the normaliser, the return scale and the critic's bias to the first segment of a run.
+
+    The critic begins with the same value for every state. If that value is far from the usual
+    return, the critic first moves further where features are large, and the policy avoids (or
+    seeks) those states before it found anything there. Acrobot stayed at -500 on five seeds of
+    five; with this it is between -88 and -116 after 100,000 steps on four of the same five.
     """
+    level = usual_return(segments, gamma)
+    returns = returns_of(segments, gamma, beyond=level)
+    trainer.absorb(seen(segments), return_square=float(np.square(returns).mean()))
+    weights = trainer.weights()
+    params = {
+        name: np.zeros_like(value) if name.startswith("value.") else value
+        for name, value in weights.params.items()
+    }
+    params["value.b"] = params["value.b"] + np.float32(level) / weights.value_scale
+    levelled = weight_files.encode(replace(weights, params=params))
+    trainer.restore({**trainer.snapshot(), WEIGHTS: levelled}, what="the first segment")
+
+
+def seen(segments: Segments) -> NDArray:
+    """The observations [N, F] that count."""
+    counted: NDArray = segments.obs[segments.valid > 0]
+    return counted
+
+
+def usual_return(segments: Segments, gamma: float) -> float:
+    """The constant value that satisfies v = mean reward + gamma * share ongoing * v."""
+    counted = segments.valid > 0
+    ends = 1.0 - gamma * float(segments.ongoing[counted].mean())
+    return float(segments.rewards[counted].mean()) / max(ends, 1.0 / len(segments.rewards))
+
+
+def returns_of(segments: Segments, gamma: float, *, beyond: float) -> NDArray:
+    """Discounted returns [N]; `beyond` is what follows the segment."""
+    total = np.zeros_like(segments.rewards)
+    following = np.full_like(segments.rewards[0], beyond)
+    for t in reversed(range(len(total))):
+        following = segments.rewards[t] + np.float32(gamma) * segments.ongoing[t] * following
+        total[t] = following
+    counted: NDArray = total[segments.valid > 0]
+    return counted
+
+
+class Endings:
+    """Detects a run in which nothing can be learned: a time limit ends every match, with the same
+    rewards in all of them. One match that differs, in any session, is enough to learn from."""
 
     def __init__(self, past: Iterable[Entry], *, noise_steps: int) -> None:
         """`past`: the journal of earlier sessions."""
-        told = (entry.e for entry in past if isinstance(entry.e, events.MatchesTrained))
-        self._differed = any(event.matches > event.alike for event in told)
+        trained = (entry.e for entry in past if isinstance(entry.e, events.MatchesTrained))
+        self._differed = any(event.matches > event.alike for event in trained)
         self._noise_steps = noise_steps
         self._alike = 0
         self._said = False
@@ -300,7 +339,7 @@ class Endings:
     def add(
         self, finished: Sequence[Finished], *, steps: int
     ) -> events.Problem | events.Note | None:
-        """Matches that ended, and the steps of the run by then; what should be told, each once."""
+        """Add matches that ended after `steps` of the run; an event where one is due, each once."""
         if self._differed or not finished:
             return None
         if not all(match.alike for match in finished):
@@ -323,11 +362,11 @@ class Endings:
         return events.Problem(where=_WHERE, message=message)
 
 
-def open_folder(session: HostSession, make: Callable[[], Any]) -> RunFolder:
-    """The run folder for what the environment declares; an error if nothing could be learned."""
+def open_folder(session: EnvironmentSession, make: Callable[[], Any]) -> RunFolder:
+    """The run folder for the spaces of the environment; an error if nothing could be learned."""
     before = RunFolder.kept(session.run) if session.resume else None
     features = before.spec.features if before else ()
-    one = HostEnvironments(make, 1, np.zeros(1, np.uint32), features=features)
+    one = Environments(make, 1, np.zeros(1, np.uint32), features=features)
     one.close()
     train = session.config.train
     # The first segment only shows the normaliser what numbers look like.
@@ -340,7 +379,7 @@ def open_folder(session: HostSession, make: Callable[[], Any]) -> RunFolder:
         )
     return RunFolder.open(
         session.run,
-        spec=PolicySpec(one.seam.features, one.seam.actions, session.network),
+        spec=PolicySpec(one.spaces.features, one.spaces.actions, session.network),
         config=session.config,
         clock=SystemClock(),
         game=session.environment,

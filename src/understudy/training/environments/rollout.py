@@ -1,14 +1,13 @@
-"""Playing environments with the NumPy policy, the same code that plays live: for learning and for
-judging.
+"""Rollouts in environments with the NumPy policy, which also plays live: for learning and judging.
 
-A time limit is not an end: what a match that was cut off might still have been worth, by the
-policy's own estimate of what was seen last, is added to its last reward.
+A time limit is not an end: the last reward of a truncated match is increased by the policy's value
+of the last observation.
 
 The uniform numbers that choose actions may be kept for several steps (`train.noise_steps`). Each
 is still uniform, so every action has the probability that the policy gives it; only successive
-draws are alike. An undecided policy then goes one way for a while instead of trembling on the spot:
-of 4,000 matches of MountainCar under uniform actions none reaches the goal with a draw each step,
-and 9 % do with one in 16 steps.
+draws are correlated. A policy with high entropy then moves one way for a while: of 4,000 matches of
+MountainCar under uniform actions none reaches the goal with a draw each step, and 9 % do with one
+in 16 steps.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from understudy.core.arrays import NDArray
 from understudy.core.ops import Tree
 from understudy.match.tally import Tally
 from understudy.policy.policy import Policy
-from understudy.training.environments.environments import EnvironmentInputs, HostEnvironments
+from understudy.training.environments.environments import EnvironmentInputs, Environments
 from understudy.training.environments.session import Finished
 
 if TYPE_CHECKING:
@@ -30,10 +29,10 @@ if TYPE_CHECKING:
 
 
 class EnvironmentRollout:
-    """Plays on from segment to segment; memory of matches in flight is kept."""
+    """Plays segment after segment and keeps the memory of matches in flight."""
 
     def __init__(
-        self, environments: HostEnvironments, rng: np.random.Generator, *, noise_steps: int = 1
+        self, environments: Environments, rng: np.random.Generator, *, noise_steps: int = 1
     ) -> None:
         self._environments = environments
         self._rng = rng
@@ -44,7 +43,7 @@ class EnvironmentRollout:
     def play(
         self, policy: Policy, steps: int, *, gamma: float, stop: Callable[[], bool] = lambda: False
     ) -> Segments | None:
-        """A segment of `steps`; None if `stop` said so before its end."""
+        """A segment of `steps`; None if `stop` ended it early."""
         from understudy.learner.segments import Segments
 
         environments = self._environments
@@ -100,7 +99,7 @@ class EnvironmentRollout:
         return fresh
 
     def _ahead(self, policy: Policy) -> NDArray:
-        """The value [B] of what comes after the segment."""
+        """The bootstrap value [B] after the segment."""
         now = self._environments.moment()
         memory = emptied(self._memory, policy.begin(self._environments.columns), now.first)
         return policy.act(now.obs, memory, legal=now.legal).values
@@ -108,7 +107,7 @@ class EnvironmentRollout:
 
 def judge(
     policy: Policy,
-    environments: HostEnvironments,
+    environments: Environments,
     matches: int,
     *,
     show: Callable[[float], None] = lambda share: None,
@@ -129,7 +128,7 @@ def judge(
 def meet(
     policy: Policy,
     opponent: Policy,
-    environments: HostEnvironments,
+    environments: Environments,
     matches: int,
     *,
     rng: np.random.Generator,
@@ -172,7 +171,7 @@ def _score(match: Finished, side: int) -> int:
 
 
 def _played(
-    environments: HostEnvironments,
+    environments: Environments,
     matches: int,
     act: Callable[[EnvironmentInputs, NDArray], NDArray],
     show: Callable[[float], None],

@@ -1,8 +1,7 @@
-"""A session in an environment of others: what is asked, how it goes and what came of it."""
+"""A session in a Gymnasium or PettingZoo environment: what is asked, how far it is, its summary."""
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,11 +16,12 @@ from understudy.core.errors import ConfigError
 from understudy.match.tally import Tally
 from understudy.policy.spec import AnyNetwork
 from understudy.supervise.budget import Budget
+from understudy.training.session import TrainingProgress, TrainingSummary
 
 _RECENT = 100
-_NOUGHT = 1e-6
-_OF_THE_ARENA = ("curriculum", "rewards", "league", "population")
-"""Sections that only games of the arena have a use for."""
+_ROUNDING = 1e-6
+_ARENA_SECTIONS = ("curriculum", "rewards", "league", "population")
+"""Sections of the config that only the arena reads."""
 
 
 class Finished(NamedTuple):
@@ -33,7 +33,7 @@ class Finished(NamedTuple):
     sides: tuple[float, ...] = ()
     """The sum of rewards of each agent, in the order of the environment's agents."""
     alike: bool = False
-    """A time limit ended it, with the rewards that the first match of the session had."""
+    """Whether a time limit ended it, with the same rewards as the first match of the session."""
 
 
 def mean_sides(agents: Sequence[str], matches: Collection[Finished]) -> dict[str, float]:
@@ -47,12 +47,12 @@ def mean_sides(agents: Sequence[str], matches: Collection[Finished]) -> dict[str
 def zero_sum(matches: Collection[Finished]) -> bool:
     """Whether several agents played, and their rewards added up to 0 in every match."""
     return bool(matches) and all(
-        len(one.sides) > 1 and abs(sum(one.sides)) <= _NOUGHT * (1.0 + sum(map(abs, one.sides)))
+        len(one.sides) > 1 and abs(sum(one.sides)) <= _ROUNDING * (1.0 + sum(map(abs, one.sides)))
         for one in matches
     )
 
 
-def host_config() -> Config:
+def environment_config() -> Config:
     """Settings that suit small environments on one core."""
     return Config(
         learner=LearnerConfig(
@@ -76,7 +76,7 @@ def _changed(section: Section, default: Section) -> list[str]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class HostSession:
+class EnvironmentSession:
     """What to train in, for how long, and where."""
 
     environment: str
@@ -92,7 +92,7 @@ class HostSession:
     def __post_init__(self) -> None:
         if self.evaluate < 0:
             raise ConfigError(f"--eval: expected 0 or more, got {self.evaluate}")
-        for section in _OF_THE_ARENA:
+        for section in _ARENA_SECTIONS:
             changed = _changed(getattr(self.config, section), getattr(Config(), section))
             if changed:
                 raise ConfigError(
@@ -103,49 +103,13 @@ class HostSession:
 
 
 @dataclass
-class HostProgress:
-    """How a session goes, for whoever shows it."""
+class EnvironmentProgress(TrainingProgress[EnvironmentSession]):
+    """How far a session is; matches and updates are those of the whole run."""
 
-    session: HostSession
-    steps: int = 0
-    """Decisions so far, of the whole run."""
-    earlier: int = 0
-    """Those of earlier sessions."""
-    matches: int = 0
-    updates: int = 0
-    version: int = 0
-    began: float = field(default_factory=time.monotonic)
     agents: tuple[str, ...] = ("agent",)
     recent: deque[Finished] = field(default_factory=lambda: deque(maxlen=_RECENT))
-    metrics: Mapping[str, float] = field(default_factory=dict)
     problem: str = ""
     """What keeps the run from learning; empty: nothing known."""
-    news: list[str] = field(default_factory=list)
-    """Lines for the screen, which empties it."""
-
-    @property
-    def elapsed_s(self) -> float:
-        """Since this session began."""
-        return time.monotonic() - self.began
-
-    @property
-    def share(self) -> float:
-        """How much of the session is over, 0 to 1."""
-        return self.session.budget.share(
-            steps=self.steps, elapsed_s=self.elapsed_s, updates=self.updates
-        )
-
-    @property
-    def steps_s(self) -> float:
-        """Decisions a second, learning included."""
-        return (self.steps - self.earlier) / max(self.elapsed_s, 1e-9)
-
-    @property
-    def left_s(self) -> float | None:
-        """Estimated seconds until the end."""
-        return self.session.budget.left_s(
-            steps=self.steps, elapsed_s=self.elapsed_s, steps_s=self.steps_s
-        )
 
     @property
     def reward(self) -> float:
@@ -160,7 +124,7 @@ class HostProgress:
 
 @dataclass(frozen=True)
 class EvaluationProgress:
-    """How far one part of the frozen matches is."""
+    """How far the frozen matches against one opponent are."""
 
     version: int
     opponent: str
@@ -195,7 +159,7 @@ class Evaluation:
     def as_dict(self) -> dict[str, object]:
         """For `--json`."""
         rewards = [one.reward for one in self.matches]
-        told: dict[str, object] = {
+        result: dict[str, object] = {
             "matches": len(rewards),
             "reward": self.reward,
             "reward_min": min(rewards),
@@ -204,33 +168,20 @@ class Evaluation:
             "seconds": round(self.seconds, 3),
         }
         if self.sides:
-            told["sides"] = self.sides
+            result["sides"] = self.sides
         if self.opponents:
-            told["opponents"] = {name: one.as_dict() for name, one in self.opponents.items()}
-        return told
+            result["opponents"] = {name: one.as_dict() for name, one in self.opponents.items()}
+        return result
 
 
-@dataclass(frozen=True)
-class HostSummary:
-    """What came of a session."""
+@dataclass(frozen=True, kw_only=True)
+class EnvironmentSummary(TrainingSummary):
+    """The result of a session; `steps_s` does not count the evaluation."""
 
-    run: str
-    version: int
-    steps: int
-    matches: int
     updates: int
-    steps_s: float
-    """Without the evaluation."""
-    code: int
-    """How the process should end: 0, 130 after Ctrl-C, 143 after SIGTERM"""
     evaluation: Evaluation | None = None
     problem: str = ""
-    """What kept it from learning; empty: nothing known"""
-
-    @property
-    def interrupted(self) -> bool:
-        """Whether a signal ended it early."""
-        return self.code != 0
+    """What kept it from learning; empty: nothing known."""
 
     @property
     def reward(self) -> float | None:

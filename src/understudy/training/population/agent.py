@@ -1,14 +1,13 @@
-"""One agent of a population: a run folder of its own, its settings, and the evidence about it.
+"""One agent of a population: its run folder, its settings, and the evidence about it.
 
-A version holds what the agent goes on from, the evidence of the round included. All agents commit
-after the same iterations; where a crash came in between, `aligned` takes all back to the newest
-steps that every one of them has.
+A version holds all that the agent resumes from, the evidence of the round included. All agents
+commit after the same iterations; after a crash between two commits `aligned` takes all of them back
+to the newest steps that each of them has.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import os
 from collections.abc import Sequence
 
 import msgspec
@@ -19,7 +18,6 @@ from understudy.arena.results import Iteration, Result
 from understudy.core import files
 from understudy.core.arrays import NDArray
 from understudy.core.chance import fold
-from understudy.core.config import Config, with_values
 from understudy.core.errors import FileFormatError, NotFinite, RunFolderError
 from understudy.games.rewards import within_limits
 from understudy.league.lineage import Settings
@@ -29,7 +27,7 @@ from understudy.registry.checkpoints import MATCHES, STEPS, Checkpoints
 from understudy.registry.run_folder import RunFolder
 from understudy.telemetry import events
 from understudy.telemetry.journal import Journal
-from understudy.training.iteration_events import batch_trained, matches_trained
+from understudy.training.learning import batch_trained, matches_trained
 from understudy.training.schedule import LearningSchedule
 
 RESULT_TERMS = frozenset({"win", "loss", "result"})
@@ -62,26 +60,9 @@ def seed_of(seed: int, *words: int) -> int:
 
 def shaped(names: Sequence[str], weights: NDArray, shaping: float) -> NDArray:
     """Weights [K] of reward terms, with every term but that of the result times `shaping`; none
-    leaves what settings may say, so an agent's own config can be gone on with alone."""
+    leaves the limits of settings, so the agent's own config is valid without the population."""
     factors = [1.0 if name in RESULT_TERMS else shaping for name in names]
     return within_limits(np.asarray(weights * np.array(factors), np.float32))
-
-
-def config_of(base: Config, settings: Settings, *, seed: int, weights: dict[str, float]) -> Config:
-    """What an agent's own run folder says: with it, it can be gone on with alone."""
-    # A population looks for the learning rate itself, so nothing else may move it.
-    schedule = "constant" if base.train.schedule == "adaptive" else base.train.schedule
-    return with_values(
-        base,
-        {
-            "learner.seed": seed,
-            "learner.learning_rate": settings.learning_rate,
-            "learner.entropy_weight": settings.entropy_weight,
-            "rewards.weights": {**base.rewards.weights, **weights},
-            "train.schedule": schedule,
-            "population.agents": 1,
-        },
-    )
 
 
 class Agent:
@@ -131,11 +112,6 @@ class Agent:
                 return self.folder.versions.policy(max(held)).weights.params
         return self.member.trainer.weights().params
 
-    def started(self) -> None:
-        """Say that somebody learns here."""
-        event = events.LearnerStarted(pid=os.getpid(), version=self.version, pending=0)
-        self.journal.write(event)
-
     def follow(self, settings: Settings, share: float) -> None:
         """Learn by these settings, as they are when this share of the budget is spent."""
         config, trainer = self.folder.config, self.member.trainer
@@ -176,17 +152,9 @@ class Agent:
         )
         self.journal.write(matches_trained(_by_agent(found), steps=self.steps, stage=""))
 
-    def new_round(self, config: Config) -> None:
-        """Evidence counts anew, by these settings."""
-        self.evidence, self.broken = {}, False
-        self.folder = RunFolder.open(
-            self.folder.root,
-            spec=self.folder.spec,
-            config=config,
-            clock=self.folder.clock,
-            game=self.folder.identity.game,
-            game_options=self.folder.identity.game_options,
-        )
+    def new_round(self, folder: RunFolder) -> None:
+        """Evidence counts anew, with the settings of `folder`."""
+        self.evidence, self.broken, self.folder = {}, False, folder
 
     def become(self, contents: dict[str, bytes], *, parent: int, seed: int) -> None:
         """A copy of another agent: what it learned, optimiser and normaliser too; new matches."""
@@ -204,13 +172,13 @@ def aligned(folders: Sequence[RunFolder]) -> int:
     """Take all agents back to the newest steps that each of them has a version of; those steps.
 
     A crash between two agents' commits leaves some of them one version ahead: that one goes. More
-    than that is training that somebody did, which is never removed: an error says where it lies.
+    than that is training without the others, which is never removed: an error says where it is.
     """
     kept = [_steps(folder) for folder in folders]
     common = set.intersection(*(set(one.values()) for one in kept))
     steps = max(common, default=0)
     ahead = [sorted(number for number, at in one.items() if at > steps) for one in kept]
-    # With nothing in common it was the first commit, if it was a crash: somebody has no version.
+    # With nothing in common it was a crash in the first commit if some agent has no version.
     apart = not common and all(folder.versions.numbers() for folder in folders)
     strayed = [
         2 if any(_alone(folder, number) for number in numbers) else int(apart or len(numbers) > 1)

@@ -1,6 +1,6 @@
-"""The front of a population: its own run folder, which offers the best agent and the lineage.
+"""The run folder of a population: it offers the best agent's weights and the lineage.
 
-`lineage.json` is what is true; `lineage.csv` and `lineage.png` are made from it, whole, each time.
+`lineage.json` is the source; `lineage.csv` and `lineage.png` are made from it, whole, each time.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class BestAgent:
         return self._checkpoints.taken
 
     def known(self, agents: int) -> Lineage | None:
-        """The lineage of an earlier session; an error where there is none, or of others."""
+        """The lineage of an earlier session; an error where it does not fit this one."""
         root, path = self.folder.root, self.folder.root / lineages.FILE
         if not path.exists():
             if self.version:
@@ -61,7 +61,7 @@ class BestAgent:
     def draw(
         self, lineage: Lineage, fitness: Sequence[float | None], *, best: int, steps: int
     ) -> None:
-        """The same as a picture, with where everyone stands now."""
+        """The same as a picture, with the present fitness of every agent."""
         title = f"{self.folder.root.resolve().name} ({self.folder.identity.game})"
         try:
             picture = draw(lineage, fitness, best=best, steps=steps, title=title)

@@ -1,4 +1,4 @@
-"""A session of a population: how it goes and what came of it."""
+"""A session of a population: what it refuses, how far it is, and the summary."""
 
 from __future__ import annotations
 
@@ -6,17 +6,41 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from understudy.core.errors import ConfigError
 from understudy.league.lineage import Lineage, LineageRow, Replacement, Settings, ancestry, founder
-from understudy.training.session import ArenaSummary, TrainProgress
+from understudy.training.session import ArenaSummary, TrainProgress, TrainSession
 
 if TYPE_CHECKING:
     from understudy.arena.results import Iteration
     from understudy.core.errors import NotFinite
 
 
+def check_population(session: TrainSession) -> None:
+    """An error where the session cannot be that of a population."""
+    config, steps = session.config, session.budget.steps
+    population = config.population
+    if population.agents < 2:
+        raise ConfigError(f"--population: expected 2 agents or more, got {population.agents}")
+    if config.curriculum.stages:
+        raise ConfigError(
+            "--population: agents are compared by the same opponents, but a curriculum "
+            "(curriculum.stages) gives each its own; leave one of the two out"
+        )
+    if config.league.exploits:
+        raise ConfigError(
+            "--population: agents are compared by scripted opponents, but an exploiter meets its "
+            "victim alone (--exploit, league.exploits); leave one of the two out"
+        )
+    if steps is not None and steps <= population.interval_steps:
+        raise ConfigError(
+            f"population.interval_steps: {population.interval_steps:,} steps between two rounds "
+            f"leave no time for one in {steps:,} steps (--steps counts those of each agent)"
+        )
+
+
 @dataclass
 class PopulationProgress(TrainProgress):
-    """How a population goes; steps are those of each agent."""
+    """How far the session of a population is; steps are those of each agent."""
 
     fitness: tuple[float | None, ...] = ()
     """Of each agent, in this round so far or, while there are too few matches, in the last one."""
@@ -24,14 +48,14 @@ class PopulationProgress(TrainProgress):
     rounds: int = 0
 
     def note_all(self, found: Sequence[Iteration | NotFinite], steps: int) -> None:
-        """One iteration of all agents."""
+        """Add one iteration of all agents."""
         self.count(steps)
         self.matches += sum(getattr(one, "matches", 0) for one in found)
 
     def note_round(self, rows: Sequence[LineageRow]) -> None:
-        """What a round did; no news where everyone stayed."""
+        """Add a round; agents that stay as they are make no news."""
         self.rounds = rows[0].round
-        self.news = [told(row) for row in rows if row.replaced or row.before != row.after]
+        self.news = [_news(row) for row in rows if row.replaced or row.before != row.after]
 
     def standing(self) -> str:
         """`agents 61% 58% *70% -`: the fitness of each, a star for the best."""
@@ -42,7 +66,7 @@ class PopulationProgress(TrainProgress):
         return f"agents {' '.join(parts)}"
 
 
-def told(row: LineageRow) -> str:
+def _news(row: LineageRow) -> str:
     """`agent 4 (41%) gives way to a copy of agent 1 (63%)`."""
     if not row.replaced:
         return f"agent {row.agent}: {row.why}"
@@ -52,9 +76,9 @@ def told(row: LineageRow) -> str:
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class PopulationSummary(ArenaSummary):
-    """What came of a session; the version is the run's own, with the best agent's weights."""
+    """The result of a session; the version is the run's own, with the best agent's weights."""
 
     best: int
     fitness: tuple[float | None, ...]

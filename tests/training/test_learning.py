@@ -8,7 +8,7 @@ import pytest
 
 from understudy.arena.results import EndedMatch, Iteration, OpponentLatents, Result
 from understudy.match.tally import EvaluationReport, Tally
-from understudy.training.iteration_events import (
+from understudy.training.learning import (
     checkpoint_judged,
     drift,
     matches_trained,
