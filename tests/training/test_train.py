@@ -262,7 +262,7 @@ def test_matches_in_flight_restart_with_other_seeds(trained: Path, tmp_path: Pat
         return set(np.asarray(learning.arena.slots.seeds).tolist())
 
     older = folder_of(trained)
-    older.versions.head = lambda: None  # type: ignore[method-assign]
+    older.versions.head_manifest = lambda: None  # type: ignore[method-assign]
     journal = Journal(tmp_path, "train", SystemClock())
     first = ArenaLearning(session(trained, resume=True), older, journal)
     assert not seeds(first) & seeds(resumed(trained, tmp_path))
