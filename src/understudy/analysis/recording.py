@@ -121,16 +121,16 @@ def record(
     )
     one = match_seeds(seed, skip + np.arange(matches), purpose=EVALUATION)
     second = np.arange(matches) % 2 == 1
-    standing = begin(duel, np.tile(one, len(opponents)), np.tile(second, len(opponents)))
+    duel_state = begin(duel, np.tile(one, len(opponents)), np.tile(second, len(opponents)))
     carry_on, seen, done = engine(duel), [], []
     for start in range(0, frames, STRIDE):
-        standing = carry_on(standing)
-        (_, sight), *theirs = standing.memories
+        duel_state = carry_on(duel_state)
+        (_, sight), *theirs = duel_state.memories
         # Copies: an engine may write the next stride over the memory of this one.
         seen.append(np.array(sight).swapaxes(0, 1))
         done.append(np.concatenate([np.array(notes) for _, notes in theirs]).swapaxes(0, 1))
         show(min((start + STRIDE) / frames, 1.0))
-        if not np.asarray(standing.going).any():
+        if not np.asarray(duel_state.going).any():
             break
     return MatchRecording(
         opponents=tuple(opponents),
@@ -138,5 +138,5 @@ def record(
         numbers=np.tile(np.arange(matches, dtype=np.int32), len(opponents)),
         seen=np.concatenate(seen)[:frames],
         done=np.concatenate(done)[:frames],
-        lengths=np.minimum(np.array(standing.frames), frames),
+        lengths=np.minimum(np.array(duel_state.frames), frames),
     )

@@ -74,7 +74,7 @@ class PlayerGroups:
         kinds: dict[Hashable, list[int]] = {}
         for index in np.unique(who).tolist():
             player = players[index]
-            kind = player.form if isinstance(player, PolicyPlayer) else index
+            kind = player.program_key if isinstance(player, PolicyPlayer) else index
             kinds.setdefault(kind, []).append(index)
         parts = []
         for indices in kinds.values():

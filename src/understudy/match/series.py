@@ -27,11 +27,11 @@ Engine: TypeAlias = Callable[[Duel], Stride]
 
 def plain(duel: Duel) -> Stride:
     """Under NumPy."""
-    return lambda standing: stride(NUMPY, duel, duel.weights, standing)
+    return lambda duel_state: stride(NUMPY, duel, duel.weights, duel_state)
 
 
 class Results(NamedTuple):
-    """How B matches ended; fields as in `Standing`."""
+    """How B matches ended; fields as in `DuelState`."""
 
     score: NDArray
     frames: NDArray
@@ -50,14 +50,14 @@ def play(
     show: Callable[[float], None] = lambda share: None,
 ) -> Results:
     """Every match to its end; `show` is told how much of the longest possible match is over."""
-    standing, carry_on = begin(duel, seeds, second), engine(duel)
-    results = Results(*(np.zeros_like(getattr(standing, name)) for name in Results._fields))
+    duel_state, carry_on = begin(duel, seeds, second), engine(duel)
+    results = Results(*(np.zeros_like(getattr(duel_state, name)) for name in Results._fields))
     columns = np.arange(len(seeds))
     for frame in range(STRIDE, duel.game.max_frames + STRIDE, STRIDE):
-        standing = carry_on(standing)
-        going = np.asarray(standing.going)
+        duel_state = carry_on(duel_state)
+        going = np.asarray(duel_state.going)
         for name, field in zip(Results._fields, results, strict=True):
-            field[..., columns] = np.asarray(getattr(standing, name))
+            field[..., columns] = np.asarray(getattr(duel_state, name))
         show(min(frame / duel.game.max_frames, 1.0))
         if not going.any():
             break
@@ -65,7 +65,7 @@ def play(
             keep = evened(duel, going)
             if keep.all():
                 continue
-            duel, standing = thinned(duel, standing, keep)
+            duel, duel_state = thinned(duel, duel_state, keep)
             columns, carry_on = columns[keep], engine(duel)
     return results
 
@@ -82,17 +82,17 @@ def evened(duel: Duel, going: NDArray) -> NDArray:
     return keep
 
 
-def thinned(duel: Duel, standing: DuelState, keep: NDArray) -> tuple[Duel, DuelState]:
+def thinned(duel: Duel, duel_state: DuelState, keep: NDArray) -> tuple[Duel, DuelState]:
     """The same matches without those where `keep`, bool [B], is false."""
     starts = np.cumsum([count for _, count in duel.opponents])[:-1]
     groups = np.split(keep, starts) if duel.opponents else []
     left = [index for index, group in enumerate(groups) if group.any()]
     opponents = tuple((duel.opponents[index][0], int(groups[index].sum())) for index in left)
-    own, *theirs = standing.memories
+    own, *theirs = duel_state.memories
     kept = [(own, keep), *((theirs[index], groups[index]) for index in left)]
     memories = tuple(mapped(partial(_rows, rows), memory) for memory, rows in kept)
-    state = type(standing.state)(*(np.asarray(leaf)[..., keep] for leaf in standing.state))
-    rest = (np.asarray(field)[..., keep] for field in standing[2:])
+    state = type(duel_state.state)(*(np.asarray(leaf)[..., keep] for leaf in duel_state.state))
+    rest = (np.asarray(field)[..., keep] for field in duel_state[2:])
     return replace(duel, opponents=opponents), DuelState(state, memories, *rest)
 
 
