@@ -69,14 +69,14 @@ def evaluate(
     carry_on = engine_named(engine)
     name = agent if agent is not None else latest_run("--agent", game)
     leads = [("--agent", name), *(("--opponents", one) for one in split(opponents))]
-    cast = PlayerResolver(game, leads=leads, delay=delay, sampled=not greedy)
-    judged = cast.contestant("--agent", name)
-    against = cast.contestants("--opponents", opponents, agent=name, most=snapshots)
-    for note in cast.notes:
+    resolver = PlayerResolver(game, leads=leads, delay=delay, sampled=not greedy)
+    judged = resolver.resolve("--agent", name)
+    against = resolver.resolve_all("--opponents", opponents, agent=name, most=snapshots)
+    for note in resolver.notes:
         complain(note)
     with metered(f"{matches} matches v {len(against)}", quiet=json) as show:
         reports = judge(
-            cast.game,
+            resolver.game,
             judged.player,
             {one.name: one.player for one in against},
             matches=matches,

@@ -57,11 +57,11 @@ def watch(
         raise ConfigError(f"--speed: expected more than 0, got {speed}")
     name = left if left is not None else latest_run("--left", game)
     leads = [("--left", name), ("--right", right)]
-    cast = PlayerResolver(game, leads=leads, delay=delay, sampled=not greedy)
-    sides = (cast.contestant("--left", name), cast.contestant("--right", right))
-    for note in cast.notes:
+    resolver = PlayerResolver(game, leads=leads, delay=delay, sampled=not greedy)
+    sides = (resolver.resolve("--left", name), resolver.resolve("--right", right))
+    for note in resolver.notes:
         complain(note)
-    showing = Showing(cast, *sides, seed=seed)
+    showing = Showing(resolver, *sides, seed=seed)
     files: dict[str, str] = {}
     last: list[str] = []
     try:

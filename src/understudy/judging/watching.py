@@ -41,13 +41,15 @@ class Showing:
     """One match, frozen; left really starts on the left."""
 
     def __init__(
-        self, cast: PlayerResolver, left: NamedPlayer, right: NamedPlayer, *, seed: int
+        self, resolver: PlayerResolver, left: NamedPlayer, right: NamedPlayer, *, seed: int
     ) -> None:
-        if cast.game.name not in DRAWN:
-            raise ConfigError(f"watch: {', '.join(DRAWN)} can be drawn, {cast.game.name} cannot")
-        self._duel = Duel(cast.game, left.player, ((right.player, 1),))
+        if resolver.game.name not in DRAWN:
+            raise ConfigError(
+                f"watch: {', '.join(DRAWN)} can be drawn, {resolver.game.name} cannot"
+            )
+        self._duel = Duel(resolver.game, left.player, ((right.player, 1),))
         self._seeds = match_seeds(seed, np.arange(1), purpose=EVALUATION)
-        places = cast.game.start(NUMPY, self._seeds).x[:, 0]
+        places = resolver.game.start(NUMPY, self._seeds).x[:, 0]
         self._second = np.array([places[0] > places[1]])
         slots = (1, 0) if self._second[0] else (0, 1)
         self._seed = seed
