@@ -9,14 +9,13 @@ import numpy as np
 
 from understudy.core.errors import ConfigError
 from understudy.core.ops import NUMPY
+from understudy.games import catalog
 from understudy.games.brawl.drawing.reel import Event, Reel
 from understudy.games.brawl.drawing.scene import FRAMES_PER_S, Scene
 from understudy.judging.players import NamedPlayer, PlayerResolver
 from understudy.match.duel import Duel, witnessed
 from understudy.match.live_match import EVALUATION, match_seeds
 
-DRAWN = ("brawl",)
-"""Games that can be drawn."""
 _MOMENTS = 6
 _APART = FRAMES_PER_S
 _WEIGHT = {"won": 0, "drawn": 0, "knocked_out": 1, "combo": 2, "equipped": 3, "dropped": 4}
@@ -43,9 +42,10 @@ class Showing:
     def __init__(
         self, resolver: PlayerResolver, left: NamedPlayer, right: NamedPlayer, *, seed: int
     ) -> None:
-        if resolver.game.name not in DRAWN:
+        drawn = catalog.drawn()
+        if resolver.game.name not in drawn:
             raise ConfigError(
-                f"watch: {', '.join(DRAWN)} can be drawn, {resolver.game.name} cannot"
+                f"watch: {', '.join(drawn)} can be drawn, {resolver.game.name} cannot"
             )
         self._duel = Duel(resolver.game, left.player, ((right.player, 1),))
         self._seeds = match_seeds(seed, np.arange(1), purpose=EVALUATION)

@@ -106,6 +106,14 @@ class OpponentTally(msgspec.Struct, frozen=True, array_like=True):
     knockouts: float = 0.0
     falls: float = 0.0
 
+    @property
+    def measures(self) -> dict[str, float]:
+        """The sums of a game's measures: brawl's, which the file format has fields for."""
+        return {name: getattr(self, name) for name in OPPONENT_MEASURES}
+
+
+OPPONENT_MEASURES = OpponentTally.__struct_fields__[4:]
+
 
 class CheckpointJudged(_Event, frozen=True, kw_only=True):
     """A version under training met opponents in frozen matches."""

@@ -10,12 +10,18 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TypeAlias
 
 from understudy.telemetry.events import BatchTrained, MatchesTrained
 from understudy.telemetry.table import Value
 
 ALL = "all"
 """What takes an opponent's place in rows over all of them; no bot can be called so."""
+
+Ratio: TypeAlias = tuple[str, str]
+"""The two measures of a game that a ratio divides."""
+NO_RATIOS: Mapping[str, Ratio] = MappingProxyType({})
 
 _MEANS = (
     "loss", "policy_loss", "value_loss", "opponent_loss", "recognition_loss", "entropy", "kl",
@@ -60,9 +66,10 @@ class Meetings:
 class TrainingInterval:
     """What happened since it began; give it every iteration once."""
 
-    def __init__(self) -> None:
+    def __init__(self, ratios: Mapping[str, Ratio] = NO_RATIOS) -> None:
         self.steps = 0
         self.stage = ""
+        self._ratios = ratios
         self.against: dict[str, Meetings] = {}
         self._batches: list[BatchTrained] = []
 
@@ -117,7 +124,7 @@ class TrainingInterval:
 
     def behaviour(self) -> list[dict[str, Value]]:
         """The rows of `behavior_metrics.csv`: one for each opponent that was met to the end."""
-        return [_behaviour(name, one) for name, one in self.against.items() if one.matches]
+        return [self._behaviour(name, one) for name, one in self.against.items() if one.matches]
 
     def rewards(self) -> list[dict[str, Value]]:
         """The rows of `reward_breakdown.csv`: over all matches, then for each opponent."""
@@ -129,37 +136,38 @@ class TrainingInterval:
             every.join(one)
         return [_rewards(name, one) for name, one in {ALL: every, **met}.items()]
 
+    def _behaviour(self, name: str, one: Meetings) -> dict[str, Value]:
+        judged = one.wins + one.draws + one.losses
+        return {
+            "opponent": name,
+            "matches": one.matches,
+            "wins": one.wins,
+            "draws": one.draws,
+            "losses": one.losses,
+            "win_rate": one.wins / judged if judged else None,
+            "mean_return": one.returned / one.matches,
+            "mean_frames": one.frames / one.timed if one.timed else None,
+            **behaviour_of(one.measures, one.matches, self._ratios),
+        }
+
     def _of(self, name: str) -> Meetings:
         return self.against.setdefault(name, Meetings())
 
 
-def behaviour_of(measures: Mapping[str, float], matches: int) -> dict[str, Value]:
-    """Measures a match, and the ratio of damage where there is such a thing."""
+def behaviour_of(
+    measures: Mapping[str, float], matches: int, ratios: Mapping[str, Ratio]
+) -> dict[str, Value]:
+    """Sums of measures as means over matches, and ratios as far as they can be formed."""
     row: dict[str, Value] = {name: total / matches for name, total in measures.items()}
-    dealt, taken = measures.get("damage_dealt"), measures.get("damage_taken")
-    if dealt is not None and taken:
-        row["damage_ratio"] = dealt / taken
+    for name, (upper, lower) in ratios.items():
+        if upper in measures and measures.get(lower):
+            row[name] = measures[upper] / measures[lower]
     return row
 
 
 def _add(totals: dict[str, float], more: Mapping[str, float]) -> None:
     for name, value in more.items():
         totals[name] += value
-
-
-def _behaviour(name: str, one: Meetings) -> dict[str, Value]:
-    judged = one.wins + one.draws + one.losses
-    return {
-        "opponent": name,
-        "matches": one.matches,
-        "wins": one.wins,
-        "draws": one.draws,
-        "losses": one.losses,
-        "win_rate": one.wins / judged if judged else None,
-        "mean_return": one.returned / one.matches,
-        "mean_frames": one.frames / one.timed if one.timed else None,
-        **behaviour_of(one.measures, one.matches),
-    }
 
 
 def _rewards(name: str, one: Meetings) -> dict[str, Value]:

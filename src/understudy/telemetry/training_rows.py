@@ -7,12 +7,18 @@ up until the interval is over, a version is made or the stage of the curriculum 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from understudy.core.statistics import wilson
 from understudy.telemetry import events as ev
-from understudy.telemetry.interval import ALL, TrainingInterval, behaviour_of
+from understudy.telemetry.interval import (
+    ALL,
+    NO_RATIOS,
+    Ratio,
+    TrainingInterval,
+    behaviour_of,
+)
 from understudy.telemetry.journal import Entry
 from understudy.telemetry.table import Value
 
@@ -24,20 +30,21 @@ CHECKPOINTS = "checkpoint_benchmarks"
 TRAINING = "training_metrics"
 LEAGUE = "league"
 
+_MEASURES = "*"
+"""Stands where the measures of games have their columns."""
 _RESULTS = ("matches", "wins", "draws", "losses", "win_rate")
-_BODY = ("damage_dealt", "damage_taken", "damage_ratio", "knockouts", "falls")
-COLUMNS: dict[str, tuple[str, ...]] = {
+_COLUMNS: dict[str, tuple[str, ...]] = {
     MONITOR: ("r", "l", "t", "steps", "opponent", "result"),
     BEHAVIOUR: (
-        "time_s", "steps", "stage", "opponent", *_RESULTS, "mean_return", "mean_frames", *_BODY,
+        "time_s", "steps", "stage", "opponent", *_RESULTS, "mean_return", "mean_frames", _MEASURES,
     ),
     REWARDS: ("time_s", "steps", "stage", "opponent", "matches", "return", "residual"),
     STRATEGY: (
         "time_s", "steps", "opponent", "latent_mean", "latent_spread", "attention_entropy", "drift",
     ),
     CHECKPOINTS: (
-        "time_s", "steps", "version", "opponent", *_RESULTS, "low", "high", "mean_return", *_BODY,
-        "seconds",
+        "time_s", "steps", "version", "opponent", *_RESULTS, "low", "high", "mean_return",
+        _MEASURES, "seconds",
     ),
     TRAINING: (
         "time_s", "steps", "stage", "iterations", "loss", "policy_loss", "value_loss",
@@ -47,24 +54,42 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     ),
     LEAGUE: ("time_s", "steps", "event", "name", "mu", "sigma", "kept", "pool", "note"),
 }  # fmt: skip
-"""The columns that a table always has. Reward terms (`term_…`), further measures of a game and
-numbers of the latent (`latent_1`…) come after them, as they appear."""
-
 _WORDS = {1: "win", 0: "draw", -1: "loss"}
 _EVERY_S = 5.0
 
 TableRow: TypeAlias = tuple[str, dict[str, Value]]
 
 
-class TrainingRows:
-    """Turns entries into rows; `start` is the moment that times count from."""
+def columns_of(measures: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """The columns that each table always has; `measures` are those of games, and their ratios.
 
-    def __init__(self, start: float, *, every_s: float = _EVERY_S) -> None:
+    Reward terms (`term_…`), further measures and numbers of the latent (`latent_1`…) come after
+    them, as they appear.
+    """
+    return {
+        table: tuple(
+            name for column in columns for name in (measures if column == _MEASURES else (column,))
+        )
+        for table, columns in _COLUMNS.items()
+    }
+
+
+class TrainingRows:
+    """Turns entries into rows; times count from `start`, and `ratios` are columns of measures."""
+
+    def __init__(
+        self,
+        start: float,
+        *,
+        ratios: Mapping[str, Ratio] = NO_RATIOS,
+        every_s: float = _EVERY_S,
+    ) -> None:
         self._start = start
+        self._ratios = ratios
         self._every_s = every_s
         self._opened: float | None = None
         self._last = start
-        self._interval = TrainingInterval()
+        self._interval = TrainingInterval(ratios)
         self._rating: ev.LearnerRated | None = None
         self._strategy: ev.StrategyMeasured | None = None
 
@@ -91,7 +116,8 @@ class TrainingRows:
 
     def close(self) -> Iterator[TableRow]:
         """The rows of the interval so far; the next entry begins another."""
-        interval, self._interval, self._opened = self._interval, TrainingInterval(), self._last
+        interval, self._interval = self._interval, TrainingInterval(self._ratios)
+        self._opened = self._last
         rating, self._rating = self._rating, None
         strategy, self._strategy = self._strategy, None
         stage: dict[str, Value] = {"stage": interval.stage}
@@ -141,11 +167,8 @@ class TrainingRows:
                 "draws": one.draws, "losses": one.losses, "win_rate": one.wins / matches,
                 "low": low, "high": high, "mean_return": one.mean_return, "seconds": e.seconds,
             }  # fmt: skip
-            body = {
-                "damage_dealt": one.damage_dealt, "damage_taken": one.damage_taken,
-                "knockouts": one.knockouts, "falls": one.falls,
-            }  # fmt: skip
-            yield self._row(CHECKPOINTS, e.steps, row | behaviour_of(body, matches))
+            behaviour = behaviour_of(one.measures, matches, self._ratios)
+            yield self._row(CHECKPOINTS, e.steps, row | behaviour)
 
     def _row(self, table: str, steps: int, row: dict[str, Value]) -> TableRow:
         time_s = round(self._last - self._start, 3)

@@ -91,7 +91,7 @@ def checkpoint_judged(
 
 def _judged(report: EvaluationReport) -> events.OpponentTally:
     tally, means = report.tally, report.measures
-    sums = {name: means.get(name, 0.0) * tally.matches for name in _MEASURES}
+    sums = {name: means.get(name, 0.0) * tally.matches for name in events.OPPONENT_MEASURES}
     return events.OpponentTally(
         wins=tally.wins,
         draws=tally.draws,
@@ -99,6 +99,3 @@ def _judged(report: EvaluationReport) -> events.OpponentTally:
         mean_return=report.mean_return,
         **sums,
     )
-
-
-_MEASURES = ("damage_dealt", "damage_taken", "knockouts", "falls")
