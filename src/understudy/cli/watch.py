@@ -96,16 +96,16 @@ def _drawn(showing: Showing, *, speed: float) -> list[str]:
 def _played(showing: Showing, *, speed: float) -> None:
     """In the pace of the game."""
     from understudy.games.brawl.drawing.scene import FRAMES_PER_S
-    from understudy.screens.terminal import Theatre
+    from understudy.screens.terminal import AnimatedTerminal
 
     frame_s = 1.0 / (FRAMES_PER_S * speed)
-    with Theatre(sys.stdout) as theatre:
+    with AnimatedTerminal(sys.stdout) as terminal:
         due = time.monotonic()
         for scene in showing.scenes():
             due += frame_s
             wait = due - time.monotonic()
-            if wait > -frame_s or showing.reel.over:  # too late: the next one catches up
-                theatre.show(scene)
+            if wait > -frame_s or showing.drawing.over:  # too late: the next one catches up
+                terminal.show(scene)
             if wait > 0:
                 time.sleep(max(due - time.monotonic(), 0.0))
             elif wait < -1.0:
@@ -132,7 +132,7 @@ def _pictures(
             count = picture.save_gif(gif, scenes, show=show)
         files["gif"] = str(gif) if quiet else f"{gif} ({size(count)})"
     if png is not None:
-        count = picture.save_png(png, moments(scenes, showing.reel.events))
+        count = picture.save_png(png, moments(scenes, showing.drawing.events))
         files["png"] = str(png) if quiet else f"{png} ({size(count)})"
     return files
 

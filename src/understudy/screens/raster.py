@@ -1,6 +1,6 @@
-"""Shapes on a coarse grid: what a terminal has for pixels.
+"""Shapes on a coarse grid: the pixels of a terminal.
 
-Every shape that is not too fine covers at least one pixel where it is in view.
+Every shape that is not `fine` covers at least one pixel where it is in view.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _NUMBER = {paint: number for number, paint in enumerate(PAINTS)}
 
 @dataclass(frozen=True)
 class Grid:
-    """So many pixels for what is in view."""
+    """The pixels of the view."""
 
     columns: int
     rows: int

@@ -1,6 +1,6 @@
-"""Scenes as text: half-blocks in colour where the console can, letters everywhere else.
+"""Scenes in a terminal: half-blocks in colour where it can show them, letters elsewhere.
 
-The theatre: a terminal in which one frame follows the other, and which is left as it was.
+`text` renders one scene; `AnimatedTerminal` draws one over the other, and restores the terminal.
 """
 
 from __future__ import annotations
@@ -190,7 +190,7 @@ def _can_encode(stream: TextIO, words: str) -> bool:
     return True
 
 
-class Theatre:
+class AnimatedTerminal:
     """Hides the cursor and takes a screen of its own; both come back, whatever happens.
 
     Only for a stream that takes escape codes (`console.escapes`).
