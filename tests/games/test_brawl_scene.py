@@ -15,11 +15,11 @@ from understudy.games.brawl.drawing.scene import HIGH, LOW, WIDE, Box, Disc, Lin
 from understudy.games.brawl.state import State
 from understudy.match.duel import Duel, witnessed
 from understudy.match.players import BotPlayer
-from understudy.screens.raster import PAINTS, Grid
+from understudy.screens.terminal import PAINTS, PixelGrid
 
 GAME = catalog.make("brawl")
 START: State = GAME.start(NUMPY, np.array([3], np.uint32))
-GRID = Grid(106, 60)
+GRID = PixelGrid(106, 60)
 
 
 def changed(**fields: tuple[float, float]) -> State:

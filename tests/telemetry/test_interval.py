@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from understudy.telemetry import events as ev
-from understudy.telemetry.interval import ALL, TrainingInterval
+from understudy.telemetry.training_rows import ALL, TrainingInterval
 
 from .entries import batch, iteration, unit
 

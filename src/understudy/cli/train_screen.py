@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from understudy.cli.show import Screen, bar
 from understudy.match.tally import Tally
+from understudy.telemetry.report_parts import rewards_text
 from understudy.telemetry.text import duration
-from understudy.telemetry.training_report import rewards
 from understudy.training.environments.session import (
     Evaluation,
     EvaluationProgress,
@@ -184,7 +184,7 @@ def _recent(progress: HostProgress) -> str:
     count = len(progress.recent)
     if not count:
         return "no match has ended yet"
-    return f"reward of last {count}: {rewards(progress.reward, progress.sides)}"
+    return f"reward of last {count}: {rewards_text(progress.reward, progress.sides)}"
 
 
 def _evaluating(progress: EvaluationProgress) -> str:
@@ -210,7 +210,7 @@ def _host_summary(summary: HostSummary) -> str:
 
 
 def _evaluation(judged: Evaluation) -> list[str]:
-    reward = rewards(judged.reward, judged.sides)
+    reward = rewards_text(judged.reward, judged.sides)
     lines = [f"Mean reward of {len(judged.matches)} frozen matches: {reward}"]
     if judged.opponents:
         lines += ["", "Win rates in frozen matches, with actions drawn (95% interval):"]

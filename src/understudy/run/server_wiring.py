@@ -42,7 +42,7 @@ from understudy.supervise.process import REFUSED, LearnerProcess
 from understudy.supervise.starter import INSTALL_LINE, LEARNER_NEEDS
 from understudy.telemetry import events
 from understudy.telemetry.journal import Journal
-from understudy.telemetry.learning import patience
+from understudy.telemetry.status import patience
 from understudy.telemetry.text import complain
 
 

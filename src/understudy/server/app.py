@@ -31,8 +31,7 @@ from understudy.session import json_schema
 from understudy.session.message_fields import RequestId
 from understudy.session.protocol import Error
 from understudy.session.status import LiveStatus
-from understudy.telemetry.learning import stalled
-from understudy.telemetry.status import Status
+from understudy.telemetry.status import Status, stalled
 
 _TICK_S = 1.0
 _CODES: dict[int, Code] = {404: "not_found", 405: "bad_method"}

@@ -24,15 +24,16 @@ from understudy.core.pause import Pause, read_pause
 from understudy.telemetry import events as ev
 from understudy.telemetry.events import ENVIRONMENT
 from understudy.telemetry.journal import Entry, Reader
-from understudy.telemetry.learning import Patience, learning_of
 from understudy.telemetry.status import (
     Folder,
     Folders,
     LearnerState,
+    Patience,
     Percentiles,
     Status,
     Trouble,
     WinRecord,
+    learning_of,
 )
 
 _STEP = math.log(1.05)
