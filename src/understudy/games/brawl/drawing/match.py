@@ -27,8 +27,7 @@ from understudy.games.brawl.drawing.scene import (
     lying,
     platform,
 )
-from understudy.games.brawl.events import events, is_over, scores
-from understudy.games.brawl.state import State
+from understudy.games.brawl.state import State, events, is_over, scores
 
 _ROLES = {
     "knocked_out": "victim",
