@@ -36,7 +36,7 @@ class Description:
     """Each option with its choices, the default first."""
 
 
-def _nobody(**options: str) -> Mapping[str, Bot]:
+def _no_bots(**options: str) -> Mapping[str, Bot]:
     return {}
 
 
@@ -58,7 +58,7 @@ class _Entry:
     """Measures, and ratios of two, that have columns of their own in tables."""
     drawn: bool = False
     """Whether `watch` can show a match: the game has a folder `drawing`."""
-    held_out: Callable[..., Mapping[str, Bot]] = _nobody
+    held_out: Callable[..., Mapping[str, Bot]] = _no_bots
     """Scripted players that no training meets."""
 
 
@@ -144,7 +144,7 @@ def held_out(name: str, **options: object) -> Mapping[str, Bot]:
 
 
 def defaults(name: str) -> dict[str, str]:
-    """Every option of a game, as it is when nobody chooses."""
+    """Every option of a game with its default."""
     return {option: choices[0] for option, choices in _entry(name).options.items()}
 
 

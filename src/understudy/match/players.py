@@ -206,18 +206,14 @@ class BotPlayer:
 
     @property
     def weights(self) -> Tree:
-        """None."""
         return ()
 
     @property
     def program_key(self) -> BotPlayer:
-        """Itself."""
         return self
 
     def memory(self, ops: Ops, matches: int) -> Tree:
-        """Nothing."""
         return ()
 
     def act(self, ops: Ops, weights: Tree, view: PlayerView, memory: Tree) -> tuple[Array, Tree]:
-        """What the script says."""
         return self.bot.act(ops, view.obs, view.key(ops), view.frame), memory

@@ -123,7 +123,7 @@ class Insight(NamedTuple):
     opponent_logits: Array
     """[.., options]: what the opponent does next."""
     kind_logits: Array | None
-    """[.., kinds]: who the opponent is; None where it names nobody."""
+    """[.., kinds]: who the opponent is; None where it names none."""
 
 
 class Strategist(msgspec.Struct, frozen=True, tag="strategist", forbid_unknown_fields=True):

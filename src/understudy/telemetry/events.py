@@ -147,7 +147,7 @@ class BatchTrained(_Event, frozen=True, kw_only=True):
     opponent_loss: float = 0.0
     """Cross-entropy of the opponent's next action; 0 where nothing is foretold."""
     recognition_loss: float = 0.0
-    """Cross-entropy of who the opponent is; 0 where nobody is named."""
+    """Cross-entropy of who the opponent is; 0 where the network names none."""
     behaviour_kl: float | None = None
     """How far the trained policy is from the one that played, before the first gradient step: the
     mean of (r - 1) - log r over the sampled decisions of the first minibatch, where r is the ratio

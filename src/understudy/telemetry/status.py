@@ -189,7 +189,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     """Entropy, KL, explained variance, learning rate, version lag… of the last batch."""
 
     ledger: LedgerCounts | None = None
-    """Of a run that is served, where whoever made this status read its ledger."""
+    """Of a run that is served, where this status was made with its ledger."""
     continuous: ev.ContinuousTrained | None = None
     """What the learner behind a server told last: buffer, gate agreement, utilisation…"""
     waiting: bool = False

@@ -80,7 +80,7 @@ class Meetings:
     draws: int = 0
     losses: int = 0
     unjudged: int = 0
-    """without a winner or loser, as environments of others have them"""
+    """without a winner or loser, as Gymnasium and PettingZoo environments have them"""
     frames: int = 0
     timed: int = 0
     """matches whose frames are known"""

@@ -1,6 +1,6 @@
 """Hits, knockback and knockouts: one frame for both players at once.
 
-Both strike from the same state, so hits are simultaneous and nobody is first.
+Both strike from the same state, so hits are simultaneous.
 
 Weapons on the stage: they appear, are picked up, thrown away, or vanish.
 

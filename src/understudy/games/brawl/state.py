@@ -1,8 +1,8 @@
 """A match of brawl as arrays, what happened in its last frame, and its score.
 
 A field of shape [2, B] holds player 0 and player 1. No rule asks which one it is: the other player
-is always `field[::-1]`. Counts and timers are float32 too, because int32 with float32 becomes float64
-under NumPy.
+is always `field[::-1]`. Counts and timers are float32 too, because int32 with float32 becomes
+float64 under NumPy.
 """
 
 from __future__ import annotations
