@@ -42,15 +42,15 @@ def play(mind: Understudy, seconds: float) -> np.ndarray:
     seed = 0
     while time.monotonic() < deadline:
         seed += 1
-        stage = LiveMatch(catalog.make("swarm", difficulty="hard"), seed)
-        with mind.match(**stage.tags) as match:
-            while not stage.over:
-                seen, legal = stage.observe(), stage.legal()
+        live_match = LiveMatch(catalog.make("swarm", difficulty="hard"), seed)
+        with mind.match(**live_match.tags) as match:
+            while not live_match.over:
+                seen, legal = live_match.observe(), live_match.legal()
                 began = time.perf_counter_ns()
                 action = match.decide(seen, legal=legal)
                 took.append(time.perf_counter_ns() - began)
-                match.reward(stage.act(codes[action]))
-            match.finish(stage.outcome())
+                match.reward(live_match.act(codes[action]))
+            match.finish(live_match.outcome())
     return np.array(took) / 1e3
 
 

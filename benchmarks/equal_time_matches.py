@@ -20,9 +20,6 @@ from understudy.games import catalog
 from understudy.games.base import Bot, Game
 from understudy.match.live_match import TRAINING, match_seeds
 
-SALT = 0x5EA7
-"""What `GameEnv` sets the chance of bots on different seats apart with."""
-
 
 class Ended(NamedTuple):
     """One match that is over."""
@@ -121,9 +118,7 @@ class Matches:
         self.opponents[columns] = self._rng.integers(0, len(self.names), len(columns))
         self._frame[columns] = 0
         self._returned[columns] = 0.0
-        self._noise = np.asarray(
-            chance.fold(self.seeds, (SALT + 1 - self.side).astype(np.uint32)), np.uint32
-        )
+        self._noise = chance.side_key(NUMPY, self.seeds, 1 - self.side)
         met = [np.flatnonzero(self.opponents == index) for index in range(len(self.names))]
         self._groups = [
             (one, self.bots[name]) for one, name in zip(met, self.names, strict=True) if len(one)

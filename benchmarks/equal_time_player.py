@@ -21,8 +21,6 @@ from understudy.policy import distributions
 
 ACTIVATIONS = ("tanh", "relu")
 _NAMES = {"lstm.input", "lstm.hidden", "lstm.b", "action.w", "action.b"}
-_DRAW_SALT = 0x5EED
-"""As `PolicyPlayer` draws: from the match's seed and the frame."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +49,7 @@ class PeerPlayer:
         xp = ops.xp
         logits, memory = self.logits(ops, weights, view.obs.T, memory)
         if self.sampled:
-            key = chance.fold(chance.fold(view.seeds, _DRAW_SALT), view.frame.astype(xp.uint32))
+            key = chance.fold(view.key(ops, chance.SAMPLING), view.frame.astype(xp.uint32))
             uniforms = chance.uniform(ops, key, np.zeros(1, np.uint32)).T
             chosen, _ = distributions.choose(ops, self.actions, logits, None, uniforms)
         else:

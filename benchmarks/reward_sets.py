@@ -43,7 +43,7 @@ def frame(rewards: RewardSet | None, weights: Array, carry: Carry) -> Carry:
     """One frame of every match, under a set of rewards or the game's own."""
     state, seeds, returned, ledger = carry
     seen = GAME.observe(JAX, state)
-    keys = [chance.fold(seeds, slot) for slot in (1, 2)]
+    keys = [chance.side_key(JAX, seeds, side) for side in (0, 1)]
     actions = jnp.stack([BOT.act(JAX, seen[k], keys[k], state.frame) for k in (0, 1)])
     state, actions = JAX.barrier((state, actions))
     after = JAX.barrier(GAME.step(JAX, state, actions))

@@ -25,7 +25,7 @@ from understudy.policy.mlp import Mlp
 from understudy.policy.spec import AnyNetwork, PolicySpec
 from understudy.policy.strategist import Strategist
 from understudy.policy.transformer import Transformer
-from understudy.telemetry.interval import TrainingInterval
+from understudy.telemetry.training_rows import TrainingInterval
 from understudy.training.learning import matches_trained
 
 from .makers import FROZEN, GAMES, GROUPS, NETWORK, Story, arena, mix_of, plan, rows, story

@@ -12,9 +12,9 @@ import pytest
 
 from understudy.core.ops import NUMPY
 from understudy.games import catalog
-from understudy.games.brawl.drawing.reel import Event, Reel
+from understudy.games.brawl.drawing.match import Event, MatchDrawing
 from understudy.judging.watching import moments
-from understudy.screens.terminal import Theatre
+from understudy.screens.terminal import AnimatedTerminal
 
 from .calling import alone, understudy
 from .runs_of_brawl import brawl_run
@@ -87,15 +87,17 @@ def test_a_terminal_is_drawn_in_and_left_alone_after_ctrl_c(
     monkeypatch.setenv("TERM", "xterm")
     shown = 0
 
-    def impatient(theatre: Theatre, scene: object, draw: object = Theatre.show) -> None:
+    def impatient(
+        terminal: AnimatedTerminal, scene: object, draw: object = AnimatedTerminal.show
+    ) -> None:
         nonlocal shown
         shown += 1
-        draw(theatre, scene)  # type: ignore[operator]
+        draw(terminal, scene)  # type: ignore[operator]
         if shown == 5:
             raise KeyboardInterrupt
 
     screen = Terminal()
-    with mock.patch.object(Theatre, "show", impatient):
+    with mock.patch.object(AnimatedTerminal, "show", impatient):
         code = _in(screen, "watch", "brawl", "--left", f"{run}@1", "--right", "based")
     assert code == 130
     assert "\u2580" in screen.getvalue() and "mine@1" in screen.getvalue()
@@ -128,7 +130,7 @@ def test_pictures() -> None:
 
 def test_the_moments_are_those_that_mattered_in_order() -> None:
     state = catalog.make("brawl").start(NUMPY, np.array([1], np.uint32))
-    scene = Reel(("a", "b")).take(state)
+    scene = MatchDrawing(("a", "b")).scene(state)
     scenes = [scene._replace(frame=frame) for frame in range(1000)]
     events = [
         Event(100, 3.33, "combo", "attacker", "a"),

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from itertools import combinations
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -50,3 +52,29 @@ def test_a_word_of_any_size_folds() -> None:
     key = np.ones(1, np.uint32)
     assert chance.fold(key, -1) == chance.fold(key, 2**32 - 1)
     assert chance.fold(key, 2**32 + 5) == chance.fold(key, 5)
+
+
+def test_each_side_and_purpose_has_a_stream_of_its_own() -> None:
+    seeds = np.arange(1000, dtype=np.uint32)
+    keys = {
+        (side, purpose): chance.side_key(NUMPY, seeds, side, purpose)
+        for side in range(3)
+        for purpose in (chance.SCRIPT, chance.SAMPLING)
+    }
+    assert all(key.dtype == np.uint32 for key in keys.values())
+    for (one, first), (two, second) in combinations(keys.items(), 2):
+        assert (first != second).mean() > 0.99, (one, two)
+    # Results on given seeds that are kept (`anchors.KNOWN`, reports) depend on these bits.
+    assert np.array_equal(keys[0, chance.SCRIPT], seeds)
+    assert np.array_equal(keys[1, chance.SCRIPT], chance.fold(seeds, 1))
+    assert np.array_equal(keys[1, chance.SAMPLING], chance.fold(chance.fold(seeds, 1), 0x5EED))
+
+
+def test_the_side_may_differ_by_match_and_by_engine() -> None:
+    seeds, second = np.arange(6, dtype=np.uint32), np.arange(6) % 2 == 1
+    mixed = chance.side_key(NUMPY, seeds, second, chance.SAMPLING)
+    for side in (0, 1):
+        own = second == side
+        assert np.array_equal(mixed[own], chance.side_key(NUMPY, seeds[own], side, chance.SAMPLING))
+    compiled = chance.side_key(JAX, JAX.xp.asarray(seeds), second, chance.SAMPLING)
+    assert np.array_equal(mixed, np.asarray(compiled))

@@ -37,7 +37,7 @@ MATCHES = 160
 def _play(seats: Array, seeds: Array) -> Outcome:
     """One match for each seed under JAX, all pairs side by side; seats: [2, B] into `BOTS`."""
     game = Brawl()
-    noise = jnp.stack([chance.fold(seeds, slot + 1) for slot in range(2)])
+    noise = [chance.side_key(JAX, seeds, side) for side in range(2)]
 
     def frame(state: State) -> State:
         seen = JAX.barrier(game.observe(JAX, state))

@@ -12,8 +12,8 @@ from understudy.core.errors import ConfigError
 from understudy.core.ops import NUMPY, Array
 from understudy.core.spaces import Discrete, MultiBinary
 from understudy.games.brawl import BOTS, Brawl, State, bots, tables
-from understudy.games.brawl.events import events
 from understudy.games.brawl.features import FEATURES
+from understudy.games.brawl.state import events
 from understudy.testing import check_game
 
 from .brawl_scenes import play, scene

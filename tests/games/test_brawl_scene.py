@@ -10,16 +10,16 @@ import pytest
 from understudy.core.ops import NUMPY
 from understudy.games import catalog
 from understudy.games.brawl import tables
-from understudy.games.brawl.drawing.reel import Reel
+from understudy.games.brawl.drawing.match import MatchDrawing
 from understudy.games.brawl.drawing.scene import HIGH, LOW, WIDE, Box, Disc, Line, Paint, Scene
 from understudy.games.brawl.state import State
 from understudy.match.duel import Duel, witnessed
 from understudy.match.players import BotPlayer
-from understudy.screens.raster import PAINTS, Grid
+from understudy.screens.terminal import PAINTS, PixelGrid
 
 GAME = catalog.make("brawl")
 START: State = GAME.start(NUMPY, np.array([3], np.uint32))
-GRID = Grid(106, 60)
+GRID = PixelGrid(106, 60)
 
 
 def changed(**fields: tuple[float, float]) -> State:
@@ -32,7 +32,7 @@ def changed(**fields: tuple[float, float]) -> State:
 
 
 def scene(state: State, slots: tuple[int, int] = (0, 1)) -> Scene:
-    return Reel(("one", "two"), slots).take(state)
+    return MatchDrawing(("one", "two"), slots).scene(state)
 
 
 def middle(one: Scene, paint: Paint) -> tuple[float, float]:
@@ -99,11 +99,11 @@ def test_who_is_hit_flashes_for_three_frames_and_nobody_else_does() -> None:
     move = tables.FIRST_MOVE + tables.MOVES.index("light_side")
     startup = float(tables.MOVE_TABLE[tables.STARTUP, move])
     for slots in ((0, 1), (1, 0)):
-        reel = Reel(("one", "two"), slots)
+        drawing = MatchDrawing(("one", "two"), slots)
         state = changed(x=(3.0, 4.2), facing=(1.0, 1.0), wait=(0.0, 0.0))
         flashes, victims = [], []
         for frame in range(12):
-            flashes.append(flashing(reel.take(state)))
+            flashes.append(flashing(drawing.scene(state)))
             victims.append(float(state.x[1, 0]))
             if frame == 5:  # a blow that lands in frame 6
                 state = state._replace(
@@ -141,26 +141,28 @@ def test_panels_say_what_the_state_says() -> None:
 def test_every_shape_of_a_whole_match_is_finite_and_events_agree_with_the_state() -> None:
     bots = catalog.bots("brawl")
     duel = Duel(GAME, BotPlayer(bots["aggressive"]), ((BotPlayer(bots["random"]), 1),))
-    reel = Reel(("aggressive", "random"))
+    drawing = MatchDrawing(("aggressive", "random"))
     counted = dict.fromkeys(("knocked_out", "equipped", "dropped", "combo"), 0)
     state: Any = None
     for state in witnessed(duel, np.array([5], np.uint32), np.zeros(1, np.bool_)):
-        one = reel.take(state)
+        one = drawing.scene(state)
         for shape in one.shapes if one.frame % 7 == 0 else ():
             numbers = [part for part in shape if isinstance(part, float)]
             assert isinstance(shape, Box | Disc | Line) and np.isfinite(numbers).all()
         for name in counted:
             counted[name] += int(getattr(state, name).sum())
-    assert reel.over
-    told = {name: sum(e.event == name for e in reel.events) for name in counted}
+    assert drawing.over
+    told = {name: sum(e.event == name for e in drawing.events) for name in counted}
     assert told == counted and counted["knocked_out"] >= 1
-    end = reel.events[-1]
-    lost = [name for name, stocks in zip(reel.names, state.stocks[:, 0], strict=True) if not stocks]
+    end = drawing.events[-1]
+    lost = [
+        name for name, stocks in zip(drawing.names, state.stocks[:, 0], strict=True) if not stocks
+    ]
     assert (end.event, end.role) == ("won", "winner") and [end.who] != lost
-    victims = [e.who for e in reel.events if e.event == "knocked_out"]
+    victims = [e.who for e in drawing.events if e.event == "knocked_out"]
     assert victims.count("random") == 3 - int(state.stocks[1, 0])
-    assert [e.frame for e in reel.events] == sorted(e.frame for e in reel.events)
+    assert [e.frame for e in drawing.events] == sorted(e.frame for e in drawing.events)
 
 
 def test_two_of_one_name_can_be_told_apart() -> None:
-    assert Reel(("based", "based")).names == ("based (left)", "based (right)")
+    assert MatchDrawing(("based", "based")).names == ("based (left)", "based (right)")

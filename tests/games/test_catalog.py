@@ -9,6 +9,7 @@ from understudy.games import catalog
 from understudy.games.brawl import Brawl
 from understudy.games.delay import Delayed
 from understudy.games.swarm import Swarm
+from understudy.policy.presets import KINDS
 
 
 def test_make_gives_the_game_with_its_options() -> None:
@@ -71,3 +72,20 @@ def test_bots_are_listed_by_name() -> None:
         catalog.bots("chess")
     with pytest.raises(ConfigError, match="Did you mean 'keys'"):
         catalog.bots("brawl", actions="kyes")
+
+
+def test_tables_have_columns_for_what_a_game_measures() -> None:
+    for name in catalog.names():
+        for column in catalog.measure_columns(name):
+            assert set(column.ratio or (column.name,)) <= set(catalog.measures(name)), column
+    names = [column.name for column in catalog.measure_columns()]
+    assert names == ["damage_dealt", "damage_taken", "damage_ratio", "knockouts", "falls"]
+    assert catalog.measure_columns("swarm") == ()
+
+
+def test_only_games_with_a_drawing_can_be_drawn() -> None:
+    assert catalog.drawn() == ("brawl",)
+
+
+def test_presets_have_a_kind_for_every_bot_and_for_snapshots() -> None:
+    assert max(len(catalog.bots(name)) for name in catalog.names()) < KINDS

@@ -22,12 +22,12 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(brawl_league(tmp_path_factory.mktemp("league") / "run", snapshots=7))
 
 
-def cast(run: str) -> PlayerResolver:
+def resolver(run: str) -> PlayerResolver:
     return PlayerResolver("brawl", leads=[("--agent", run)], delay=None, sampled=False)
 
 
 def labels(run: str, names: str, most: int = 20) -> list[str]:
-    listed = cast(run).contestants("--opponents", names, agent=run, most=most)
+    listed = resolver(run).resolve_all("--opponents", names, agent=run, most=most)
     return [one.label for one in listed]
 
 
@@ -46,11 +46,11 @@ def test_groups_stand_for_their_members(run: str) -> None:
 
 
 def test_a_league_is_its_snapshots_spread_evenly(run: str) -> None:
-    league, first, _ = cast(run).contestants("--opponents", "league", agent=run, most=3)
+    league, first, _ = resolver(run).resolve_all("--opponents", "league", agent=run, most=3)
     assert league.members == ("step-1000", "step-4000", "step-7000")
     pool, oldest = league.player, first.player
     assert isinstance(pool, PoolPlayer) and isinstance(oldest, PolicyPlayer)
-    named = cast(run).contestant("--opponents", f"{run}@step-1000")
+    named = resolver(run).resolve("--opponents", f"{run}@step-1000")
     assert isinstance(named.player, PolicyPlayer) and named.version is None
     for name, array in named.player.policy.weights.params.items():
         np.testing.assert_array_equal(array, oldest.policy.weights.params[name])

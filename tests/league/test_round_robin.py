@@ -45,10 +45,12 @@ def test_every_pair_as_it_would_be_judged_alone() -> None:
 
 def test_policies_of_one_network_act_together() -> None:
     who = np.array([1, 4, 0, 1, 3, 5, 4, 1])
-    troupe = PlayerGroups.of(list(PLAYERS.values()), who)
-    kinds = [[list(PLAYERS.values()).index(one) for one in part.players] for part in troupe.parts]
+    groups = PlayerGroups.of(list(PLAYERS.values()), who)
+    kinds = [
+        [list(PLAYERS.values()).index(one) for one in group.players] for group in groups.groups
+    ]
     assert kinds == [[0], [1, 3, 5], [4]]
-    columns = troupe.parts[1].columns  # padded with their own
+    columns = groups.groups[1].columns  # padded with their own
     assert [sorted(set(row)) for row in columns.tolist()] == [[0, 3, 7], [4], [5]]
     assert columns.shape == (3, 3)
 

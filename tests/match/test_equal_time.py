@@ -136,6 +136,7 @@ def test_draws_follow_the_policy(benchmark: Any) -> None:
         obs=np.zeros((64, count), np.float32),
         legal=np.ones((10, count), np.bool_),
         seeds=np.arange(count, dtype=np.uint32),
+        side=np.zeros(count, np.bool_),
         frame=np.zeros(count, np.int32),
     )
     chosen, _ = player.act(NUMPY, player.weights, view, player.memory(NUMPY, count))

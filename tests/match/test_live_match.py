@@ -35,14 +35,14 @@ def test_seeds_differ_by_match_run_and_purpose() -> None:
 
 
 def live(seed: int, choose: object) -> tuple[str, int, float]:
-    stage = LiveMatch(GAME, int(seed))
+    live_match = LiveMatch(GAME, int(seed))
     frames, total = 0, 0.0
-    while not stage.over:
-        assert stage.observe().shape == (len(GAME.features),)
-        assert stage.observe().dtype == np.float32
-        total += stage.act(choose(stage, frames))  # type: ignore[operator]
+    while not live_match.over:
+        assert live_match.observe().shape == (len(GAME.features),)
+        assert live_match.observe().dtype == np.float32
+        total += live_match.act(choose(live_match, frames))  # type: ignore[operator]
         frames += 1
-    return stage.outcome(), frames, total
+    return live_match.outcome(), frames, total
 
 
 def test_the_rules_play_alike_alone_and_side_by_side() -> None:
@@ -51,8 +51,8 @@ def test_the_rules_play_alike_alone_and_side_by_side() -> None:
     for seed in SEEDS:
         one = np.array([seed], np.uint32)
 
-        def choose(stage: LiveMatch, frame: int, one: object = one) -> object:
-            seen = stage.observe()[:, None]
+        def choose(live_match: LiveMatch, frame: int, one: object = one) -> object:
+            seen = live_match.observe()[:, None]
             return rules.act(NUMPY, seen, one, np.array([frame], np.int32))[:, 0]
 
         outcomes.append(live(seed, choose)[0])
@@ -72,9 +72,14 @@ def test_a_policy_plays_alike_alone_and_side_by_side() -> None:
             memory = [policy.begin()]
 
             def choose(
-                stage: LiveMatch, frame: int, policy: Policy = policy, memory: list[Tree] = memory
+                live_match: LiveMatch,
+                frame: int,
+                policy: Policy = policy,
+                memory: list[Tree] = memory,
             ) -> object:
-                choice = policy.act(stage.observe()[None], memory[0], legal=stage.legal()[None])
+                choice = policy.act(
+                    live_match.observe()[None], memory[0], legal=live_match.legal()[None]
+                )
                 memory[0] = choice.memory
                 return choice.actions[0]
 
@@ -91,7 +96,7 @@ def test_evaluation_repeats_itself() -> None:
 
 
 def test_the_same_seed_is_the_same_match() -> None:
-    first, again, other = (live(seed, lambda stage, frame: frame % 5) for seed in (5, 5, 6))
+    first, again, other = (live(seed, lambda live_match, frame: frame % 5) for seed in (5, 5, 6))
     assert first == again
     assert first != other
     assert LiveMatch(GAME, 5).tags == LiveMatch(GAME, 5).tags

@@ -127,10 +127,10 @@ def test_a_player_without_a_form_is_compiled_for_itself() -> None:
             return ()
 
         def act(self, ops: Ops, weights: Any, view: Any, memory: Any) -> Any:
-            return Moody().act(ops, view.obs, view.seeds, view.frame), memory
+            return Moody().act(ops, view.obs, view.key(ops), view.frame), memory
 
     duel = Duel(GAME, Plain(), ((BotPlayer(Moody()), 12),))
-    assert duel.form is None
+    assert duel.program_key is None
     kept = judging._shared_program.cache_info().currsize
     ends = [play(duel, SEEDS, SECOND, engine=engine) for engine in (plain, compiled)]
     np.testing.assert_array_equal(ends[0].path, ends[1].path)

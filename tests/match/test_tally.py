@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from understudy.games import catalog
 from understudy.match.series import Results
 from understudy.match.tally import EvaluationReport, Tally, wilson
 
@@ -54,7 +55,10 @@ def test_a_report_has_means_over_matches() -> None:
     report = EvaluationReport.of(end, ("damage_dealt", "damage_taken", "knockouts"))
     assert (report.mean_frames, report.mean_return, report.distinct) == (25.0, 0.5, 3)
     assert report.measures == {"damage_dealt": 30.0, "damage_taken": 10.0, "knockouts": 1.75}
-    assert (report.damage_ratio, report.knockouts, report.falls) == (3.0, 1.75, None)
+    assert report.ratios == {"damage_ratio": 3.0}
+    columns = {column.name: column for column in catalog.measure_columns("brawl")}
+    assert columns["knockouts"].value(report.measures) == 1.75
+    assert columns["falls"].value(report.measures) is None
     assert report.as_dict() == {
         **Tally(wins=2, draws=1, losses=1).as_dict(),
         "distinct": 3,
@@ -70,4 +74,4 @@ def test_no_damage_taken_is_no_ratio() -> None:
     unhurt = {"damage_dealt": 9.0, "damage_taken": 0.0}
     for measures in (unhurt, {}):
         report = EvaluationReport(tally=tally, distinct=1, mean_frames=1.0, measures=measures)
-        assert report.damage_ratio is None and report.as_dict()["damage_ratio"] is None
+        assert report.ratios["damage_ratio"] is None and report.as_dict()["damage_ratio"] is None

@@ -14,7 +14,7 @@ from understudy.core.arrays import NDArray
 from understudy.core.errors import ConfigError, MissingDependency
 from understudy.core.ops import NUMPY
 from understudy.games import catalog
-from understudy.games.brawl.drawing.reel import Reel
+from understudy.games.brawl.drawing.match import MatchDrawing
 from understudy.games.brawl.drawing.scene import Paint, Scene
 from understudy.match.duel import Duel, witnessed
 from understudy.match.players import BotPlayer
@@ -29,9 +29,9 @@ def scenes() -> list[Scene]:
     """Two seconds of a match."""
     bots = catalog.bots("brawl")
     duel = Duel(GAME, BotPlayer(bots["aggressive"]), ((BotPlayer(bots["random"]), 1),))
-    reel = Reel(("aggressive", "random"))
+    drawing = MatchDrawing(("aggressive", "random"))
     states = witnessed(duel, np.array([5], np.uint32), np.zeros(1, np.bool_))
-    return [reel.take(state) for state, _ in zip(states, range(61), strict=False)]
+    return [drawing.scene(state) for state, _ in zip(states, range(61), strict=False)]
 
 
 def test_a_frame_has_both_fighters_in_their_colours(scenes: list[Scene]) -> None:
@@ -112,5 +112,5 @@ def test_without_pillow_one_is_told_what_to_install() -> None:
 def test_the_state_is_only_read() -> None:
     state = GAME.start(NUMPY, np.array([3], np.uint32))
     kept = [np.copy(leaf) for leaf in state]
-    Reel(("one", "two")).take(state)
+    MatchDrawing(("one", "two")).scene(state)
     assert all(np.array_equal(a, b) for a, b in zip(kept, state, strict=True))

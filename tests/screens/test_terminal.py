@@ -10,12 +10,12 @@ import pytest
 
 from understudy.core.ops import NUMPY
 from understudy.games import catalog
-from understudy.games.brawl.drawing.reel import Reel
-from understudy.screens.terminal import TextStyle, Theatre, text
+from understudy.games.brawl.drawing.match import MatchDrawing
+from understudy.screens.terminal import AnimatedTerminal, TextStyle, text
 
 STATE = catalog.make("brawl").start(NUMPY, np.array([3], np.uint32))
 LEFT = (0, 1) if STATE.x[0, 0] < STATE.x[1, 0] else (1, 0)
-SCENE = Reel(("runs/x@12", "based"), LEFT).take(STATE)
+SCENE = MatchDrawing(("runs/x@12", "based"), LEFT).scene(STATE)
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
 
 
@@ -81,17 +81,17 @@ def test_a_console_without_half_blocks_gets_letters_and_never_crashes(
         console = Console(encoding)
         style = TextStyle.of(console)
         assert style.colour and style.animated and not style.blocks
-        named = Reel(("런/하나", "based"), LEFT).take(STATE)
-        with Theatre(console) as theatre:
-            theatre.show(named)
+        named = MatchDrawing(("런/하나", "based"), LEFT).scene(STATE)
+        with AnimatedTerminal(console) as terminal:
+            terminal.show(named)
         assert "###" in console.getvalue()
 
 
 def test_the_terminal_is_left_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     sized(monkeypatch, 80, 24)
     console = Console("utf-8")
-    with pytest.raises(KeyboardInterrupt), Theatre(console) as theatre:
-        theatre.show(SCENE)
+    with pytest.raises(KeyboardInterrupt), AnimatedTerminal(console) as terminal:
+        terminal.show(SCENE)
         raise KeyboardInterrupt
     shown = console.getvalue()
     assert shown.startswith("\x1b[?1049h\x1b[?25l")
@@ -110,12 +110,12 @@ def test_no_color_and_pipes_are_respected(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_of_a_long_name_the_end_is_shown() -> None:
-    long = Reel((f"runs/{'deep/' * 60}mine@12", "based"), LEFT).take(STATE)
+    long = MatchDrawing((f"runs/{'deep/' * 60}mine@12", "based"), LEFT).scene(STATE)
     first = text(long, TextStyle(colour=False, blocks=False, columns=100, rows=40))[0]
     assert "mine@12 OOO   0%" in first and "1:30" in first and len(first) <= 100
 
 
 def test_a_name_from_outside_cannot_steer_the_terminal() -> None:
-    wild = Reel(("\x1b[2Jevil", "based"), LEFT).take(STATE)
+    wild = MatchDrawing(("\x1b[2Jevil", "based"), LEFT).scene(STATE)
     lines = text(wild, TextStyle(colour=False, blocks=False))
     assert "\x1b" not in "\n".join(lines) and "evil" in lines[0]

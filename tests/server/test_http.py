@@ -16,7 +16,7 @@ from understudy.core.pause import switch_pause
 from understudy.server.status_poller import StatusPoller
 from understudy.telemetry import events
 from understudy.telemetry.journal import Journal
-from understudy.telemetry.learning import Patience
+from understudy.telemetry.status import Patience
 
 from .standing import Standing, ask, standing
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from understudy.telemetry import events as ev
-from understudy.telemetry.interval import ALL, TrainingInterval
+from understudy.telemetry.training_rows import ALL, TrainingInterval
 
 from .entries import batch, iteration, unit
 
@@ -26,7 +26,7 @@ matches = st.tuples(
 def test_rows_are_the_plain_means_however_iterations_were_cut(
     played: list[Match], size: int
 ) -> None:
-    interval = TrainingInterval()
+    interval = TrainingInterval({"damage_ratio": ("damage_dealt", "damage_taken")})
     for begin in range(0, len(played), size):
         interval.add_matches(iteration(begin + 1, *played[begin : begin + size]))
     behaviour = {row["opponent"]: row for row in interval.behaviour()}

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from understudy.core import files
 from understudy.telemetry import events as ev
 from understudy.telemetry.journal import Entry, Journal, Reader
-from understudy.telemetry.training_report import behaviour_kl
+from understudy.telemetry.report_parts import behaviour_kl
 
 from .entries import FixedClock, batch, continuous
 

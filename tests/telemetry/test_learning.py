@@ -12,9 +12,8 @@ from understudy.core.pause import Pause
 from understudy.telemetry import events as ev
 from understudy.telemetry.fold import StatusFold, StatusReader, counted
 from understudy.telemetry.journal import Journal
-from understudy.telemetry.learning import Patience, patience, stalled
 from understudy.telemetry.report import describe, status_report
-from understudy.telemetry.status import Folder, Folders, Status
+from understudy.telemetry.status import Folder, Folders, Patience, Status, patience, stalled
 
 from .entries import FixedClock, at, continuous, published, started
 

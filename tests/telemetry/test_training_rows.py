@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 
 from understudy.core.statistics import wilson
+from understudy.games import catalog
 from understudy.telemetry import events as ev
 from understudy.telemetry.history import History
 from understudy.telemetry.table import Table
 from understudy.telemetry.training_rows import (
     BEHAVIOUR,
     CHECKPOINTS,
-    COLUMNS,
     LEAGUE,
     MONITOR,
     REWARDS,
@@ -19,12 +19,16 @@ from understudy.telemetry.training_rows import (
     TRAINING,
     TableRow,
     TrainingRows,
+    columns_of,
 )
 
 from .entries import at, batch, iteration, published
 
 WON = ("based", 1, 300, {"win": 65536})
 LOST = ("step-65536", -1, 200, {"win": -65536})
+MEASURES = [column.name for column in catalog.measure_columns()]
+RATIOS = {"damage_ratio": ("damage_dealt", "damage_taken")}
+COLUMNS = columns_of(MEASURES)
 DOCUMENT = Path(__file__).parents[2] / "docs" / "monitoring.md"
 
 
@@ -137,7 +141,7 @@ def test_a_judged_checkpoint_has_intervals_and_means_a_match() -> None:
         seconds=1.5,
         opponents={"based": tally, "nobody": ev.OpponentTally(0, 0, 0)},
     )
-    (row,) = only(rows_of(TrainingRows(0.0), (1.0, judged)), CHECKPOINTS)
+    (row,) = only(rows_of(TrainingRows(0.0, ratios=RATIOS), (1.0, judged)), CHECKPOINTS)
     assert (row["low"], row["high"]) == wilson(15, 20)
     assert (row["win_rate"], row["damage_dealt"], row["damage_ratio"]) == (0.75, 100.0, 2.0)
     assert (row["knockouts"], row["falls"], row["mean_return"]) == (2.5, 0.25, 2.5)
@@ -159,7 +163,7 @@ def test_what_happens_in_a_league_has_a_row_with_words() -> None:
 
 
 def test_rows_have_no_column_that_their_table_does_not_announce() -> None:
-    rows = TrainingRows(0.0)
+    rows = TrainingRows(0.0, ratios=RATIOS)
     told = rows_of(rows, (1.0, batch()), (1.0, iteration(64, WON))) + list(rows.close())
     for table, row in told:
         assert {name for name in row if not name.startswith("term_")} <= set(COLUMNS[table])

@@ -19,7 +19,7 @@ from understudy.registry.run_folder import RunFolder
 from understudy.telemetry import events as ev
 from understudy.telemetry.history import History
 from understudy.telemetry.journal import Entry
-from understudy.telemetry.training_rows import BEHAVIOUR, COLUMNS, MONITOR, REWARDS, TRAINING
+from understudy.telemetry.training_rows import BEHAVIOUR, MONITOR, REWARDS, TRAINING, columns_of
 from understudy.training import monitoring
 from understudy.training.monitoring import CURVES, Monitoring
 
@@ -100,7 +100,7 @@ def test_all_files_are_there_from_the_start_and_whole_at_the_end(
     tmp_path: Path, clock: Hands, drawn: list[float]
 ) -> None:
     monitor = Monitoring(folder_at(tmp_path, clock), MonitorConfig(), at_steps=0, clock=clock)
-    assert all((tmp_path / f"{name}.csv").exists() for name in COLUMNS)
+    assert all((tmp_path / f"{name}.csv").exists() for name in columns_of(()))
     feed(monitor, session(1, 33), clock)
     monitor.close()
     assert [int(row["steps"]) for row in table(tmp_path, MONITOR)] == [64 * i for i in range(1, 34)]

@@ -1,7 +1,7 @@
 """Frozen matches compiled by JAX: the duel of `match.duel`, a stride of frames in one program.
 
-Weights are an argument of the program, not part of it: duels of equal form share one, so an agent
-that is judged again and again while it learns is compiled for once.
+Weights are an argument of the program, not part of it: duels with equal program keys share one, so
+an agent that is judged again and again while it learns is compiled for once.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ _KEPT = 64
 
 
 def compiled(duel: Duel) -> Stride:
-    """An `Engine`: compiled at the first stride of the first duel of this form."""
-    form = duel.form
-    one = _program(duel) if form is None else _shared_program(form)
+    """An `Engine`: compiled at the first stride of the first duel with this program key."""
+    key = duel.program_key
+    one = _program(duel) if key is None else _shared_program(key)
     weights = jax.device_put(duel.weights)
 
-    def carry_on(standing: DuelState) -> DuelState:
-        after: DuelState = one(weights, standing)
+    def carry_on(duel_state: DuelState) -> DuelState:
+        after: DuelState = one(weights, duel_state)
         return after
 
     return carry_on
 
 
 @lru_cache(maxsize=_KEPT)
-def _shared_program(form: Duel) -> jax.stages.Wrapped:
-    return _program(form)
+def _shared_program(key: Duel) -> jax.stages.Wrapped:
+    return _program(key)
 
 
 def _program(duel: Duel) -> jax.stages.Wrapped:

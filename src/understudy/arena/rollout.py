@@ -18,7 +18,7 @@ import jax.numpy as jnp
 from understudy.arena import slots as slotting
 from understudy.arena.slots import Ends, MatchCounts, Plan, Slots
 from understudy.core.ops import Array, Tree
-from understudy.games.moments import Moment
+from understudy.games.frame import BySide, by_side, own_side, play_frame
 from understudy.learner.hardware import computing, frames_at_once
 from understudy.learner.maths.descent import FixedInputs, normalised
 from understudy.learner.maths.jax_ops import JAX
@@ -122,7 +122,7 @@ def rollout(
 
     memory = slots.ours
     slots, (rows, ends) = jax.lax.scan(frame, slots, length=plan.segment, unroll=frames_at_once())
-    obs, _ = _views(plan, plan.game.observe(JAX, slots.state))
+    obs = by_side(JAX, _second(plan), plan.game.observe(JAX, slots.state))[0].T
     seen = computing(plan.config, normalised(frozen, obs))
     bootstrap, strategy = looked_at(
         plan, cast.params, seen, slotting.emptied(slots.ours, slots.first), slots
@@ -139,30 +139,31 @@ def rollout(
 def _frame(
     plan: Plan, cast: RolloutParameters, frozen: FixedInputs, slots: Slots
 ) -> tuple[Slots, tuple[_Row, Ends]]:
-    game, space = plan.game, plan.spec.actions
-    obs, their_obs = _views(plan, game.observe(JAX, slots.state))
-    legal, their_legal = _views(plan, game.legal(JAX, slots.state))
-    logits, values, ours = _think(plan, cast.params, frozen, obs, slots.ours, slots.first)
-    uniforms = slotting.draws(plan, slots, ours=True)
-    actions, log_probs = distributions.choose(JAX, space, logits, legal, uniforms)
-    theirs = slotting.scripted(plan, slots, their_obs.T).T
-    their_memory = slots.theirs
-    if plan.meets_itself:
-        met = slotting.met(plan, slots)
-        own, their_memory = _rivals(plan, cast, frozen, slots, their_obs, their_legal)
-        theirs = jnp.where(met[:, None], own, theirs)
-    state, theirs, actions = JAX.barrier((slots.state, theirs, actions))
-    both = _joined(plan, actions, theirs)
-    after = JAX.barrier(game.step(JAX, state, both))
-    side = slotting.sides(plan)
-    terms, measures = _worth(plan, cast.weights, Moment(game, state, after, both), side)
+    second = _second(plan)
+
+    def act(obs: BySide, legal: BySide) -> tuple[BySide, Tree]:
+        seen, allowed = obs[0].T, legal[0].T
+        logits, values, ours = _think(plan, cast.params, frozen, seen, slots.ours, slots.first)
+        uniforms = slotting.draws(plan, slots, ours=True)
+        actions, log_probs = distributions.choose(JAX, plan.spec.actions, logits, allowed, uniforms)
+        theirs = slotting.scripted(plan, slots, obs[1])
+        their_memory = slots.theirs
+        if plan.meets_itself:
+            own, their_memory = _rivals(plan, cast, frozen, slots, obs[1].T, legal[1].T)
+            theirs = jnp.where(slotting.met(plan, slots), own.T, theirs)
+        return (actions.T, theirs), (seen, allowed, log_probs, values, ours, their_memory)
+
+    frame = play_frame(JAX, plan.game, slots.state, second, act, plan.measures)
+    obs, legal, log_probs, values, ours, their_memory = frame.kept
+    actions, theirs = frame.chosen
+    terms = own_side(JAX, second, plan.rewards.parts(JAX, frame.moment, cast.weights))
     rewards = terms.sum(0)
-    over = game.over(JAX, after)
+    over = frame.over
     slots = slots._replace(
-        state=after,
+        state=frame.moment.after,
         frame=slots.frame + 1,
         returned=slots.returned + rewards,
-        ledger=slots.ledger + jnp.concatenate([terms, measures]),
+        ledger=slots.ledger + jnp.concatenate([terms, frame.measured]),
         ours=ours,
         theirs=their_memory,
     )
@@ -170,19 +171,18 @@ def _frame(
     row = _Row(
         obs=obs,
         legal=legal,
-        actions=actions,
+        actions=actions.T,
         log_probs=log_probs,
         values=values,
         rewards=rewards,
         ongoing=1.0 - (over | cut).astype(jnp.float32),
         first=slots.first,
         valid=1.0 - cut.astype(jnp.float32),
-        opponent_actions=theirs,
+        opponent_actions=theirs.T,
         opponent_kinds=_kinds(plan, slots),
     )
-    score = _of_side(side, game.score(JAX, after))
     anew = slotting.restart(plan, slots, over | cut, cast.bounds)
-    return anew, (row, slotting.endings(plan, slots, over, score, anew))
+    return anew, (row, slotting.endings(plan, slots, over, frame.score, anew))
 
 
 def _kinds(plan: Plan, slots: Slots) -> Array:
@@ -190,14 +190,6 @@ def _kinds(plan: Plan, slots: Slots) -> Array:
     if not plan.kinds:
         return jnp.full(plan.games, -1, jnp.int32)
     return jnp.asarray(plan.kinds, jnp.int32)[slots.opponent]
-
-
-def _worth(plan: Plan, weights: Array, moment: Moment, side: Array) -> tuple[Array, Array]:
-    """Our weighted terms [terms, B] and our measures [measures, B] of one frame."""
-    parts = plan.rewards.parts(JAX, moment, weights)
-    values = plan.measures.values(JAX, moment)
-    terms, measures = (jnp.where(side == 1, both[:, 1], both[:, 0]) for both in (parts, values))
-    return terms, measures
 
 
 def _think(
@@ -238,21 +230,6 @@ def _rivals(
     return acted
 
 
-def _views(plan: Plan, both: Array) -> tuple[Array, Array]:
-    """[2, N, B] as [B, N] of our side and [B, N] of the other."""
-    second = slotting.sides(plan) == 1
-    ours = jnp.where(second, both[1], both[0])
-    theirs = jnp.where(second, both[0], both[1])
-    return ours.T, theirs.T
-
-
-def _joined(plan: Plan, ours: Array, theirs: Array) -> Array:
-    """Two times [B, parts] as [2, parts, B]."""
-    second = slotting.sides(plan) == 1
-    one, other = ours.T, theirs.T
-    return jnp.stack([jnp.where(second, other, one), jnp.where(second, one, other)])
-
-
-def _of_side(side: Array, both: Array) -> Array:
-    """[2, B] as [B] of our side."""
-    return jnp.where(side == 1, both[1], both[0])
+def _second(plan: Plan) -> Array:
+    """bool [B]: where we are the game's second player."""
+    return slotting.sides(plan) == 1

@@ -63,11 +63,11 @@ def analyze(
     name = agent if agent is not None else latest_run("--agent", game)
     carry_on, encoder = analyzing.engines_named(engine)
     leads = [("--agent", name), *(("--opponents", one) for one in split(opponents))]
-    cast = PlayerResolver(game, leads=leads, delay=delay, sampled=not greedy)
+    resolver = PlayerResolver(game, leads=leads, delay=delay, sampled=not greedy)
     asked = analyzing.AnalysisRequest(
-        game=cast.game,
-        agent=cast.contestant("--agent", name),
-        opponents={one.name: one.player for one in cast.contestants("--opponents", opponents)},
+        game=resolver.game,
+        agent=resolver.resolve("--agent", name),
+        opponents={one.name: one.player for one in resolver.resolve_all("--opponents", opponents)},
         matches=matches,
         ablation=ablation,
         seed=seed,
@@ -75,7 +75,7 @@ def analyze(
         engine=carry_on,
         encoder=encoder,
     )
-    for note in cast.notes:
+    for note in resolver.notes:
         complain(note)
 
     try:

@@ -14,6 +14,7 @@ from understudy.telemetry.text import complain, plain, say, say_json
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from understudy.games.moments import MeasureColumn
     from understudy.judging.players import NamedPlayer
     from understudy.match.tally import EvaluationReport
 
@@ -66,14 +67,14 @@ def evaluate(
     carry_on = engine_named(engine)
     name = agent if agent is not None else latest_run("--agent", game)
     leads = [("--agent", name), *(("--opponents", one) for one in split(opponents))]
-    cast = PlayerResolver(game, leads=leads, delay=delay, sampled=not greedy)
-    judged = cast.contestant("--agent", name)
-    against = cast.contestants("--opponents", opponents, agent=name, most=snapshots)
-    for note in cast.notes:
+    resolver = PlayerResolver(game, leads=leads, delay=delay, sampled=not greedy)
+    judged = resolver.resolve("--agent", name)
+    against = resolver.resolve_all("--opponents", opponents, agent=name, most=snapshots)
+    for note in resolver.notes:
         complain(note)
     with metered(f"{matches} matches v {len(against)}", quiet=json) as show:
         reports = judge(
-            cast.game,
+            resolver.game,
             judged.player,
             {one.name: one.player for one in against},
             matches=matches,
@@ -134,14 +135,16 @@ def _table(
     reports: Mapping[str, EvaluationReport],
 ) -> str:
     """A table of text; intervals are 95% confidence intervals of the win rate."""
+    from understudy.games import catalog
+
     version = "" if agent.version is None else f" (version {agent.version})"
     width = max(len("opponent"), *(len(plain(one.label)) for one in against))
-    fights = any(report.knockouts is not None for report in reports.values())
+    columns = [column for column in catalog.measure_columns(game) if column.heading]
     head = (
         f"{'opponent':<{width}}  {'wins':>4} {'draws':>5} {'losses':>6}  {'rate':>6}"
         f"  {'95% interval':<14}  {'return':>6}"
     )
-    more = f"  {'damage':>6}  {'KOs':>4} {'falls':>5}" if fights else ""
+    more = "".join(column.heading for column in columns)
     lines = [
         f"{game}: {plain(agent.name)}{version}, {matches} frozen matches v each",
         "",
@@ -152,20 +155,22 @@ def _table(
         tally = report.tally
         low, high = tally.interval
         interval = f"{100 * low:.1f} to {100 * high:.1f}%"
-        more = f"  {_ratio(report)}  {_count(report.knockouts, 4)} {_count(report.falls, 5)}"
+        more = "".join(_measure(column, report) for column in columns)
         lines.append(
             f"{plain(one.label):<{width}}  {tally.wins:>4} {tally.draws:>5} {tally.losses:>6}"
             f"  {tally.win_rate:>6.1%}  {interval:<14}  {report.mean_return:>6.2f}"
-            f"{more if fights else ''}  {report.mean_frames:>6.0f}  {report.distinct:>8}"
+            f"{more}  {report.mean_frames:>6.0f}  {report.distinct:>8}"
         )
     return "\n".join(lines)
 
 
-def _ratio(report: EvaluationReport) -> str:
-    """Damage dealt over damage taken; `-` where none was taken."""
-    ratio = report.damage_ratio
-    return f"{'-':>6}" if ratio is None else f"{min(ratio, 9999.0):>5.{1 if ratio < 100 else 0}f}x"
-
-
-def _count(value: float | None, width: int) -> str:
-    return f"{'-':>{width}}" if value is None else f"{value:>{width}.1f}"
+def _measure(column: MeasureColumn, report: EvaluationReport) -> str:
+    """As wide as the column's heading; `-` where there is no such measure or ratio."""
+    value = column.value(report.measures)
+    if value is None:
+        text = "-"
+    elif column.ratio:
+        text = f"{min(value, 9999.0):.{1 if value < 100 else 0}f}x"
+    else:
+        text = f"{value:.1f}"
+    return text.rjust(len(column.heading))

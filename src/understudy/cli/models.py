@@ -15,8 +15,7 @@ from understudy.registry.rewards import rewards_in, version_reward
 from understudy.registry.run_folder import RunFolder
 from understudy.registry.scores import ENOUGH, Score, last_good, score_of
 from understudy.registry.versions import Manifest
-from understudy.telemetry.reward_report import estimate
-from understudy.telemetry.reward_report import lines as reward_lines
+from understudy.telemetry.report_parts import estimate, reward_lines
 from understudy.telemetry.text import duration, say, say_json, stamp
 
 app = typer.Typer(no_args_is_help=True)

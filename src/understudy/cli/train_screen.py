@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from understudy.cli.show import Screen, bar, ending, timing
 from understudy.match.tally import Tally
+from understudy.telemetry.report_parts import rewards_text
 from understudy.telemetry.text import duration
-from understudy.telemetry.training_report import rewards
 from understudy.training.environments.session import (
     EnvironmentProgress,
     EnvironmentSession,
@@ -172,7 +172,7 @@ def _recent(progress: EnvironmentProgress) -> str:
     count = len(progress.recent)
     if not count:
         return "no match has ended yet"
-    return f"reward of last {count}: {rewards(progress.reward, progress.sides)}"
+    return f"reward of last {count}: {rewards_text(progress.reward, progress.sides)}"
 
 
 def _evaluating(progress: EvaluationProgress) -> str:
@@ -198,7 +198,7 @@ def _environment_summary(summary: EnvironmentSummary) -> str:
 
 
 def _evaluation(judged: Evaluation) -> list[str]:
-    reward = rewards(judged.reward, judged.sides)
+    reward = rewards_text(judged.reward, judged.sides)
     lines = [f"Mean reward of {len(judged.matches)} frozen matches: {reward}"]
     if judged.opponents:
         lines += ["", "Win rates in frozen matches, with actions drawn (95% interval):"]

@@ -54,11 +54,11 @@ def watch(
         raise ConfigError(f"--speed: expected more than 0, got {speed}")
     name = left if left is not None else latest_run("--left", game)
     leads = [("--left", name), ("--right", right)]
-    cast = PlayerResolver(game, leads=leads, delay=delay, sampled=not greedy)
-    sides = (cast.contestant("--left", name), cast.contestant("--right", right))
-    for note in cast.notes:
+    resolver = PlayerResolver(game, leads=leads, delay=delay, sampled=not greedy)
+    sides = (resolver.resolve("--left", name), resolver.resolve("--right", right))
+    for note in resolver.notes:
         complain(note)
-    showing = Showing(cast, *sides, seed=seed)
+    showing = Showing(resolver, *sides, seed=seed)
     files: dict[str, str] = {}
     last: list[str] = []
     try:
@@ -93,16 +93,16 @@ def _drawn(showing: Showing, *, speed: float) -> list[str]:
 def _played(showing: Showing, *, speed: float) -> None:
     """In the pace of the game."""
     from understudy.games.brawl.drawing.scene import FRAMES_PER_S
-    from understudy.screens.terminal import Theatre
+    from understudy.screens.terminal import AnimatedTerminal
 
     frame_s = 1.0 / (FRAMES_PER_S * speed)
-    with Theatre(sys.stdout) as theatre:
+    with AnimatedTerminal(sys.stdout) as terminal:
         due = time.monotonic()
         for scene in showing.scenes():
             due += frame_s
             wait = due - time.monotonic()
-            if wait > -frame_s or showing.reel.over:  # too late: the next one catches up
-                theatre.show(scene)
+            if wait > -frame_s or showing.drawing.over:  # too late: the next one catches up
+                terminal.show(scene)
             if wait > 0:
                 time.sleep(max(due - time.monotonic(), 0.0))
             elif wait < -1.0:
@@ -129,7 +129,7 @@ def _pictures(
             count = picture.save_gif(gif, scenes, show=show)
         files["gif"] = str(gif) if quiet else f"{gif} ({size(count)})"
     if png is not None:
-        count = picture.save_png(png, moments(scenes, showing.reel.events))
+        count = picture.save_png(png, moments(scenes, showing.drawing.events))
         files["png"] = str(png) if quiet else f"{png} ({size(count)})"
     return files
 

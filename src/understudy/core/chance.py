@@ -38,3 +38,19 @@ def uniform(ops: Ops, key: Array, indices: Array) -> Array:
     xp: Any = ops.xp
     words = mix(key[None, :] * _GOLDEN + mix(indices[:, None] + _GOLDEN))
     return (words >> _S8).astype(xp.float32) * _TO_UNIT
+
+
+SCRIPT, SAMPLING = 0, 0x5EED
+"""What a side draws for: a scripted bot's noise, or a policy's sampled actions."""
+
+
+def side_key(ops: Ops, seeds: Array, side: Array | int, purpose: int = SCRIPT) -> Array:
+    """The key, uint32 [B], that one side of a match draws from: every side has a stream of its own.
+
+    seeds uint32 [B] are those of the matches; `side` is a player's index, or int or bool [B].
+    Side 0 draws a script's noise from the seed itself, so a game of one player needs no rule of
+    its own. The arena has streams of its own, on which the bits of every training depend.
+    """
+    side = ops.xp.asarray(side).astype(ops.xp.uint32)
+    key = ops.xp.where(side > 0, fold(seeds, side), seeds)
+    return fold(key, purpose) if purpose else key

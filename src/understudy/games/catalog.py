@@ -17,7 +17,7 @@ from understudy.games.brawl import reward_sets as brawl_rewards
 from understudy.games.brawl.held_out import held_out as brawl_held_out
 from understudy.games.brawl.rules import SPACES as BRAWL_SPACES
 from understudy.games.delay import Delayed
-from understudy.games.moments import Potential, Term, own_reward
+from understudy.games.moments import MeasureColumn, Potential, Term, own_reward
 from understudy.games.swarm import BOTS as SWARM_BOTS
 from understudy.games.swarm import Swarm
 from understudy.games.swarm.tables import DIFFICULTIES
@@ -36,7 +36,7 @@ class Description:
     """Each option with its choices, the default first."""
 
 
-def _nobody(**options: str) -> Mapping[str, Bot]:
+def _no_bots(**options: str) -> Mapping[str, Bot]:
     return {}
 
 
@@ -54,7 +54,11 @@ class _Entry:
     )
     """By name, the weight of each term; a game without terms has its own reward."""
     measures: Mapping[str, Term] = field(default_factory=dict)
-    held_out: Callable[..., Mapping[str, Bot]] = _nobody
+    measure_columns: tuple[MeasureColumn, ...] = ()
+    """Measures, and ratios of two, that have columns of their own in tables."""
+    drawn: bool = False
+    """Whether `watch` can show a match: the game has a folder `drawing`."""
+    held_out: Callable[..., Mapping[str, Bot]] = _no_bots
     """Scripted players that no training meets."""
 
 
@@ -102,6 +106,8 @@ _GAMES: Mapping[str, _Entry] = {
         potentials=brawl_rewards.POTENTIALS,
         reward_sets=brawl_rewards.SETS,
         measures=brawl_rewards.MEASURES,
+        measure_columns=brawl_rewards.MEASURE_COLUMNS,
+        drawn=True,
         held_out=_brawl_held_out,
     ),
     "territory": _Entry(
@@ -138,7 +144,7 @@ def held_out(name: str, **options: object) -> Mapping[str, Bot]:
 
 
 def defaults(name: str) -> dict[str, str]:
-    """Every option of a game, as it is when nobody chooses."""
+    """Every option of a game with its default."""
     return {option: choices[0] for option, choices in _entry(name).options.items()}
 
 
@@ -160,6 +166,20 @@ def reward_sets(name: str) -> Mapping[str, Mapping[str, float]]:
 def measures(name: str) -> Mapping[str, Term]:
     """What is summed over a match and never rewarded, by name; empty for games without any."""
     return _entry(name).measures
+
+
+def measure_columns(name: str | None = None) -> tuple[MeasureColumn, ...]:
+    """The columns that tables have for a game's measures; without a name, those of all games.
+
+    The CSV files of training have those of all, so that files of different games can be joined.
+    """
+    entries = _GAMES.values() if name is None else [_entry(name)]
+    return tuple(column for entry in entries for column in entry.measure_columns)
+
+
+def drawn() -> tuple[str, ...]:
+    """The names of the games that can be drawn."""
+    return tuple(name for name, entry in _GAMES.items() if entry.drawn)
 
 
 def _checked(name: str, options: Mapping[str, object]) -> tuple[_Entry, dict[str, str]]:

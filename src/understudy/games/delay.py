@@ -46,32 +46,26 @@ class Delayed:
 
     @property
     def name(self) -> str:
-        """The game's own name."""
         return self.game.name
 
     @property
     def version(self) -> int:
-        """The game's own version."""
         return self.game.version
 
     @property
     def players(self) -> int:
-        """As many as the game's."""
         return self.game.players
 
     @property
     def features(self) -> tuple[str, ...]:
-        """The game's own."""
         return self.game.features
 
     @property
     def actions(self) -> ActionSpace:
-        """The game's own."""
         return self.game.actions
 
     @property
     def max_frames(self) -> int:
-        """The game's own."""
         return self.game.max_frames
 
     def start(self, ops: Ops, seeds: Array) -> State:
@@ -111,5 +105,4 @@ class Delayed:
         return self.game.score(ops, undelayed(state))
 
     def tags(self, state: State, index: int) -> Mapping[str, str]:
-        """The game's own."""
         return self.game.tags(undelayed(state), index)

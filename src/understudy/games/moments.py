@@ -81,6 +81,24 @@ class RewardSet:
         return ops.barrier(quantised(ops, weighted))
 
 
+class MeasureColumn(NamedTuple):
+    """A column that the tables of training and `eval` have for a game's measures."""
+
+    name: str
+    """A measure; or the name of a ratio."""
+    ratio: tuple[str, str] | None = None
+    """The measures that a ratio divides: damage dealt by damage taken."""
+    heading: str = ""
+    """In the table that `eval` prints, with the spaces before it; none: not printed there."""
+
+    def value(self, measures: Mapping[str, float]) -> float | None:
+        """From sums or means; None where a measure is missing or the ratio would divide by 0."""
+        if self.ratio is None:
+            return measures.get(self.name)
+        upper, lower = (measures.get(name) for name in self.ratio)
+        return upper / lower if upper is not None and lower else None
+
+
 def quantised(ops: Ops, values: Array) -> Array:
     """The nearest multiples of `QUANTUM`; of two that are as near, the even one."""
     return ops.xp.rint(values * _PER_QUANTUM) * _QUANTUM

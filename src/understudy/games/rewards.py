@@ -7,12 +7,11 @@
         return (~moment.after.grounded).astype(ops.xp.float32)
 
 A config then names it: `rewards.weights.airborne = -0.001`. Every wrong name or weight is a
-`ConfigError` that names the key; what is left is exact (see `moments`).
+`ConfigError` that names the key; sums of the rest are exact (see `moments`).
 
-Every reward term of a game by name: its own, its potentials as shaping, and those users add.
-
-A name means one term. Terms are code: they come from the package or from a module that a person
-names, never from a config or a run folder.
+The terms of a game are its own, its potentials as shaping, and those that users add. A name means
+one term. Terms are code: they come from the package or from a module that the user names, never
+from a config or a run folder.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Who meets whom: players by the names that people give them, and the engine of their matches.
+"""Players by the names that users give them, and the engine of their matches.
 
 A player is a scripted bot (`based`), a version of a run (`runs/x`, `runs/x@12`) or a snapshot of
-its league (`runs/x@step-65536`). The game is made with the options that the first run named was
-trained under; a run that was trained under others is told of in `Cast.notes`.
+its league (`runs/x@step-65536`). The game has the options of the first run that is named;
+`PlayerResolver.notes` says which other runs were trained under different ones.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class PlayerResolver:
         self._bots = catalog.bots(game, **options)
         self._strangers = catalog.held_out(game, **options)
 
-    def contestant(self, flag: str, name: str) -> NamedPlayer:
+    def resolve(self, flag: str, name: str) -> NamedPlayer:
         """The player of that name."""
         if name in self._bots:
             return NamedPlayer(name, BotPlayer(self._bots[name]), None)
@@ -92,16 +92,18 @@ class PlayerResolver:
         self._check_fit(flag, folder)
         self._compare(name, folder)
         if isinstance(which, str):
-            snapshot = self._player(snapshots.named(folder, which, flag=flag))
+            snapshot = self._policy_player(snapshots.named(folder, which, flag=flag))
             return NamedPlayer(name, snapshot, None, "snapshot")
         if which is None:
             record = folder.pointers.read("champion")
             which = record.version if record else folder.versions.head()
             if which is None:
                 raise RunFolderError(f"{flag} {name}: this run has no version yet")
-        return NamedPlayer(name, self._player(folder.versions.policy(which)), which, "version")
+        return NamedPlayer(
+            name, self._policy_player(folder.versions.policy(which)), which, "version"
+        )
 
-    def contestants(
+    def resolve_all(
         self, flag: str, names: str, *, agent: str = "", most: int = SNAPSHOTS
     ) -> list[NamedPlayer]:
         """A comma list of players, `all`, `heldout` and `league`: that of the run `agent`, by at
@@ -114,9 +116,9 @@ class PlayerResolver:
                 group = self._bots if name == ALL else self._strangers
                 if not group:
                     raise ConfigError(f"{flag} {name}: {self._game} has no such bots")
-                listed += [self.contestant(flag, each) for each in group]
+                listed += [self.resolve(flag, each) for each in group]
             else:
-                listed.append(self.contestant(flag, name))
+                listed.append(self.resolve(flag, name))
         called = [one.name for one in listed]
         if not listed:
             raise ConfigError(
@@ -153,12 +155,12 @@ class PlayerResolver:
         return [
             together,
             *(
-                NamedPlayer(name, self._player(policy), None, "snapshot", note)
+                NamedPlayer(name, self._policy_player(policy), None, "snapshot", note)
                 for name, (policy, note) in ends.items()
             ),
         ]
 
-    def _player(self, policy: Policy) -> Player:
+    def _policy_player(self, policy: Policy) -> Player:
         return PolicyPlayer(policy, sampled=self._sampled)
 
     def _compare(self, name: str, folder: RunFolder) -> None:

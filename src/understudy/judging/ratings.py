@@ -116,13 +116,15 @@ def play_league(
 ) -> FrozenLeague:
     """Bots, the champion and some snapshots, everyone against everyone, nothing learned."""
     run = str(ledger.folder.root)
-    cast = PlayerResolver(ledger.game, leads=[("--run", run)], delay=None, sampled=sampled)
-    bots = catalog.bots(ledger.game, **cast.options)
+    resolver = PlayerResolver(ledger.game, leads=[("--run", run)], delay=None, sampled=sampled)
+    bots = catalog.bots(ledger.game, **resolver.options)
     players: dict[str, Player] = {name: BotPlayer(bot) for name, bot in bots.items()}
     for name, snapshot in spread(ledger.folder, snapshots)[0].items():
         players[name] = PolicyPlayer(snapshot, sampled=sampled)
-    players[CHAMPION] = cast.contestant("--run", run).player
-    for told in cast.notes:
+    players[CHAMPION] = resolver.resolve("--run", run).player
+    for told in resolver.notes:
         note(told)
-    payoffs = round_robin(cast.game, players, matches=matches, seed=seed, engine=engine, show=show)
+    payoffs = round_robin(
+        resolver.game, players, matches=matches, seed=seed, engine=engine, show=show
+    )
     return FrozenLeague(payoffs, standings(payoffs, ledger.state.anchors), payoffs.cycles())

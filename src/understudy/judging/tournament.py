@@ -49,15 +49,17 @@ def tournament(
         raise ConfigError(f"{PLAYERS}: {double!r} is named twice")
     if len(names) < 2:
         raise ConfigError(f"{PLAYERS}: expected two or more bots and runs, got {len(names)}")
-    cast = PlayerResolver(
+    resolver = PlayerResolver(
         game, leads=[(PLAYERS, name) for name in names], delay=delay, sampled=sampled
     )
-    field = [cast.contestant(PLAYERS, name) for name in names]
-    for told in cast.notes:
+    field = [resolver.resolve(PLAYERS, name) for name in names]
+    for told in resolver.notes:
         note(told)
     players = {one.name: one.player for one in field}
-    payoffs = round_robin(cast.game, players, matches=matches, seed=seed, engine=engine, show=show)
-    places = standings(payoffs, known_anchors(game, cast.options) or {})
+    payoffs = round_robin(
+        resolver.game, players, matches=matches, seed=seed, engine=engine, show=show
+    )
+    places = standings(payoffs, known_anchors(game, resolver.options) or {})
     versions = {one.name: one.version for one in field}
     return TournamentResult(versions, places, payoffs, payoffs.cycles())
 

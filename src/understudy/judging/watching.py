@@ -9,21 +9,20 @@ import numpy as np
 
 from understudy.core.errors import ConfigError
 from understudy.core.ops import NUMPY
-from understudy.games.brawl.drawing.reel import Event, Reel
+from understudy.games import catalog
+from understudy.games.brawl.drawing.match import Event, MatchDrawing
 from understudy.games.brawl.drawing.scene import FRAMES_PER_S, Scene
 from understudy.judging.players import NamedPlayer, PlayerResolver
 from understudy.match.duel import Duel, witnessed
 from understudy.match.live_match import EVALUATION, match_seeds
 
-DRAWN = ("brawl",)
-"""Games that can be drawn."""
 _MOMENTS = 6
 _APART = FRAMES_PER_S
 _WEIGHT = {"won": 0, "drawn": 0, "knocked_out": 1, "combo": 2, "equipped": 3, "dropped": 4}
 
 
 class WatchedResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of a match; the names are those that the reel uses."""
+    """What came of a match; the names are those that the drawing uses."""
 
     game: str
     left: str
@@ -41,31 +40,34 @@ class Showing:
     """One match, frozen; left really starts on the left."""
 
     def __init__(
-        self, cast: PlayerResolver, left: NamedPlayer, right: NamedPlayer, *, seed: int
+        self, resolver: PlayerResolver, left: NamedPlayer, right: NamedPlayer, *, seed: int
     ) -> None:
-        if cast.game.name not in DRAWN:
-            raise ConfigError(f"watch: {', '.join(DRAWN)} can be drawn, {cast.game.name} cannot")
-        self._duel = Duel(cast.game, left.player, ((right.player, 1),))
+        drawn = catalog.drawn()
+        if resolver.game.name not in drawn:
+            raise ConfigError(
+                f"watch: {', '.join(drawn)} can be drawn, {resolver.game.name} cannot"
+            )
+        self._duel = Duel(resolver.game, left.player, ((right.player, 1),))
         self._seeds = match_seeds(seed, np.arange(1), purpose=EVALUATION)
-        places = cast.game.start(NUMPY, self._seeds).x[:, 0]
+        places = resolver.game.start(NUMPY, self._seeds).x[:, 0]
         self._second = np.array([places[0] > places[1]])
         slots = (1, 0) if self._second[0] else (0, 1)
         self._seed = seed
         self._last: Scene | None = None
-        self.reel = Reel((left.name, right.name), slots)
+        self.drawing = MatchDrawing((left.name, right.name), slots)
 
     def scenes(self) -> Iterator[Scene]:
         """The match, once, as it is played."""
         for state in witnessed(self._duel, self._seeds, self._second):
-            self._last = self.reel.take(state)
+            self._last = self.drawing.scene(state)
             yield self._last
 
     def outcome(self) -> WatchedResult:
         """After the last scene."""
         if self._last is None:
             raise ValueError("the match has not been played")
-        left, right = self.reel.names
-        end = self.reel.events[-1]
+        left, right = self.drawing.names
+        end = self.drawing.events[-1]
         one, two = self._last.panels
         return WatchedResult(
             game=self._duel.game.name,
@@ -76,7 +78,7 @@ class Showing:
             frames=self._last.frame,
             time_s=round(self._last.frame / FRAMES_PER_S, 2),
             stocks=(one.stocks, two.stocks),
-            events=self.reel.events,
+            events=self.drawing.events,
         )
 
 

@@ -86,7 +86,7 @@ class League:
         return state.anchors.get(name) or state.ratings.get(name) or Rating()
 
     def win_rate(self, name: str) -> float:
-        """The learner's share of wins against somebody lately; 0.5 where they never met."""
+        """The learner's recent share of wins against an opponent; 0.5 where they never met."""
         record = self._state.records.get(name, OpponentResults())
         return expected_win_rate(record.recent_wins, record.recent_matches)
 

@@ -31,7 +31,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class LineageRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What a round did with one agent; agents count from 1. Whoever stays is its own parent."""
+    """What a round did with one agent; agents count from 1. One that stays is its own parent."""
 
     round: int
     steps: int

@@ -1,8 +1,7 @@
-"""The payoff matrix: how everyone did against everyone, how sure that is, and the cycles in it.
+"""The payoff matrix of a round robin: results of every pair, cycles among them, and standings.
 
-Seen from both sides it is the same: what one won the other lost. A draw is nobody's win.
-
-Standings: who came where in a round robin, with ratings on the scale that the anchors hold.
+The matrix is antisymmetric: what one player won, the other lost, and a draw is a win of neither.
+Standings order the players by ratings on the scale of the anchors.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ class Cycle:
     """Each beats the next, and the last one the first: no order of strength fits them all."""
 
     names: tuple[str, ...]
-    """Whoever comes first in the matrix comes first."""
+    """Of its rotations, the one that begins with the first of them in the matrix."""
     surety: float
     """The smallest of the lower bounds of their win rates: above 0.5, or it would be no cycle."""
 

@@ -1,7 +1,7 @@
-"""A round robin: everyone against everyone, all matches of all pairs side by side in one series.
+"""A round robin: all matches of all pairs of players side by side in one series.
 
-Each pair plays the same seeds, none of which is ever trained on, every other match with the sides
-exchanged. Who else takes part changes nothing, up to the rounding of a batch of another size.
+Each pair plays the same seeds, which training never uses, with the sides exchanged in every other
+match. The other players do not change a pair's results, up to the rounding of a larger batch.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from understudy.match.tally import Tally
 
 @dataclass(frozen=True)
 class PlayerGroup:
-    """Players of a troupe that differ by their weights alone, and act as one."""
+    """Players that differ by their weights alone, and act as one."""
 
     players: tuple[Player, ...]
     columns: NDArray
-    """int [players, n]: the columns of each; who has fewer than n has some of its own twice."""
+    """int [players, n]: the columns of each; one with fewer than n has some of its own twice."""
 
     @property
     def weights(self) -> Tree:
@@ -62,44 +62,42 @@ class PlayerGroup:
 class PlayerGroups:
     """Several players as one: each acts in its own columns.
 
-    Policies of one network are one part, so that a program holds a network once, however many
+    Policies of one network are one group, so that a program holds a network once, however many
     snapshots take part: seven of preset `small` among seven bots compile in 18 s, not in 53.
     """
 
-    parts: tuple[PlayerGroup, ...]
+    groups: tuple[PlayerGroup, ...]
 
     @classmethod
     def of(cls, players: Sequence[Player], who: NDArray) -> PlayerGroups:
         """The players whose index appears in `who`, int [B], for the columns where it does."""
-        kinds: dict[Hashable, list[int]] = {}
+        by_key: dict[Hashable, list[int]] = {}
         for index in np.unique(who).tolist():
             player = players[index]
-            kind = player.form if isinstance(player, PolicyPlayer) else index
-            kinds.setdefault(kind, []).append(index)
-        parts = []
-        for indices in kinds.values():
+            key = player.program_key if isinstance(player, PolicyPlayer) else index
+            by_key.setdefault(key, []).append(index)
+        groups = []
+        for indices in by_key.values():
             own = [np.flatnonzero(who == index) for index in indices]
             most = max(map(len, own))
             columns = np.stack([np.resize(one, most) for one in own])
-            parts.append(PlayerGroup(tuple(players[index] for index in indices), columns))
-        return cls(tuple(parts))
+            groups.append(PlayerGroup(tuple(players[index] for index in indices), columns))
+        return cls(tuple(groups))
 
     @property
     def weights(self) -> Tree:
-        """Of every part."""
-        return tuple(part.weights for part in self.parts)
+        return tuple(group.weights for group in self.groups)
 
     def memory(self, ops: Ops, matches: int) -> Tree:
-        """Of every part."""
-        return tuple(part.memory(ops) for part in self.parts)
+        return tuple(group.memory(ops) for group in self.groups)
 
     def act(self, ops: Ops, weights: Tree, view: PlayerView, memory: Tree) -> tuple[Array, Tree]:
         """What each chooses, in the order of the columns."""
         chosen = [
-            part.act(ops, own, view, kept)
-            for part, own, kept in zip(self.parts, weights, memory, strict=True)
+            group.act(ops, own, view, kept)
+            for group, own, kept in zip(self.groups, weights, memory, strict=True)
         ]
-        listed = np.concatenate([part.columns.ravel() for part in self.parts])
+        listed = np.concatenate([group.columns.ravel() for group in self.groups])
         _, place = np.unique(listed, return_index=True)
         actions = ops.xp.concatenate([actions for actions, _ in chosen], -1)
         return actions[..., place], tuple(kept for _, kept in chosen)
@@ -114,7 +112,7 @@ def round_robin(
     engine: Engine = plain,
     show: Callable[[float], None] = lambda share: None,
 ) -> Payoffs:
-    """`matches` of each pair; `show` is told how much of the longest possible match is over."""
+    """Plays `matches` of each pair; `show` gets the share of the longest possible match."""
     names = tuple(players)
     if len(names) < 2:
         raise ValueError("a round robin needs two players or more")
@@ -124,14 +122,14 @@ def round_robin(
     duelists = np.where(turned[:, None], pairs[:, ::-1], pairs)
     first, other = (np.repeat(side, matches) for side in duelists.T)
     field = list(players.values())
-    # Whoever comes first in `players` sits in the first slot in every other match.
+    # Of a pair, the one named first in `players` is the game's first in every other match.
     second = (np.arange(matches) % 2 == 1)[None] ^ turned[:, None]
     end = play(
         Duel(game, PlayerGroups.of(field, first), ((PlayerGroups.of(field, other), len(first)),)),
         np.tile(match_seeds(seed, np.arange(matches), purpose=EVALUATION), len(pairs)),
         second.ravel(),
         engine=engine,
-        few=len(first),  # the columns of a troupe are fixed: matches that are over stay
+        few=len(first),  # the columns of groups are fixed: matches that are over stay
         show=show,
     )
     scores = np.asarray(end.score).reshape(len(pairs), matches)

@@ -1,7 +1,7 @@
-"""Rounds of a population: who gives way to whose copy, and with which settings.
+"""Selection in population-based training: which agents are replaced by mutated copies of which.
 
-Pure, and all from a seed: the same evidence gives the same lineage. Nobody gives way by bad luck: a
-round in which all agents are equally strong replaces nobody, with 95% confidence.
+Pure, and all from a seed: the same evidence gives the same lineage. No agent is replaced by bad
+luck: a round of equally strong agents replaces none, with 95% confidence.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def changed(settings: Settings, *, spread: float, limits: Limits, key: tuple[int
 def standings(evidence: Sequence[Evidence]) -> list[AgentStanding | None]:
     """How good each agent is; None for one with too few matches.
 
-    The mean over opponents, not over matches: whoever loses fast meets the same opponent more
+    The mean over opponents, not over matches: an agent that loses fast meets the same opponent more
     often. Only those opponents count that every agent with enough matches has met.
     """
     enough = [sum(map(sum, each.values())) >= MIN_MATCHES for each in evidence]

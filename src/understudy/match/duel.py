@@ -1,15 +1,15 @@
 """The duel: one player against several opponents, all matches side by side, frame by frame.
 
-Everything is a pure function over `ops`: the player's forward runs once over all columns, each
-opponent's over its own. In a game of one player there is nobody opposite, and all the rest holds.
-A match that is over no longer counts, whatever its columns go on to show.
+Everything is a pure function over `ops`. The player's network runs once over all columns of the
+batch, each opponent's over its own. In a game of one player there are no opponents. A match that is
+over no longer counts: its columns go on, and what they show is ignored.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,41 +17,45 @@ from understudy.core import chance
 from understudy.core.arrays import NDArray
 from understudy.core.ops import NUMPY, Array, Ops, Tree
 from understudy.games.base import Game, State
-from understudy.games.moments import Moment, RewardSet
-from understudy.match.players import Formed, Player, PlayerView, members
+from understudy.games.frame import NO_MEASURES, BySide, own_side, play_frame
+from understudy.games.moments import RewardSet
+from understudy.match.players import Player, PlayerView, ProgramPlayer, members
 
 STRIDE = 64
-"""Frames between two looks at whether all is over: 2 s of play, a fortieth of a long match."""
+"""Frames between two checks whether all matches are over: 2 s, a fortieth of a long match."""
 _ZERO = np.zeros((), np.float32)
-_NOTHING = RewardSet((), ())
 
 
 @dataclass(frozen=True)
 class Duel:
-    """Who meets whom: columns of the batch belong to `opponents` in their order."""
+    """The players of B matches: columns of the batch belong to `opponents` in their order."""
 
     game: Game
     player: Player
     opponents: tuple[tuple[Player, int], ...] = ()
-    """Each with how many matches it plays; none in a game of one player."""
-    measures: RewardSet = _NOTHING
+    """Each with the number of matches that it plays; none in a game of one player."""
+    measures: RewardSet = NO_MEASURES
     """What is summed over each match beside the reward, from the player's side."""
 
     @property
-    def weights(self) -> Tree:
-        """Of everyone, the player's first."""
-        return (self.player.weights, *(opponent.weights for opponent, _ in self.opponents))
+    def players(self) -> tuple[Player, ...]:
+        """The player, then the opponents."""
+        return (self.player, *(opponent for opponent, _ in self.opponents))
 
     @property
-    def form(self) -> Duel | None:
-        """The same without anybody's weights: equal forms are one program. None where somebody
-        has no form."""
-        everyone = [self.player, *(opponent for opponent, _ in self.opponents)]
-        forms = [one.form for one in everyone if isinstance(one, Formed)]
-        if len(forms) < len(everyone):
+    def weights(self) -> Tree:
+        """Those of `players`, in their order."""
+        return tuple(one.weights for one in self.players)
+
+    @property
+    def program_key(self) -> Duel | None:
+        """The duel without weights: duels with equal keys share one compiled program. None where a
+        player has no key."""
+        keys = [one.program_key for one in self.players if isinstance(one, ProgramPlayer)]
+        if len(keys) < len(self.players):
             return None
         counts = (count for _, count in self.opponents)
-        return replace(self, player=forms[0], opponents=tuple(zip(forms[1:], counts, strict=True)))
+        return replace(self, player=keys[0], opponents=tuple(zip(keys[1:], counts, strict=True)))
 
 
 class DuelState(NamedTuple):
@@ -59,17 +63,17 @@ class DuelState(NamedTuple):
 
     state: State
     memories: Tree
-    """Of everyone, the player's first."""
+    """Those of `Duel.players`, in their order."""
     seeds: Array
     """uint32 [B]"""
     second: Array
-    """bool [B]: where the player sits in the second slot."""
+    """bool [B]: where the player is the game's second."""
     frame: Array
     """int32 [B], the same everywhere."""
     going: Array
     """bool [B]"""
     frames: Array
-    """int32 [B]: how long the match was, or has been so far."""
+    """int32 [B]: the length of the match so far, or of all of it."""
     score: Array
     """float32 [B]: +1, 0 or -1; 0 until the match is over."""
     path: Array
@@ -81,7 +85,7 @@ class DuelState(NamedTuple):
 
 
 def begin(duel: Duel, seeds: NDArray, second: NDArray) -> DuelState:
-    """New matches from seeds uint32 [B]; the player sits in the second slot where `second` [B]."""
+    """New matches from seeds uint32 [B]; the player is the game's second where `second` [B]."""
     matches = len(seeds)
     counts = [matches, *(count for _, count in duel.opponents)]
     if duel.opponents and sum(counts[1:]) != matches:
@@ -89,11 +93,10 @@ def begin(duel: Duel, seeds: NDArray, second: NDArray) -> DuelState:
     for opponent, count in duel.opponents:
         if count % members(opponent):
             raise ValueError(f"{count} matches for a pool of {members(opponent)}: unequal shares")
-    everyone = [duel.player, *(opponent for opponent, _ in duel.opponents)]
     zeros = np.zeros(matches, np.int32)
     return DuelState(
         state=duel.game.start(NUMPY, seeds),
-        memories=tuple(one.memory(NUMPY, n) for one, n in zip(everyone, counts, strict=True)),
+        memories=tuple(one.memory(NUMPY, n) for one, n in zip(duel.players, counts, strict=True)),
         seeds=seeds,
         second=second,
         frame=zeros,
@@ -106,97 +109,67 @@ def begin(duel: Duel, seeds: NDArray, second: NDArray) -> DuelState:
     )
 
 
-def advance(ops: Ops, duel: Duel, weights: Tree, standing: DuelState) -> DuelState:
+def advance(ops: Ops, duel: Duel, weights: Tree, duel_state: DuelState) -> DuelState:
     """All matches one frame further."""
-    xp, game = ops.xp, duel.game
-    mine, theirs, memories = _choices(ops, duel, weights, standing)
-    if theirs is None:
-        actions = mine[None]
-    else:
-        first, other = _exchanged(xp, standing.second, mine, theirs)
-        actions = xp.stack([first, other])
-    state, actions, memories = ops.barrier((standing.state, actions, memories))
-    after = ops.barrier(game.step(ops, state, actions))
-    going = standing.going
-    ended = going & game.over(ops, after)
-    moment = Moment(game, state, after, actions)
-    score, reward, measured = (
-        _of_side(xp, standing.second, both)
-        for both in (
-            game.score(ops, after),
-            game.reward(ops, state, after),
-            duel.measures.values(ops, moment),
-        )
-    )
-    path = standing.path
-    for row in (*mine, *(() if theirs is None else theirs)):
+    xp, going = ops.xp, duel_state.going
+
+    def act(obs: BySide, legal: BySide) -> tuple[BySide, Tree]:
+        return _act(ops, duel, weights, duel_state, obs, legal)
+
+    frame = play_frame(ops, duel.game, duel_state.state, duel_state.second, act, duel.measures)
+    before, after = frame.moment.before, frame.moment.after
+    reward = own_side(ops, duel_state.second, duel.game.reward(ops, before, after))
+    ended = going & frame.over
+    path = duel_state.path
+    for row in (row for actions in frame.chosen for row in actions):
         path = chance.fold(path, row.astype(xp.uint32))
-    return standing._replace(
+    return duel_state._replace(
         state=after,
-        memories=memories,
-        frame=standing.frame + np.int32(1),
+        memories=frame.kept,
+        frame=duel_state.frame + np.int32(1),
         going=going & ~ended,
-        frames=standing.frames + going,
-        score=xp.where(ended, score, standing.score),
-        path=xp.where(going, path, standing.path),
-        returned=standing.returned + xp.where(going, reward, _ZERO),
-        measured=standing.measured + xp.where(going, measured, _ZERO),
+        frames=duel_state.frames + going,
+        score=xp.where(ended, frame.score, duel_state.score),
+        path=xp.where(going, path, duel_state.path),
+        returned=duel_state.returned + xp.where(going, reward, _ZERO),
+        measured=duel_state.measured + xp.where(going, frame.measured, _ZERO),
     )
 
 
-def stride(ops: Ops, duel: Duel, weights: Tree, standing: DuelState) -> DuelState:
+def stride(ops: Ops, duel: Duel, weights: Tree, duel_state: DuelState) -> DuelState:
     """All matches `STRIDE` frames further."""
 
     def one(carry: DuelState, _: Array) -> tuple[DuelState, Tree]:
         return advance(ops, duel, weights, carry), ()
 
-    return ops.scan(one, standing, ops.xp.arange(STRIDE))[0]  # type: ignore[no-any-return]
+    return ops.scan(one, duel_state, ops.xp.arange(STRIDE))[0]  # type: ignore[no-any-return]
 
 
 def witnessed(duel: Duel, seeds: NDArray, second: NDArray) -> Iterator[State]:
     """The states of one match under NumPy, from the first frame to the one that ends it."""
-    standing = begin(duel, seeds, second)
-    yield standing.state
-    while standing.going.any():
-        standing = advance(NUMPY, duel, duel.weights, standing)
-        yield standing.state
+    duel_state = begin(duel, seeds, second)
+    yield duel_state.state
+    while duel_state.going.any():
+        duel_state = advance(NUMPY, duel, duel.weights, duel_state)
+        yield duel_state.state
 
 
-def _choices(
-    ops: Ops, duel: Duel, weights: Tree, standing: DuelState
-) -> tuple[Array, Array | None, Tree]:
-    """The player's actions and the opponents', int32 [parts, B], and everyone's next memory."""
-    xp, second = ops.xp, standing.second
-    obs = duel.game.observe(ops, standing.state)
-    legal = duel.game.legal(ops, standing.state)
-    if not duel.opponents:
-        view = PlayerView(obs[0], legal[0], standing.seeds, standing.frame)
-        mine, memory = duel.player.act(ops, weights[0], view, standing.memories[0])
-        return mine, None, (memory,)
-    # The chance of each slot is its own: two copies of one bot must not slip in step.
-    mixed = chance.fold(standing.seeds, 1)
-    seeds = _exchanged(xp, second, standing.seeds, mixed)
-    seen = _exchanged(xp, second, obs[0], obs[1])
-    allowed = _exchanged(xp, second, legal[0], legal[1])
-    view, across = (PlayerView(seen[i], allowed[i], seeds[i], standing.frame) for i in (0, 1))
-    view, across = ops.barrier((view, across))
-    mine, memory = duel.player.act(ops, weights[0], view, standing.memories[0])
-    memories, theirs, start = [memory], [], 0
+def _act(
+    ops: Ops, duel: Duel, weights: Tree, duel_state: DuelState, obs: BySide, legal: BySide
+) -> tuple[BySide, Tree]:
+    """The player's actions and the opponents', int32 [parts, B], and the next memory of each."""
+    seeds, second, frame = duel_state.seeds, duel_state.second, duel_state.frame
+    sides = zip(obs, legal, (second, ~second), strict=False)
+    views = ops.barrier(
+        tuple(PlayerView(seen, allowed, seeds, side, frame) for seen, allowed, side in sides)
+    )
+    own, memory = duel.player.act(ops, weights[0], views[0], duel_state.memories[0])
+    memories, others, start = [memory], [], 0
     for index, (opponent, count) in enumerate(duel.opponents, 1):
-        part = PlayerView(*(field[..., start : start + count] for field in across))
-        choice, memory = opponent.act(ops, weights[index], part, standing.memories[index])
+        view = PlayerView(*(field[..., start : start + count] for field in views[1]))
+        actions, memory = opponent.act(ops, weights[index], view, duel_state.memories[index])
         memories.append(memory)
-        theirs.append(choice)
+        others.append(actions)
         start += count
-    return mine, xp.concatenate(theirs, -1), tuple(memories)
-
-
-def _of_side(xp: Any, second: Array, both: Array) -> Array:
-    """[..., players, B] as [..., B] of the player."""
-    one = both[..., 0, :]
-    return one if both.shape[-2] == 1 else xp.where(second, both[..., 1, :], one)
-
-
-def _exchanged(xp: Any, second: Array, one: Array, two: Array) -> tuple[Array, Array]:
-    """(one, two), exchanged in the columns where the player sits second."""
-    return xp.where(second, two, one), xp.where(second, one, two)
+    chosen = (own, ops.xp.concatenate(others, -1)) if others else (own,)
+    return chosen, ops.barrier(tuple(memories))

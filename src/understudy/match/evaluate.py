@@ -18,7 +18,28 @@ from understudy.match.tally import EvaluationReport, Tally
 
 
 def evaluate(game: Game, player: Player, seeds: NDArray) -> Tally:
-    """Play one match of a one-sided game for each seed, uint32 [B]."""
+    """Plays one match of a one-player game for each seed, and counts the results.
+
+        game = catalog.make("swarm")
+        seeds = match_seeds(0, np.arange(200), purpose=EVALUATION)
+        evaluate(game, BotPlayer(catalog.bots("swarm")["rules"]), seeds).win_rate    # 0 to 1
+
+    All matches are played side by side under NumPy; nothing is learned. For games of two players
+    use `judge`.
+
+    Args:
+        game: A game of one player, whose enemy is part of the rules.
+        player: A policy (`PolicyPlayer`) or a scripted bot (`BotPlayer`).
+        seeds: uint32 [B]. `match_seeds(..., purpose=EVALUATION)` gives seeds that no training
+            uses. The same seeds give the same matches.
+
+    Returns:
+        Wins, draws and losses, B together. A match that runs out of time is what the game's
+        `score` says of it.
+
+    Raises:
+        ValueError: The inputs of a policy's network are not as many as the game's features.
+    """
     end = play(Duel(game, player), seeds, np.zeros(len(seeds), np.bool_))
     return Tally.of(end.score)
 
@@ -35,11 +56,32 @@ def judge(
     measures: Mapping[str, Term] | None = None,
     few: int = FEW,
 ) -> dict[str, EvaluationReport]:
-    """`matches` against each opponent, on the same seeds, every other one from the second slot.
+    """Plays a player of a two-player game against each opponent, and reports on each.
 
-    A pool of opponents shares them out; where they do not come out even, it plays a few more.
-    Without `measures`, a game of the catalog is measured by its own. Who else is judged changes
-    nothing, up to the rounding of a batch of another size.
+        bots = {name: BotPlayer(bot) for name, bot in catalog.bots("brawl").items()}
+        judge(catalog.make("brawl"), player, bots, matches=200, seed=0)["based"].tally.win_rate
+
+    Every opponent is met on the same seeds, and every other match is played as the game's second
+    player. The other opponents do not change a report, up to the rounding of a larger batch.
+
+    Args:
+        game: A game of two players.
+        player: The player that is judged.
+        opponents: By name. The members of a `PoolPlayer` share its matches equally: it plays a few
+            more where `matches` is no multiple of their number.
+        matches: Against each opponent.
+        seed: Of the match seeds, which training never uses.
+        engine: `plain` (NumPy) or `arena.judging.compiled` (JAX).
+        show: Gets the share of the longest possible match that is over, 0 to 1, now and then.
+        measures: Terms to sum over each match, from the player's side. None: those that the
+            catalog has for the game.
+        few: A batch of at most so many columns is not made smaller as matches end.
+
+    Returns:
+        By opponent: the tally, how many matches differ, and means over matches.
+
+    Raises:
+        ValueError: There are no opponents, or a policy's network does not fit the game.
     """
     if measures is None:
         measures = catalog.measures(game.name) if game.name in catalog.names() else {}
@@ -62,5 +104,5 @@ def judge(
 
 
 def _even(matches: int, members: int) -> int:
-    """At least so many matches, as many for each member."""
+    """The smallest multiple of `members` that is at least `matches`."""
     return -(-matches // members) * members

@@ -1,4 +1,4 @@
-"""The stage: one live match of a game under NumPy, seen from one side."""
+"""One live match of a game under NumPy, seen from one side, and the seeds of matches."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Who plays: a policy or a scripted bot, over `ops`, choosing for many matches at once.
+"""Players: a policy, a pool of policies or a scripted bot, over `ops`, for many matches at once.
 
-A player holds nothing that changes: weights and memory are handed to `act`, so that the same code
-plays under NumPy and, compiled once for any weights, under JAX.
+A player holds nothing that changes. Weights and memory are arguments of `act`, so that the same
+code plays under NumPy and, compiled once for any weights, under JAX.
 """
 
 from __future__ import annotations
@@ -20,20 +20,24 @@ from understudy.policy.policy import Policy
 from understudy.policy.spec import PolicySpec
 from understudy.policy.weights import Weights, normalise
 
-_DRAW_SALT = 0x5EED
-
 
 class PlayerView(NamedTuple):
-    """What one side has before it when it chooses: the batch is the last axis."""
+    """What a player chooses from: the batch is the last axis of every field."""
 
     obs: Array
     """float32 [features, B]"""
     legal: Array
     """bool [options, B]"""
     seeds: Array
-    """uint32 [B]: what this side's chance comes from."""
+    """uint32 [B], of the matches"""
+    side: Array
+    """bool [B]: where the player is the game's second"""
     frame: Array
     """int32 [B]"""
+
+    def key(self, ops: Ops, purpose: int = chance.SCRIPT) -> Array:
+        """uint32 [B]: what this side draws random numbers from."""
+        return chance.side_key(ops, self.seeds, self.side, purpose)
 
 
 class Player(Protocol):
@@ -51,24 +55,25 @@ class Player(Protocol):
 
 
 @runtime_checkable
-class Formed(Protocol):
+class ProgramPlayer(Protocol):
     """A player whose program is known apart from its weights, so that new weights need no new one.
 
-    A player without a form is compiled for itself alone.
+    Any other player is compiled for itself alone.
     """
 
     @property
-    def form(self) -> Player:
-        """Acts alike for the same weights, and equals the form of whoever else does; hashable."""
+    def program_key(self) -> Player:
+        """A hashable player that acts alike when it is handed the same weights; players of one
+        program have equal keys."""
 
 
 def members(player: Player) -> int:
     """How many there are of a player: its columns come in as many groups, all of one size."""
-    return player.members if isinstance(player, PoolPlayer | _PoolForm) else 1
+    return player.members if isinstance(player, PoolPlayer | _PoolProgram) else 1
 
 
 @dataclass(frozen=True)
-class _PolicyForm:
+class _PolicyProgram:
     """How a policy of this spec plays, whatever its weights."""
 
     spec: PolicySpec
@@ -76,11 +81,9 @@ class _PolicyForm:
 
     @property
     def weights(self) -> Tree:
-        """None of its own."""
         return ()
 
     def memory(self, ops: Ops, matches: int) -> Tree:
-        """The network's own."""
         return self.spec.network.memory(ops, matches)
 
     def act(self, ops: Ops, weights: Tree, view: PlayerView, memory: Tree) -> tuple[Array, Tree]:
@@ -89,7 +92,7 @@ class _PolicyForm:
         obs = normalise(ops, held, view.obs.T)
         logits, _, memory = spec.network.step(ops, held.params, obs, memory)
         if self.sampled:
-            key = chance.fold(view.seeds, _DRAW_SALT)
+            key = view.key(ops, chance.SAMPLING)
             key = chance.fold(key, view.frame.astype(ops.xp.uint32))
             parts = np.arange(len(spec.actions.parts), dtype=np.uint32)
             uniforms = chance.uniform(ops, key, parts).T
@@ -113,33 +116,29 @@ class PolicyPlayer:
         return held.params, held.obs_mean, held.obs_scale, held.value_scale
 
     @property
-    def form(self) -> _PolicyForm:
+    def program_key(self) -> _PolicyProgram:
         """One for all policies of this spec."""
-        return _PolicyForm(self.policy.spec, self.sampled)
+        return _PolicyProgram(self.policy.spec, self.sampled)
 
     def memory(self, ops: Ops, matches: int) -> Tree:
-        """The network's own."""
-        return self.form.memory(ops, matches)
+        return self.program_key.memory(ops, matches)
 
     def act(self, ops: Ops, weights: Tree, view: PlayerView, memory: Tree) -> tuple[Array, Tree]:
-        """See the form."""
-        return self.form.act(ops, weights, view, memory)
+        return self.program_key.act(ops, weights, view, memory)
 
 
 @dataclass(frozen=True)
-class _PoolForm:
+class _PoolProgram:
     """How a pool of so many policies plays, whatever their weights."""
 
-    one: _PolicyForm
+    one: _PolicyProgram
     members: int
 
     @property
     def weights(self) -> Tree:
-        """None of its own."""
         return ()
 
     def memory(self, ops: Ops, matches: int) -> Tree:
-        """As of one policy for all the columns."""
         return self.one.memory(ops, matches)
 
     def act(self, ops: Ops, weights: Tree, view: PlayerView, memory: Tree) -> tuple[Array, Tree]:
@@ -188,17 +187,15 @@ class PoolPlayer:
         return stacked([PolicyPlayer(one).weights for one in self.policies])
 
     @property
-    def form(self) -> _PoolForm:
+    def program_key(self) -> _PoolProgram:
         """One for all pools of this spec and size."""
-        return _PoolForm(_PolicyForm(self.policies[0].spec, self.sampled), self.members)
+        return _PoolProgram(_PolicyProgram(self.policies[0].spec, self.sampled), self.members)
 
     def memory(self, ops: Ops, matches: int) -> Tree:
-        """As of one policy for all the columns."""
-        return self.form.memory(ops, matches)
+        return self.program_key.memory(ops, matches)
 
     def act(self, ops: Ops, weights: Tree, view: PlayerView, memory: Tree) -> tuple[Array, Tree]:
-        """See the form."""
-        return self.form.act(ops, weights, view, memory)
+        return self.program_key.act(ops, weights, view, memory)
 
 
 @dataclass(frozen=True)
@@ -209,18 +206,14 @@ class BotPlayer:
 
     @property
     def weights(self) -> Tree:
-        """None."""
         return ()
 
     @property
-    def form(self) -> BotPlayer:
-        """Itself."""
+    def program_key(self) -> BotPlayer:
         return self
 
     def memory(self, ops: Ops, matches: int) -> Tree:
-        """Nothing."""
         return ()
 
     def act(self, ops: Ops, weights: Tree, view: PlayerView, memory: Tree) -> tuple[Array, Tree]:
-        """What the script says."""
-        return self.bot.act(ops, view.obs, view.seeds, view.frame), memory
+        return self.bot.act(ops, view.obs, view.key(ops), view.frame), memory

@@ -10,6 +10,7 @@ import numpy as np
 
 from understudy.core.arrays import NDArray
 from understudy.core.statistics import wilson
+from understudy.games import catalog
 
 if TYPE_CHECKING:
     from understudy.match.series import Results
@@ -90,30 +91,18 @@ class EvaluationReport(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     @property
-    def damage_ratio(self) -> float | None:
-        """Damage dealt over damage taken; None where none was taken or the game has no damage."""
-        dealt, taken = (self.measures.get(f"damage_{way}", 0.0) for way in ("dealt", "taken"))
-        return dealt / taken if taken else None
-
-    @property
-    def knockouts(self) -> float | None:
-        """Dealt, a match; None where the game has none."""
-        return self.measures.get("knockouts")
-
-    @property
-    def falls(self) -> float | None:
-        """Knockouts suffered, a match; None where the game has none."""
-        return self.measures.get("falls")
+    def ratios(self) -> dict[str, float | None]:
+        """The ratios of measures that games have, by name: `damage_ratio`."""
+        columns = (column for column in catalog.measure_columns() if column.ratio)
+        return {column.name: column.value(self.measures) for column in columns}
 
     def as_dict(self) -> dict[str, object]:
-        """For JSON: what a tally has, distinct, mean_frames, mean_return, damage_ratio and
-        measures."""
-        ratio = self.damage_ratio
+        """For JSON: what a tally has, distinct, mean_frames, mean_return, ratios and measures."""
         return {
             **self.tally.as_dict(),
             "distinct": self.distinct,
             "mean_frames": round(self.mean_frames, 1),
             "mean_return": round(self.mean_return, 4),
-            "damage_ratio": None if ratio is None else round(ratio, 4),
+            **{n: None if ratio is None else round(ratio, 4) for n, ratio in self.ratios.items()},
             "measures": {name: round(mean, 4) for name, mean in self.measures.items()},
         }

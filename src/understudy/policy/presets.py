@@ -1,4 +1,4 @@
-"""Networks with a name, so that a person can ask for one."""
+"""Network presets: networks by name, as `--network` and `Understudy.open` take them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from understudy.policy.strategist import Strategist
 from understudy.policy.transformer import Transformer
 
 KINDS = 8
-"""Opponents that strategists learn to name: as many as brawl has bots, and snapshots of oneself."""
+"""Opponents that the strategists' recognition head tells apart: scripted bots, and all snapshots as
+one. A part of the preset that run folders keep: every game of the catalog has fewer bots."""
 PRESETS: Mapping[str, AnyNetwork] = MappingProxyType(
     {
         "mlp": Mlp(),

@@ -1,14 +1,14 @@
-"""A player that recognises its opponent: attention over the opponent's frames, then an LSTM.
+"""The strategist: a network that recognises its opponent, by attention and then an LSTM.
 
-The opponent's frame is embedded and attends to the opponent's last frames (`streaming`); a pool
-over the last `window` outputs, whose weights can be read, is refined into a strategy latent; the
-latent joins the whole observation in an LSTM, and actor and critic read that. From the latent
-alone auxiliary heads foresee the opponent's next action and, where training knows it, name the
-opponent, so that it must tell opponents apart.
+The opponent's frame is embedded and attends to the opponent's last frames (`streaming`). Attention
+pooling turns the last `window` outputs into one, which is refined into a strategy latent. The
+latent joins the whole observation in an LSTM; actor and critic read its output. Auxiliary heads
+predict, from the latent alone, the opponent's next action and, where training knows it, which
+opponent it is.
 
-Attention pooling turns the last `window` frames of a stream into one vector. The score of a frame
-depends on the frame and on its age, not on a query, so the weights show which frames mattered. The
-step and the unrolled form compute the same softmax over the frames of the match in the window.
+In the pooling, a frame's learned score depends on the frame and on its age alone, so the weights
+say which frames mattered. `step` and `unroll` both take one softmax over the frames of the match
+in the window.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class Insight(NamedTuple):
     opponent_logits: Array
     """[.., options]: what the opponent does next."""
     kind_logits: Array | None
-    """[.., kinds]: who the opponent is; None where it names nobody."""
+    """[.., kinds]: who the opponent is; None where it names none."""
 
 
 class Strategist(msgspec.Struct, frozen=True, tag="strategist", forbid_unknown_fields=True):

@@ -272,15 +272,15 @@ def _one_match(
     game = catalog.make(session.game, difficulty=difficulty)
     index = np.array([progress.earlier + progress.played])
     seed = int(match_seeds(session.seed, index, purpose=TRAINING)[0])
-    stage = LiveMatch(game, seed)
+    live_match = LiveMatch(game, seed)
     codes = {name: code for code, name in enumerate(game.actions.names)}  # type: ignore[union-attr]
-    with mind.match(**stage.tags) as match:
-        while not stage.over:
+    with mind.match(**live_match.tags) as match:
+        while not live_match.over:
             if interrupts.asked:
                 return  # leaving without a result: the match is kept as aborted
-            action = match.decide(stage.observe(), legal=stage.legal())
-            match.reward(stage.act(codes[action]))
-        outcome = stage.outcome()
+            action = match.decide(live_match.observe(), legal=live_match.legal())
+            match.reward(live_match.act(codes[action]))
+        outcome = live_match.outcome()
         match.finish(outcome)
     progress.played += 1
     progress.version = mind.version

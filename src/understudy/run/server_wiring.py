@@ -40,7 +40,7 @@ from understudy.supervise.lock import server_lock
 from understudy.supervise.starter import LearnerParent, RunningLearner
 from understudy.telemetry import events
 from understudy.telemetry.journal import Journal
-from understudy.telemetry.learning import patience
+from understudy.telemetry.status import patience
 
 
 @dataclass(frozen=True, kw_only=True)

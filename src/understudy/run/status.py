@@ -25,8 +25,7 @@ from understudy.supervise.lock import learner_runs
 from understudy.telemetry import events
 from understudy.telemetry.fold import StatusFold, folders_of
 from understudy.telemetry.journal import Entry, Reader
-from understudy.telemetry.learning import patience
-from understudy.telemetry.status import Status
+from understudy.telemetry.status import Status, patience
 
 _MATCH = events.MatchFinished
 

@@ -1,1 +1,1 @@
-"""What people look at: a match of brawl, in the terminal and as pictures."""
+"""Screens: matches in the terminal and as pictures, curves of training, family trees."""

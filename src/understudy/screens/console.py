@@ -31,7 +31,7 @@ def moves(stream: TextIO) -> bool:
 
 
 def console_of(stream: TextIO) -> Console | None:
-    """What has to be asked before escape codes are written; None where nobody has to be."""
+    """The console that must allow escape codes before they are written; None where none must."""
     if sys.platform == "win32":  # pragma: no cover
         return _windows_console(stream)
     return None
@@ -81,5 +81,5 @@ if sys.platform == "win32":  # pragma: no cover
 
         try:
             return _Handle(msvcrt.get_osfhandle(stream.fileno()))
-        except (OSError, ValueError):  # a stream of a program's own, which nobody has to ask
+        except (OSError, ValueError):  # a stream of a program's own: no console behind it
             return None

@@ -1,27 +1,20 @@
-"""Scenes as pictures: one frame, an animation, a sheet of the moments that mattered. Needs Pillow.
+"""Scenes as pictures: one frame, an animated GIF, a sheet of the main moments. Needs Pillow.
 
-Pictures are drawn twice as large as they are shown and kept to a few dozen colours: smooth edges,
-small files.
-
-An animated GIF, written frame by frame: only what changed, in the order in which it comes.
-
-Pillow's own writer keeps every frame of an animation until the end: half a gigabyte for a match of
-ninety seconds. This one keeps the frame before and the bytes that are done.
+Pictures are drawn twice as large as they are shown and reduced to a few dozen colours: smooth
+edges, small files. A GIF is written frame by frame, and of each frame only what changed. Pillow's
+own writer keeps all frames until the end, half a gigabyte for a match of ninety seconds;
+`Animation` keeps the last frame and the bytes so far.
 """
 
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING
-
-import numpy as np
-
-if TYPE_CHECKING:
-    from PIL.Image import Image
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from understudy.core import files
 from understudy.core.dependencies import needs

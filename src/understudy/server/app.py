@@ -30,8 +30,7 @@ from understudy.server.refusal import Code, Refusal
 from understudy.session import protocol
 from understudy.session.protocol import Error, RequestId
 from understudy.session.status import LiveStatus
-from understudy.telemetry.learning import stalled
-from understudy.telemetry.status import Status
+from understudy.telemetry.status import Status, stalled
 
 _TICK_S = 1.0
 _CODES: dict[int, Code] = {404: "not_found", 405: "bad_method"}

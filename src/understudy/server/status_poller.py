@@ -8,8 +8,7 @@ from understudy.core.clock import Clock
 from understudy.core.pause import read_pause
 from understudy.telemetry.fold import StatusFold, counted
 from understudy.telemetry.journal import Reader
-from understudy.telemetry.learning import Patience
-from understudy.telemetry.status import Folders, Status
+from understudy.telemetry.status import Folders, Patience, Status
 
 _EVERY_S = 2.0
 

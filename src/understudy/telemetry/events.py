@@ -1,15 +1,8 @@
-"""Everything that a run tells about itself, one small struct each.
+"""The events of a run: one small struct for each kind of thing that happens.
 
-An event is a fact in the past tense. Fields may be added with a default; none is ever renamed.
-
-What training in the arena tells: iterations, stages, snapshots, ratings, judged checkpoints.
-
-They are events like all others: import them from `telemetry.events`. Each carries `steps`, the
-decisions that the run has trained on, so that a session which goes on can drop what it repeats.
-
-What the learner behind a server tells: batches of items, and what was taken back.
-
-They are events like all others: import them from `telemetry.events`.
+An event is a fact in the past tense, with its class name as its tag in the journal. Fields may be
+added with a default; none is ever renamed. The order here is by writer: bots, learners, training,
+servers.
 """
 
 from __future__ import annotations
@@ -26,6 +19,180 @@ class _Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag=T
     pass
 
 
+# A bot and its matches.
+
+
+class BotStarted(_Event, frozen=True, kw_only=True):
+    """A bot opened the run folder."""
+
+    pid: int
+    mode: str
+    learner: str
+    version: int
+
+
+class BotStopped(_Event, frozen=True, kw_only=True):
+    """A bot closed the run folder."""
+
+    matches: int
+    unsaved: int = 0
+
+
+class MatchFinished(_Event, frozen=True, kw_only=True):
+    """A match ended and its episode is durable (or could not be saved, and says so)."""
+
+    id: str
+    outcome: str
+    decisions: int
+    reward: float
+    version: int
+    seconds: float
+    """From `mind.match` to `finish`."""
+    saved: bool
+    tags: dict[str, str] = {}
+    fallback: int = 0
+    """Decisions that the rules made."""
+    agreed: int = 0
+    """Of those, how many the policy would have made as well."""
+    decision_us: tuple[float, float] = (0.0, 0.0)
+    """p50 and p99 of `decide` in this match, in microseconds."""
+    not_finite: dict[str, int] = {}
+    """Features that were not finite, and at how many decisions: the fallback made those."""
+
+
+class EpisodesImported(_Event, frozen=True, kw_only=True):
+    """Matches of an older bot were put into the buffer."""
+
+    count: int
+
+
+class VersionAdopted(_Event, frozen=True, kw_only=True):
+    """A bot swapped in another version."""
+
+    version: int
+    previous: int
+
+
+class ConstantFeatures(_Event, frozen=True, kw_only=True):
+    """Features that have not changed over many decisions: probably a bug in the bot."""
+
+    names: tuple[str, ...]
+    decisions: int
+
+
+# A learner: its process, its batches and the episodes that it learned from.
+
+
+class LearnerStarted(_Event, frozen=True, kw_only=True):
+    """A learner took the run folder."""
+
+    pid: int
+    version: int
+    pending: int
+    total_matches: int = 0
+    """Episodes that all versions so far have ingested; 0: not said."""
+
+
+class LearnerStopped(_Event, frozen=True, kw_only=True):
+    """A learner let the run folder go."""
+
+    reason: str
+    pending: int
+    cpu_s: float = 0.0
+    wall_s: float = 0.0
+
+
+class LearnerPaused(_Event, frozen=True, kw_only=True):
+    """A learner follows `learner pause`: it has published what it had learned, and waits."""
+
+    version: int
+    pending: int
+
+
+class LearnerResumed(_Event, frozen=True, kw_only=True):
+    """A learner goes on after `learner resume`."""
+
+    pending: int
+
+
+class LearnerDied(_Event, frozen=True, kw_only=True):
+    """The learner's process ended by itself; it is started again unless `restart_in_s` is None."""
+
+    code: int
+    restart_in_s: float | None
+
+
+class BatchTrained(_Event, frozen=True, kw_only=True):
+    """One batch of matches was learned from."""
+
+    matches: int
+    """New matches in the batch."""
+    replayed: int
+    """Earlier matches beside them."""
+    steps: int
+    seconds: float
+    loss: float
+    policy_loss: float
+    value_loss: float
+    entropy: float
+    kl: float
+    explained_variance: float
+    clip_share: float
+    gradient_norm: float
+    learning_rate: float
+    samples_per_insert: float
+    version_lag: dict[str, int] = {}
+    """Histogram of how many versions old the decisions were."""
+    gradient_steps: float = 0.0
+    opponent_loss: float = 0.0
+    """Cross-entropy of the opponent's next action; 0 where nothing is foretold."""
+    recognition_loss: float = 0.0
+    """Cross-entropy of who the opponent is; 0 where the network names none."""
+    behaviour_kl: float | None = None
+    """How far the trained policy is from the one that played, before the first gradient step: the
+    mean of (r - 1) - log r over the sampled decisions of the first minibatch, where r is the ratio
+    of their probabilities; 0 where what is trained is what played. None: not measured."""
+    behaviour_kl_max: float | None = None
+    """The largest of them."""
+    step_share: float | None = None
+    """How large the learner's steps are, as a share of full ones; None: they do not settle."""
+
+
+class VersionPublished(_Event, frozen=True, kw_only=True):
+    """A version is durable."""
+
+    version: int
+    parent: int | None
+    matches: int
+    promoted: bool
+    total_matches: int = 0
+    """Episodes that all versions up to this one have ingested; 0: not said."""
+
+
+class EpisodesArchived(_Event, frozen=True, kw_only=True):
+    """Episodes left the buffer: learned from, or too old to learn from."""
+
+    count: int
+    too_old: int = 0
+
+
+class EpisodeQuarantined(_Event, frozen=True, kw_only=True):
+    """A file was set aside."""
+
+    name: str
+    reason: str
+
+
+class WaitingForExperience(_Event, frozen=True, kw_only=True):
+    """Nothing may be sampled until new matches arrive."""
+
+    samples_per_insert: float
+
+
+# Training in the arena and in environments. Each event has `steps`, the decisions that the run has
+# trained on, so that a session that resumes can drop what it repeats.
+
+
 class MatchesTrained(_Event, frozen=True, kw_only=True):
     """An iteration of the arena: what its matches came to, by opponent."""
 
@@ -36,7 +203,7 @@ class MatchesTrained(_Event, frozen=True, kw_only=True):
     returns: dict[str, float] = {}
     """mean return of the matches that ended"""
     matches: int = 0
-    """How many ended without a winner or loser, as environments of others have them."""
+    """How many ended without a winner or loser, as matches of such environments do."""
     total_matches: int = 0
     """Matches of such an environment in the whole run so far; 0: not said."""
     sides: dict[str, float] = {}
@@ -106,6 +273,14 @@ class OpponentTally(msgspec.Struct, frozen=True, array_like=True):
     knockouts: float = 0.0
     falls: float = 0.0
 
+    @property
+    def measures(self) -> dict[str, float]:
+        """The sums of a game's measures: brawl's, which the file format has fields for."""
+        return {name: getattr(self, name) for name in OPPONENT_MEASURES}
+
+
+OPPONENT_MEASURES = OpponentTally.__struct_fields__[4:]
+
 
 class CheckpointJudged(_Event, frozen=True, kw_only=True):
     """A version under training met opponents in frozen matches."""
@@ -141,6 +316,9 @@ class AgentReplaced(_Event, frozen=True, kw_only=True):
     parent_fitness: float
     settings: dict[str, float] = {}
     """The copy's hyper-parameters."""
+
+
+# The learner behind a server.
 
 
 class ContinuousTrained(_Event, frozen=True, kw_only=True):
@@ -202,175 +380,7 @@ class RolledBack(_Event, frozen=True, kw_only=True):
     """Where versions had been published since: the number under which that one plays again"""
 
 
-class BotStarted(_Event, frozen=True, kw_only=True):
-    """A bot opened the run folder."""
-
-    pid: int
-    mode: str
-    learner: str
-    version: int
-
-
-class BotStopped(_Event, frozen=True, kw_only=True):
-    """A bot closed the run folder."""
-
-    matches: int
-    unsaved: int = 0
-
-
-class MatchFinished(_Event, frozen=True, kw_only=True):
-    """A match ended and its episode is durable (or could not be saved, and says so)."""
-
-    id: str
-    outcome: str
-    decisions: int
-    reward: float
-    version: int
-    seconds: float
-    """From `mind.match` to `finish`."""
-    saved: bool
-    tags: dict[str, str] = {}
-    fallback: int = 0
-    """Decisions that the rules made."""
-    agreed: int = 0
-    """Of those, how many the policy would have made as well."""
-    decision_us: tuple[float, float] = (0.0, 0.0)
-    """p50 and p99 of `decide` in this match, in microseconds."""
-    not_finite: dict[str, int] = {}
-    """Features that were not finite, and at how many decisions: the fallback made those."""
-
-
-class EpisodesImported(_Event, frozen=True, kw_only=True):
-    """Matches of an older bot were put into the buffer."""
-
-    count: int
-
-
-class VersionAdopted(_Event, frozen=True, kw_only=True):
-    """A bot swapped in another version."""
-
-    version: int
-    previous: int
-
-
-class ConstantFeatures(_Event, frozen=True, kw_only=True):
-    """Features that have not changed over many decisions: probably a bug in the bot."""
-
-    names: tuple[str, ...]
-    decisions: int
-
-
-class LearnerStarted(_Event, frozen=True, kw_only=True):
-    """A learner took the run folder."""
-
-    pid: int
-    version: int
-    pending: int
-    total_matches: int = 0
-    """Episodes that all versions so far have ingested; 0: not said."""
-
-
-class LearnerStopped(_Event, frozen=True, kw_only=True):
-    """A learner let the run folder go."""
-
-    reason: str
-    pending: int
-    cpu_s: float = 0.0
-    wall_s: float = 0.0
-
-
-class LearnerPaused(_Event, frozen=True, kw_only=True):
-    """A learner follows `learner pause`: it has published what it had learned, and waits."""
-
-    version: int
-    pending: int
-
-
-class LearnerResumed(_Event, frozen=True, kw_only=True):
-    """A learner goes on after `learner resume`."""
-
-    pending: int
-
-
-class LearnerDied(_Event, frozen=True, kw_only=True):
-    """The learner's process ended by itself; it is started again unless `restart_in_s` is None."""
-
-    code: int
-    restart_in_s: float | None
-
-
-class BatchTrained(_Event, frozen=True, kw_only=True):
-    """One batch of matches was learned from."""
-
-    matches: int
-    """New matches in the batch."""
-    replayed: int
-    """Earlier matches beside them."""
-    steps: int
-    seconds: float
-    loss: float
-    policy_loss: float
-    value_loss: float
-    entropy: float
-    kl: float
-    explained_variance: float
-    clip_share: float
-    gradient_norm: float
-    learning_rate: float
-    samples_per_insert: float
-    version_lag: dict[str, int] = {}
-    """Histogram of how many versions old the decisions were."""
-    gradient_steps: float = 0.0
-    opponent_loss: float = 0.0
-    """Cross-entropy of the opponent's next action; 0 where nothing is foretold."""
-    recognition_loss: float = 0.0
-    """Cross-entropy of who the opponent is; 0 where nobody is named."""
-    behaviour_kl: float | None = None
-    """How far the trained policy is from the one that played, before the first gradient step: the
-    mean of (r - 1) - log r over the sampled decisions of the first minibatch, where r is the ratio
-    of their probabilities; 0 where what is trained is what played. None: not measured."""
-    behaviour_kl_max: float | None = None
-    """The largest of them."""
-    step_share: float | None = None
-    """How large the learner's steps are, as a share of full ones; None: they do not settle."""
-
-
-class VersionPublished(_Event, frozen=True, kw_only=True):
-    """A version is durable."""
-
-    version: int
-    parent: int | None
-    matches: int
-    promoted: bool
-    total_matches: int = 0
-    """Episodes that all versions up to this one have ingested; 0: not said."""
-
-
-class EpisodesArchived(_Event, frozen=True, kw_only=True):
-    """Episodes left the buffer: learned from, or too old to learn from."""
-
-    count: int
-    too_old: int = 0
-
-
-class EpisodeQuarantined(_Event, frozen=True, kw_only=True):
-    """A file was set aside."""
-
-    name: str
-    reason: str
-
-
-class WaitingForExperience(_Event, frozen=True, kw_only=True):
-    """Nothing may be sampled until new matches arrive."""
-
-    samples_per_insert: float
-
-
-class Problem(_Event, frozen=True, kw_only=True):
-    """Something went wrong and play went on."""
-
-    where: str
-    message: str
+# Any process.
 
 
 class Evaluated(_Event, frozen=True, kw_only=True):
@@ -382,6 +392,13 @@ class Evaluated(_Event, frozen=True, kw_only=True):
     draws: int
     losses: int
     opponent: str
+
+
+class Problem(_Event, frozen=True, kw_only=True):
+    """Something went wrong and play went on."""
+
+    where: str
+    message: str
 
 
 class Note(_Event, frozen=True, kw_only=True):

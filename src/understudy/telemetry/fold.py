@@ -1,9 +1,7 @@
-"""The fold that makes a status: journal entries added up, beside what lies in three folders.
+"""The fold that makes a status from journal entries and the files of the spool.
 
-A fold never looks back: each entry is added once, in the order of time, and what is kept does not
-grow with the run but for one byte per finished match.
-
-A weighted median in bounded memory, for numbers that a run has millions of.
+Each entry is added once, in the order of time. What is kept does not grow with the run, except by
+one byte for each finished match: medians of millions of numbers are estimated in bounded memory.
 """
 
 from __future__ import annotations
@@ -24,15 +22,16 @@ from understudy.core.pause import Pause, read_pause
 from understudy.telemetry import events as ev
 from understudy.telemetry.events import ENVIRONMENT
 from understudy.telemetry.journal import Entry, Reader
-from understudy.telemetry.learning import Patience, learning_of
 from understudy.telemetry.status import (
     Folder,
     Folders,
     LearnerState,
+    Patience,
     Percentiles,
     Status,
     Trouble,
     WinRecord,
+    learning_of,
 )
 
 _STEP = math.log(1.05)

@@ -15,9 +15,15 @@ import numpy as np
 from understudy.core.arrays import NDArray
 from understudy.core.opponents import kind_of
 from understudy.core.statistics import margin, points
-from understudy.telemetry.interval import ALL
 from understudy.telemetry.table import Value, number
-from understudy.telemetry.training_rows import BEHAVIOUR, CHECKPOINTS, LEAGUE, REWARDS, TRAINING
+from understudy.telemetry.training_rows import (
+    ALL,
+    BEHAVIOUR,
+    CHECKPOINTS,
+    LEAGUE,
+    REWARDS,
+    TRAINING,
+)
 
 SNAPSHOTS = "snapshots"
 """The one curve of all snapshots (`step-N`): there can be hundreds."""

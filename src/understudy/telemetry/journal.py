@@ -1,8 +1,7 @@
 """The journal: events appended as JSON lines, one file per process, read by every screen.
 
-Writing never raises: a full disk is said once on stderr and the game goes on; whoever follows the
-journal in this process hears of the event all the same. A line that was cut off by a crash is
-skipped by readers, and nothing else is.
+Writing never raises: a full disk is reported once on stderr, the game goes on, and followers in
+this process still get the event. Readers skip a line that a crash cut off, and nothing else.
 """
 
 from __future__ import annotations

@@ -5,16 +5,20 @@ The words are ASCII; what came from outside (reasons, names, messages) goes thro
 
 from __future__ import annotations
 
-from understudy.telemetry import learning, reward_report, served_report
-from understudy.telemetry.status import Status
-from understudy.telemetry.text import duration, plain, size, stamp
-from understudy.telemetry.training_report import (
+from understudy.telemetry.report_parts import (
     Lines,
     behaviour_kl,
-    league,
-    opponents,
-    rewards,
+    continuous_lines,
+    decision_lines,
+    league_lines,
+    opponent_lines,
+    reward_lines,
+    rewards_text,
+    segment_lines,
+    served_hints,
 )
+from understudy.telemetry.status import Status, stalled
+from understudy.telemetry.text import duration, plain, size, stamp
 
 _WIDE = "=" * 70
 _LABEL = 12
@@ -27,7 +31,7 @@ def progress(status: Status) -> str:
     parts.append(
         f"{status.episodes.ingested:,} matches learned from, {status.buffer_file_count:,} waiting"
     )
-    if stall := learning.stalled(status):
+    if stall := stalled(status):
         parts.append(stall)
     elif status.paused_since is not None:
         parts.append(f"learning is paused: understudy learner resume {_run(status)}")
@@ -82,7 +86,7 @@ def status_report(status: Status) -> str:
             _row("Skipped (too old)", status.files_skipped_old),
             "",
             "System Status:",
-            _row("Learner", learning.stalled(status) or status.learner),
+            _row("Learner", stalled(status) or status.learner),
             _row("Active Workers", f"{status.active_workers}/{status.max_workers}"),
             _row("Total Process Time", f"{status.total_processing_time:.2f}s"),
             _row("Errors", status.errors),
@@ -122,21 +126,21 @@ def statistics(status: Status) -> str:
 def describe(status: Status) -> str:
     """How it goes, at a glance: what `understudy status` prints."""
     served = status.served
-    met = [*opponents(status), *league(status)]
+    met = [*opponent_lines(status), *league_lines(status)]
     lines = [
         _line("Run", f"{_run(status) or '(no folder)'}   {_moment(status.at)}"),
         "",
-        *(_lines(served_report.decisions(status)) if served else []),
+        *(_lines(decision_lines(status)) if served else []),
         *([] if served and not status.matches else _matches(status)),
         *_lines(met),
         # An environment has its own line; its versions are told by the benchmark.
-        *(_lines(reward_report.lines(status.version_rewards)) if status.reward is None else []),
+        *(_lines(reward_lines(status.version_rewards)) if status.reward is None else []),
         _line("Versions", _versions(status)),
         _line("Learner", _learner(status)),
         _line("Training", _training(status)),
-        *(_lines(served_report.continuous(status)) if served else _last_batch(status)),
+        *(_lines(continuous_lines(status)) if served else _last_batch(status)),
         _line("Spool", _spool(status)),
-        *(_lines(served_report.segments(status)) if served else [_episodes(status)]),
+        *(_lines(segment_lines(status)) if served else [_episodes(status)]),
         *_decisions(status),
         *_evaluation(status),
         *_problems(status),
@@ -179,7 +183,7 @@ def _run(status: Status) -> str:
 
 def _matches(status: Status) -> list[str]:
     if status.reward is not None:
-        words = f"{rewards(status.reward, status.sides)}, mean of the last"
+        words = f"{rewards_text(status.reward, status.sides)}, mean of the last"
         return [
             _line("Matches", f"{status.matches:,}"),
             _line("Reward", f"{words} {_many(status.reward_matches, 'match', 'matches')}"),
@@ -337,7 +341,7 @@ def _problem(status: Status, index: int) -> str:
 
 def _problems(status: Status) -> list[str]:
     lines = []
-    if stall := learning.stalled(status):
+    if stall := stalled(status):
         lines.append(_line("Stalled", stall))
     if status.constant_features:
         names = plain(", ".join(status.constant_features))
@@ -357,7 +361,7 @@ def _hints(status: Status) -> list[str]:
     if status.paused_since is not None:
         hints = [f"Paused by a person. To learn on: understudy learner resume {run}"]
     else:
-        hints = served_report.hints(status) if status.served else _learner_hints(status)
+        hints = served_hints(status) if status.served else _learner_hints(status)
     if status.pinned:
         hints.append(f"To let newer versions play: understudy models release --run {run}")
     if status.quarantine_file_count:

@@ -1,12 +1,21 @@
-"""The status of a run: everything that a screen may show, as one plain struct."""
+"""The status of a run: everything that a screen may show, as one plain struct.
+
+It also says whether learning goes on (`learning_of`): experience that waits while no version comes
+is a stall. That is judged by the files in the buffer and the time of the last version, not by the
+learner's own words, so a learner that hangs, one that dies again and again and one that rejects
+every batch look the same.
+"""
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+import math
+from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
 
+from understudy.core.config import Config
 from understudy.telemetry import events as ev
+from understudy.telemetry.text import duration
 
 LearnerState: TypeAlias = Literal[
     "not started",
@@ -19,6 +28,9 @@ LearnerState: TypeAlias = Literal[
     "dead",
 ]
 Learning: TypeAlias = Literal["off", "on", "waiting for experience", "paused", "stalled"]
+
+_STALLED_S = 60.0
+_INTERVALS = 5.0
 
 
 class Folder(msgspec.Struct, frozen=True):
@@ -177,7 +189,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     """Entropy, KL, explained variance, learning rate, version lag… of the last batch."""
 
     ledger: LedgerCounts | None = None
-    """Of a run that is served, where whoever made this status read its ledger."""
+    """Of a run that is served, where this status was made with its ledger."""
     continuous: ev.ContinuousTrained | None = None
     """What the learner behind a server told last: buffer, gate agreement, utilisation…"""
     waiting: bool = False
@@ -284,3 +296,47 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     def served(self) -> bool:
         """Whether a server decides in this run, rather than a bot or `train`."""
         return self.mode == "serve"
+
+
+class Patience(NamedTuple):
+    """When waiting is a stall."""
+
+    stalled_s: float = _STALLED_S
+    """Experience that has waited for so long without a version."""
+    batch: int = 1
+    """Episodes that always make a batch; with fewer, a learner may say that it waits for more."""
+
+
+def patience(config: Config) -> Patience:
+    """A minute, or several intervals of publishing; so many episodes as can be too few to learn."""
+    learner, continuous = config.learner, config.continuous
+    passes = max(1.0, learner.epochs / continuous.samples_per_insert)
+    return Patience(
+        max(_STALLED_S, _INTERVALS * learner.publish_interval_s),
+        math.ceil(continuous.min_batch * passes),
+    )
+
+
+def learning_of(status: Status, *, waiting: bool, patience: Patience) -> Learning:
+    """Of a learner that should run; `waiting`: it has said that it has too little to learn from."""
+    if status.paused_since is not None:
+        return "paused"
+    if waiting and status.buffer_file_count < patience.batch:
+        return "waiting for experience"
+    return "stalled" if status.experience_waits_s > patience.stalled_s else "on"
+
+
+def stalled(status: Status) -> str:
+    """What to tell of a stall; empty where there is none."""
+    if status.learning != "stalled":
+        return ""
+    count = status.buffer_file_count
+    since = f"since version {status.version}" if status.versions else "yet"
+    words = (
+        f"no version {since}, though experience has waited {duration(status.experience_waits_s)} "
+        f"({count:,} {'episode' if count == 1 else 'episodes'})"
+    )
+    if status.fruitless:
+        times = "once" if status.fruitless == 1 else f"{status.fruitless:,} times"
+        words += f"; training failed and was rolled back {times}"
+    return f"{words}; the learner: {status.learner}"

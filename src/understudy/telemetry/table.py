@@ -94,7 +94,7 @@ class Table:
         return self._path.stat().st_size if self._path.exists() else 0
 
     def _widen(self, rows: Sequence[Row]) -> None:
-        """A column that nobody knew of (a new reward term) is added to the file, once."""
+        """Adds a new column (a new reward term) to the file, once."""
         new = {name: None for row in rows for name in row if name not in self._columns}
         if new:
             columns = [*self._columns, *new]

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from understudy.core.dependencies import needs
-from understudy.telemetry.interval import ALL
 from understudy.telemetry.table import Value
 from understudy.telemetry.text import complain
 from understudy.telemetry.training_rows import (
+    ALL,
     BEHAVIOUR,
     CHECKPOINTS,
     LEAGUE,

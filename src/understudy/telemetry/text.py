@@ -18,7 +18,7 @@ _HIDDEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 """Unicode categories of what moves the cursor, turns the direction of text, or cannot be seen."""
 
 _MARKUP = re.compile(r"(\\*)(\[[a-z#/@][^[]*?\])")
-_NOBODY_READS = {errno.EPIPE, errno.ESHUTDOWN}
+_READER_GONE = {errno.EPIPE, errno.ESHUTDOWN}
 
 
 def plain(text: str, *, limit: int = 200, markup: bool = False) -> str:
@@ -37,7 +37,7 @@ def plain(text: str, *, limit: int = 200, markup: bool = False) -> str:
 def say(text: str, file: TextIO | None = None) -> None:
     """Print a line and flush it; what the console cannot show is written as `\\u2713`.
 
-    A console that is not there or whose reader has gone is no error: there is nobody to tell.
+    A console that is not there or whose reader has gone is no error.
     Every other failure (a full disk behind a redirect, say) is raised.
     """
     stream: TextIO | None = sys.stdout if file is None else file
@@ -52,7 +52,7 @@ def say(text: str, file: TextIO | None = None) -> None:
             stream.write(line.encode(encoding, "backslashreplace").decode(encoding))
         stream.flush()
     except OSError as error:
-        if not _nobody_reads(error):
+        if not _reader_gone(error):
             raise
         _hush(stream)
 
@@ -84,7 +84,7 @@ def duration(seconds: float) -> str:
 
 
 def stamp(t: float) -> str:
-    """`2026-01-25 14:32:05`: seconds since 1970 on the clock of whoever reads it."""
+    """`2026-01-25 14:32:05`: seconds since 1970 in the reader's time zone."""
     try:
         return datetime.fromtimestamp(t).strftime("%Y-%m-%d %H:%M:%S")
     except (OverflowError, ValueError, OSError):  # a damaged journal can say any number
@@ -120,9 +120,9 @@ def _without_markup(text: str) -> str:
     return text + "\\" if alone else text
 
 
-def _nobody_reads(error: OSError) -> bool:
+def _reader_gone(error: OSError) -> bool:
     # Windows reports a pipe that its reader closed as EINVAL.
-    return error.errno in _NOBODY_READS or (os.name == "nt" and error.errno == errno.EINVAL)
+    return error.errno in _READER_GONE or (os.name == "nt" and error.errno == errno.EINVAL)
 
 
 def _hush(stream: TextIO) -> None:

@@ -30,7 +30,6 @@ P = TypeVar("P", bound=TrainingProgress[Any])
 
 _FEW = 3
 """Numbers of a latent in the journal: enough to tell opponents apart, few enough to keep."""
-_MEASURES = ("damage_dealt", "damage_taken", "knockouts", "falls")
 
 
 @contextlib.contextmanager
@@ -182,7 +181,7 @@ def checkpoint_judged(
 
 def _judged(report: EvaluationReport) -> events.OpponentTally:
     tally, means = report.tally, report.measures
-    sums = {name: means.get(name, 0.0) * tally.matches for name in _MEASURES}
+    sums = {name: means.get(name, 0.0) * tally.matches for name in events.OPPONENT_MEASURES}
     return events.OpponentTally(
         wins=tally.wins,
         draws=tally.draws,

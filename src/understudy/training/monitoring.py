@@ -14,6 +14,7 @@ from understudy.core import files
 from understudy.core.clock import Clock
 from understudy.core.config import MonitorConfig
 from understudy.core.errors import MissingDependency
+from understudy.games import catalog
 from understudy.registry.run_folder import RunFolder
 from understudy.screens.curves import draw
 from understudy.telemetry.history import History
@@ -21,7 +22,7 @@ from understudy.telemetry.journal import Entry
 from understudy.telemetry.table import Table
 from understudy.telemetry.tensorboard import TensorBoard
 from understudy.telemetry.text import complain
-from understudy.telemetry.training_rows import COLUMNS, MONITOR, TableRow, TrainingRows
+from understudy.telemetry.training_rows import MONITOR, TableRow, TrainingRows, columns_of
 
 CURVES = "training_curves.png"
 _FIRST_DRAWING_S, _DRAWINGS_S = 120.0, 60.0
@@ -39,7 +40,8 @@ class Monitoring:
         self, folder: RunFolder, config: MonitorConfig, *, at_steps: int, clock: Clock
     ) -> None:
         start = folder.identity.created_at
-        self._rows = TrainingRows(start)
+        ratios = {column.name: column.ratio for column in catalog.measure_columns() if column.ratio}
+        self._rows = TrainingRows(start, ratios=ratios)
         self._tables: dict[str, Table] = {}
         self._curves: _Curves | None = None
         self._board: TensorBoard | None = None
@@ -126,10 +128,11 @@ class _Curves:
 
 
 def _tables(folder: RunFolder, start: float) -> dict[str, Table]:
+    measures = [column.name for column in catalog.measure_columns()]
     about = json.dumps({"t_start": start, "env_id": folder.identity.game})
     return {
         name: Table(
             folder.root / f"{name}.csv", columns, preamble=f"#{about}" if name == MONITOR else ""
         )
-        for name, columns in COLUMNS.items()
+        for name, columns in columns_of(measures).items()
     }

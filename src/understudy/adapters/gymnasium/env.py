@@ -34,8 +34,6 @@ with needs("{} is not installed", extra="envs"):
 
 BOUNDS = {"brawl": 1.0, "swarm": 10.0}
 """How far from 0 an observation may be; what is further is clipped. None of brawl ever is."""
-_SALT = 0x5EA7
-"""Bots on different seats draw different numbers, and not those of the rules."""
 
 
 class GameEnv(gymnasium.Env[NDArray, Any]):
@@ -115,7 +113,7 @@ class GameEnv(gymnasium.Env[NDArray, Any]):
             frame = np.full(1, self._frame, np.int32)
             for side in range(game.players):
                 if side != self._side:
-                    seeds = chance.fold(self._seeds, _SALT + side)
+                    seeds = chance.side_key(NUMPY, self._seeds, side)
                     actions[side] = self._bot.act(NUMPY, obs[side], seeds, frame)
         return actions
 

@@ -8,7 +8,7 @@
         actions = {agent: choose(obs[agent], infos[agent]["action_mask"]) for agent in env.agents}
         obs, rewards, terminations, truncations, infos = env.step(actions)
 
-As in `gymnasium_env`, every end is a termination, and a match is decided by seed and actions alone.
+As in `adapters.gymnasium.env`, every end is a termination; seed and actions alone decide a match.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""How the scripted players fare against each other: `python -m understudy.games.brawl.balance`.
+"""Results of the scripted bots against each other: `python -m understudy.games.brawl.balance`.
 
-The table of `docs/brawl.md` is what this prints. Every pair plays half of its matches in either
-slot; the seeds were first used after the rules were frozen. It plays by a loop of its own, since
-games know nothing of `match`, the room above them.
+It prints the tables of `docs/brawl.md`. Every pair plays half of its matches on either side; the
+seeds were first used after the rules were frozen.
 """
 
 from __future__ import annotations
@@ -14,19 +13,18 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.core import chance
 from understudy.core.ops import NUMPY
-from understudy.games.base import Bot, Game
 from understudy.games.brawl import tables
 from understudy.games.brawl.bots import BOTS
 from understudy.games.brawl.rules import Brawl
+from understudy.games.frame import bot_frames, by_side
 
 HELD_OUT = 2_900_000_011
 """The first of the seeds that tables are made from: first used after the rules were frozen."""
 
 
 class Outcome(NamedTuple):
-    """How B matches ended, each from both slots."""
+    """How B matches of two bots ended; the first bot is row 0."""
 
     score: NDArray[np.float32]
     """[2, B]: +1 win, 0 draw, -1 loss."""
@@ -36,41 +34,19 @@ class Outcome(NamedTuple):
     """[2, B]: left at the end."""
 
 
-def play(game: Game, bots: tuple[Bot, Bot], seeds: NDArray[np.uint32]) -> Outcome:
-    """One match for each seed, side by side, to the end; bots by slot."""
-    state = game.start(NUMPY, seeds)
-    noise = [np.asarray(chance.fold(seeds, slot + 1)) for slot in range(2)]
-    score = np.zeros((2, len(seeds)), np.float32)
-    stocks = np.zeros((2, len(seeds)), np.float32)
-    frames = np.zeros(len(seeds), np.int32)
-    left = np.arange(len(seeds))
-    while len(left):
-        obs = game.observe(NUMPY, state)
-        actions = np.stack(
-            [bot.act(NUMPY, obs[k], noise[k][left], state.frame) for k, bot in enumerate(bots)]
-        )
-        state = game.step(NUMPY, state, actions)
-        over = game.over(NUMPY, state)
-        if over.any():
-            ended = left[over]
-            score[:, ended] = game.score(NUMPY, state)[:, over]
-            stocks[:, ended] = state.stocks[:, over]
-            frames[ended] = state.frame[over]
-            left = left[~over]
-            state = type(state)(*(leaf[..., ~over] for leaf in state))
-    return Outcome(score, frames, stocks)
-
-
 def meet(one: str, two: str, seeds: NDArray[np.uint32]) -> Outcome:
-    """Matches of two bots by name, half of them in exchanged slots; `one` is row 0."""
-    half = len(seeds) // 2
-    there = play(Brawl(), (BOTS[one], BOTS[two]), seeds[:half])
-    back = play(Brawl(), (BOTS[two], BOTS[one]), seeds[half:])
-    return Outcome(
-        np.concatenate([there.score, back.score[::-1]], axis=1),
-        np.concatenate([there.frames, back.frames]),
-        np.concatenate([there.stocks, back.stocks[::-1]], axis=1),
-    )
+    """One match for each seed between two bots by name; `one` is the second player in the last
+    half of them."""
+    matches = len(seeds)
+    second = np.arange(matches) >= matches // 2
+    score, stocks = np.zeros((2, matches), np.float32), np.zeros((2, matches), np.float32)
+    frames = np.zeros(matches, np.int32)
+    for open_matches, frame in bot_frames(Brawl(), (BOTS[one], BOTS[two]), seeds, second):
+        ended, stocks_left = open_matches[frame.over], frame.moment.after.stocks[:, frame.over]
+        frames[open_matches] += 1
+        score[:, ended] = frame.score[frame.over], -frame.score[frame.over]
+        stocks[:, ended] = by_side(NUMPY, second[ended], stocks_left)
+    return Outcome(score, frames, stocks)
 
 
 def seeds_held_out(matches: int) -> NDArray[np.uint32]:

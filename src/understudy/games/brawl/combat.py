@@ -1,11 +1,9 @@
-"""Hits, knockback and knockouts: one frame for both players at once.
+"""Hits, knockback, knockouts and weapons: one frame for both players at once.
 
-Both strike from the same state, so hits are simultaneous and nobody is first.
-
-Weapons on the stage: they appear, are picked up, thrown away, or vanish.
-
-At most one lies on the stage at a time. Its side is counted from the match's `tilt`, so that a
-mirrored match has it on the mirrored side. Players who reach for it in the same frame get one each.
+Both players strike from the same state, so hits are simultaneous. Weapons appear on the stage, are
+picked up, thrown away, or vanish; at most one lies there. Its side is counted from the match's
+`tilt`, so that a mirrored match has it on the mirrored side. Players who reach for it in the same
+frame get one each.
 """
 
 from __future__ import annotations

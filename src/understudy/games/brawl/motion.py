@@ -64,7 +64,7 @@ def steer(ops: Ops, state: State, keys: Array) -> State:
 
 
 def _blocked(ops: Ops, state: State, vx: Array) -> Array:
-    """Who would walk into the other's body; nobody is blocked by or as a dodger, bool [2, B]."""
+    """Which players would walk into the other's body, bool [2, B]; dodgers pass through."""
     xp = ops.xp
     gap, rise = state.x[::-1] - state.x, state.y[::-1] - state.y
     touch = (xp.abs(gap) < tables.BODY_GAP) & (xp.abs(rise) < tables.BODY_RISE)

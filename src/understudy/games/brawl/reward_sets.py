@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from understudy.core.ops import Array, Ops
 from understudy.games.brawl import rewards, terms
 from understudy.games.brawl.state import State
-from understudy.games.moments import Moment, Potential, Term
+from understudy.games.moments import MeasureColumn, Moment, Potential, Term
 
 
 def _of_game(own: Callable[[Ops, State, State], Array]) -> Term:
@@ -102,3 +102,11 @@ MEASURES: Mapping[str, Term] = {
     "combos": terms.combo,
 }
 """Summed over a match, never rewarded."""
+
+MEASURE_COLUMNS = (
+    MeasureColumn("damage_dealt"),
+    MeasureColumn("damage_taken"),
+    MeasureColumn("damage_ratio", ratio=("damage_dealt", "damage_taken"), heading="  damage"),
+    MeasureColumn("knockouts", heading="   KOs"),
+    MeasureColumn("falls", heading=" falls"),
+)

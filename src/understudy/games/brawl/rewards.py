@@ -13,8 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from understudy.core.ops import Array, Ops
-from understudy.games.brawl.events import events, is_over, scores
-from understudy.games.brawl.state import State
+from understudy.games.brawl.state import State, events, is_over, scores
 from understudy.games.brawl.tables import f32
 
 _ZERO = f32(0)

@@ -11,9 +11,9 @@ from understudy.core import chance
 from understudy.core.errors import ConfigError, nearest
 from understudy.core.ops import Array, Ops
 from understudy.core.spaces import Discrete, MultiBinary
-from understudy.games.brawl import combat, controls, events, motion, rewards, tables
+from understudy.games.brawl import combat, controls, motion, rewards, tables
 from understudy.games.brawl.features import FEATURES, observe
-from understudy.games.brawl.state import State
+from understudy.games.brawl.state import State, is_over, scores
 from understudy.games.brawl.tables import f32
 
 SPACES: Mapping[str, Discrete | MultiBinary] = {
@@ -141,11 +141,11 @@ class Brawl:
 
     def over(self, ops: Ops, state: State) -> Array:
         """Which matches have ended, bool [B]."""
-        return events.is_over(ops, state)
+        return is_over(ops, state)
 
     def score(self, ops: Ops, state: State) -> Array:
         """+1 win, 0 draw or unfinished, -1 loss, float32 [2, B]."""
-        return events.scores(ops, state)
+        return scores(ops, state)
 
     def tags(self, state: State, index: int) -> Mapping[str, str]:
         """Nothing sets one match apart from another but who plays it."""

@@ -1,8 +1,8 @@
-"""One match of brawl as arrays; the players are rows of the same fields.
+"""A match of brawl as arrays, what happened in its last frame, and its score.
 
-A field of shape [2, B] holds slot 0 and slot 1. No rule asks which slot it is: the other player is
-always `field[::-1]`. Counts and timers are float32 too, because int32 with float32 becomes float64
-under NumPy.
+A field of shape [2, B] holds player 0 and player 1. No rule asks which one it is: the other player
+is always `field[::-1]`. Counts and timers are float32 too, because int32 with float32 becomes
+float64 under NumPy.
 """
 
 from __future__ import annotations
@@ -10,6 +10,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from understudy.core.ops import Array, Ops
+from understudy.games.brawl import tables
+from understudy.games.brawl.tables import f32
+
+_ZERO = f32(0)
 
 
 class State(NamedTuple):
@@ -112,3 +116,42 @@ def mirrored(ops: Ops, state: State) -> State:
         vx=-state.vx,
         facing=-state.facing,
     )
+
+
+class Events(NamedTuple):
+    """bool [2, B], true for the player in the role that the name of the argument says."""
+
+    knocked_out: Array
+    """victim"""
+    won: Array
+    """winner"""
+    equipped: Array
+    """actor"""
+    dropped: Array
+    """actor"""
+    combo: Array
+    """attacker"""
+
+
+def events(ops: Ops, state: State) -> Events:
+    """The events of the frame that led to this state."""
+    return Events(
+        knocked_out=state.knocked_out,
+        won=scores(ops, state) > _ZERO,
+        equipped=state.equipped,
+        dropped=state.dropped,
+        combo=state.combo,
+    )
+
+
+def is_over(ops: Ops, state: State) -> Array:
+    """A player has no stock left, or time is up; bool [B]."""
+    last = state.stocks <= _ZERO
+    return last[0] | last[1] | (state.frame >= tables.MAX_FRAMES)
+
+
+def scores(ops: Ops, state: State) -> Array:
+    """More stocks left at the end wins, as many is a draw: +1, 0 or -1, float32 [2, B]."""
+    xp = ops.xp
+    ahead = state.stocks - state.stocks[::-1]
+    return xp.where(is_over(ops, state), xp.sign(ahead), _ZERO)

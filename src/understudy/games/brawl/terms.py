@@ -12,8 +12,7 @@ import numpy as np
 from understudy.core.ops import Array, Ops
 from understudy.core.spaces import Discrete
 from understudy.games.brawl import controls, rewards, tables
-from understudy.games.brawl.events import scores
-from understudy.games.brawl.state import State
+from understudy.games.brawl.state import State, scores
 from understudy.games.brawl.tables import f32
 from understudy.games.moments import Moment
 

@@ -1,6 +1,6 @@
-"""How often each scripted player wins: `python -m understudy.games.swarm.balance --matches 4000`.
+"""Win rates of the scripted bots: `python -m understudy.games.swarm.balance --matches 4000`.
 
-The tables of `docs/adr/0002-swarm-rules.md` are what this prints.
+It prints the tables of `docs/adr/0002-swarm-rules.md`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from understudy.core.ops import NUMPY
 from understudy.games.base import Bot
+from understudy.games.frame import bot_frames
 from understudy.games.swarm import tables
 from understudy.games.swarm.bots import BOTS
 from understudy.games.swarm.rules import Swarm
@@ -46,23 +47,16 @@ class Outcome(NamedTuple):
 
 def play(game: Swarm, bot: Bot, seeds: NDArray[np.uint32]) -> Outcome:
     """One match for each seed, side by side, to the end."""
-    state = game.start(NUMPY, seeds)
-    score = np.zeros(len(seeds), np.float32)
-    reward = np.zeros(len(seeds), np.float32)
-    frames = np.zeros(len(seeds), np.int32)
-    running = np.ones(len(seeds), np.bool_)
-    for _ in range(game.max_frames):
-        actions = bot.act(NUMPY, game.observe(NUMPY, state)[0], seeds, state.frame)
-        after = game.step(NUMPY, state, actions[None])
-        reward += np.where(running, game.reward(NUMPY, state, after)[0], np.float32(0))
-        frames += running
-        ended = running & game.over(NUMPY, after)
-        score = np.where(ended, game.score(NUMPY, after)[0], score)
-        running &= ~ended
-        state = after
-        if not running.any():
-            break
-    return Outcome(score, frames, reward, state.build)
+    matches = len(seeds)
+    score, reward = np.zeros(matches, np.float32), np.zeros(matches, np.float32)
+    frames, build = np.zeros(matches, np.int32), np.zeros(matches, np.int32)
+    for open_matches, frame in bot_frames(game, [bot], seeds, np.zeros(matches, np.bool_)):
+        before, after = frame.moment.before, frame.moment.after
+        reward[open_matches] += game.reward(NUMPY, before, after)[0]
+        frames[open_matches] += 1
+        ended = open_matches[frame.over]
+        score[ended], build[ended] = frame.score[frame.over], after.build[frame.over]
+    return Outcome(score, frames, reward, build)
 
 
 def seeds_held_out(matches: int) -> NDArray[np.uint32]:

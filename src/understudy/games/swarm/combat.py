@@ -1,7 +1,7 @@
 """Armies march, meet and lay siege: one frame of it, for both sides at once.
 
 `front` runs from 0 (own base) to 1 (the other's), so two armies meet where their fronts add up to
-about one. Both sides strike from the state before the blow: nobody is first.
+about one. Both sides strike from the state before the blow: neither is first.
 """
 
 from __future__ import annotations

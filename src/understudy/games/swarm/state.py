@@ -37,7 +37,7 @@ class State(NamedTuple):
     """[2, B]: static defences."""
     upgrades: Array
     halls: Array
-    """[2, B]: townhalls; whoever has none left has lost."""
+    """[2, B]: townhalls; a side without any has lost."""
     larva: Array
     supply_cap: Array
     front: Array

@@ -1,6 +1,6 @@
-"""What each scripted queen earns: `python -m understudy.games.territory.balance --matches 400`.
+"""Rewards of the scripted queens: `python -m understudy.games.territory.balance --matches 400`.
 
-The table of `docs/territory.md` is what this prints.
+It prints the table of `docs/territory.md`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from understudy.core.ops import NUMPY
 from understudy.games.base import Bot
+from understudy.games.frame import bot_frames
 from understudy.games.territory import tables
 from understudy.games.territory.bots import BOTS, Single
 from understudy.games.territory.rules import Territory
@@ -51,20 +52,17 @@ class Outcome(NamedTuple):
 
 
 def play(bot: Bot, seeds: NDArray[np.uint32]) -> Outcome:
-    """One match for each seed, side by side, to the end."""
+    """One match for each seed, side by side, to the end; all are equally long."""
     game = Territory()
-    state = game.start(NUMPY, seeds)
     total = np.zeros(len(seeds), np.float32)
     spawns = np.zeros(tables.OPTIONS, np.int64)
-    for _ in range(game.max_frames):
-        actions = bot.act(NUMPY, game.observe(NUMPY, state)[0], seeds, state.frame)
-        after = game.step(NUMPY, state, actions[None])
-        total += game.reward(NUMPY, state, after)[0]
+    for _, frame in bot_frames(game, [bot], seeds, np.zeros(len(seeds), np.bool_)):
+        before, after = frame.moment.before, frame.moment.after
+        total += game.reward(NUMPY, before, after)[0]
         spawns += np.bincount(after.spawned, minlength=tables.OPTIONS)
-        state = after
-    mined = state.minerals[1] / (state.workers * game.max_frames).astype(np.float32)
-    score = game.score(NUMPY, state)[0]
-    return Outcome(total / np.float32(game.max_frames), score, mined, state.style, spawns)
+    mined = after.minerals[1] / (after.workers * game.max_frames).astype(np.float32)
+    reward = total / np.float32(game.max_frames)
+    return Outcome(reward, frame.score, mined, after.style, spawns)
 
 
 def best_single_chunk(seeds: NDArray[np.uint32]) -> NDArray[np.float32]:

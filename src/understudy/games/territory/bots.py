@@ -83,7 +83,7 @@ class Queen:
 
 @dataclass(frozen=True)
 class Wary:
-    """Looks where protectors are: an energy parasite where workers are free and nobody guards them;
+    """Looks where protectors are: an energy parasite where workers are free and unguarded;
     where all are guarded she saves for a combat parasite and sends it to the guards."""
 
     def act(self, ops: Ops, obs: Array, seeds: Array, frame: Array) -> Array:
@@ -128,7 +128,7 @@ class Uniform:
         xp = ops.xp
         key = chance.fold(chance.fold(seeds, _SALT), xp.asarray(frame).astype(xp.uint32))
         draw = chance.uniform(ops, key, _DRAWS)[0]
-        # An energy parasite is the cheaper one: whoever can pay for the other can pay for both.
+        # An energy parasite is the cheaper one: energy for the other pays for either.
         energy, both = _can(obs, tables.ENERGY), _can(obs, tables.COMBAT)
         options = xp.where(both, i32(tables.OPTIONS), i32(1 + tables.CHUNKS))
         options = xp.where(energy, options, i32(1))

@@ -1,6 +1,6 @@
 """Protectors and parasites: who goes where, who strikes whom; one tick of it.
 
-Both sides strike from where they stand before the blow: nobody is first.
+Both sides strike from where they stand before the blow: neither is first.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def spawn(ops: Ops, state: State, action: Array, place: Array, kind: Array) -> S
 
 
 def _to_parasites(ops: Ops, state: State) -> Array:
-    """Distances int32 [lifetime, protectors, B]; none is near whom nobody can strike."""
+    """Distances int32 [lifetime, protectors, B]; rows that cannot be struck are far."""
     apart = distance(ops, state.parasite[:, :, None], state.protector[:, None])
     gone = (state.health <= _ZERO)[:, None] | ~on_guard(state)[None]
     return ops.xp.where(gone, _NEVER, apart)

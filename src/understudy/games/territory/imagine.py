@@ -116,7 +116,7 @@ def _protectors(ops: Ops, chunk: Array, density: Array, filled: Array) -> tuple[
         there = gain.max(axis=0) > _LEAST_GAIN
         felt = xp.take_along_axis(threat, spot[None, None], axis=0)[0]
         left = xp.where(there, left - felt, left)
-        # Rows that are somebody come first: once one explains nothing, none after it does.
+        # Rows in use come first: once one explains nothing, none after it does.
         places.append(place_of(ops, spot))
         count = count + there
     return xp.stack(places, axis=1), count.astype(xp.int32)

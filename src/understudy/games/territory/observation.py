@@ -1,7 +1,7 @@
 """What is seen of a territory, and the 28 numbers and the mask that a policy gets from it.
 
-The game and a live server meet here. Whoever has a territory fills a `Seen` (a server from a
-client's message, `seen` from a state of the game), and from there on all is the same:
+The game and a live server share this code. A `Seen` is filled by the server from a client's
+message, or by `seen` from a state of the game, and from there on all is the same:
 
     features(ops, seen) -> float32 [28, B]          legal(ops, seen) -> bool [513, B]
     legal_from_features(ops, features) -> bool [513, B], the same mask from the numbers alone

@@ -1,9 +1,9 @@
-"""B matches of territory as arrays: whoever moves has a row, and stands in one chunk.
+"""B matches of territory as arrays: every unit has a row, and stands in one chunk.
 
 Places are int32 [2, n, B]: column and row of a chunk. Counts and energies are float32. There are as
-many rows as any match may need, and nothing stops those that are nobody from walking about. So who
-asks where somebody is asks first whether it is somebody (`at_work`, `on_guard`, `health`): no match
-depends on the other rows.
+many rows as any match may need. Rows without a unit move like the others, so code that reads a
+place first asks whether the row is a unit (`at_work`, `on_guard`, `health`): no match depends on
+the unused rows.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class State(NamedTuple):
 
 
 def at_work(state: State) -> Array:
-    """Which rows of `worker` are somebody, bool [workers, B]."""
+    """Which rows of `worker` are in use, bool [workers, B]."""
     return state.workers > _WORKERS
 
 

@@ -101,7 +101,7 @@ def spawn_of(action: Any) -> tuple[Any, Any]:
     """Chunk and kind of an action, numbers or arrays: what `action_of` made it from.
 
     `NO_SPAWN` has neither. It gets those of action 1, so that tables can be read for a whole batch:
-    whoever calls this leaves out the actions that spawn nothing.
+    the caller leaves out the actions that spawn nothing.
     """
     chunk, kind = divmod(action - (action != NO_SPAWN), len(KINDS))
     return chunk, kind

@@ -41,7 +41,7 @@ def work(ops: Ops, state: State, fright: Array, whim: Array, find: Array) -> Sta
 
 
 def busy(ops: Ops, state: State) -> Array:
-    """Who mines, bool [workers, B]: whoever has arrived, but for those that parasites hold up."""
+    """Which workers mine, bool [workers, B]: they have arrived and no parasite holds them up."""
     goal = ops.xp.stack([ops.xp.take_along_axis(axis, state.errand, axis=0) for axis in state.vein])
     arrived = (distance(ops, state.worker, goal) == 0) & at_work(state)
     held = _energy_parasites(ops, state, chunk_of(state.worker)) * _HELD

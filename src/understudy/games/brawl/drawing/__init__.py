@@ -1,1 +1,1 @@
-"""Brawl as pictures: what each frame of a match looks like, as plain shapes."""
+"""Drawings of brawl: scenes of plain shapes (`scene`), fighters, and a whole match (`match`)."""

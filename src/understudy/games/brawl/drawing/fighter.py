@@ -1,4 +1,7 @@
-"""A fighter as shapes: body, facing, weapon, blow, stun; or a mark at the edge of the view."""
+"""A fighter of brawl: its state as plain numbers, and the shapes that it is drawn with.
+
+Body, facing, weapon, blow and stun; outside the view, a mark at the edge.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +60,7 @@ class Fighter:
 
     @property
     def doing(self) -> str:
-        """In words, for whoever reads instead of looking."""
+        """In words: what the panel below the name says."""
         if self.stocks == 0:
             return "beaten"
         if self.out > 0:

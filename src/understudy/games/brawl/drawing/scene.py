@@ -1,8 +1,8 @@
-"""The scene: one frame of brawl as plain shapes, from which every screen draws.
+"""A scene: one frame of brawl as plain shapes and words, from which every screen draws.
 
-A scene is all that a renderer sees, so the terminal and the pictures cannot disagree. Shapes are in
-the units of the game (y up), back to front; players are *left* (0) and *right* (1), which need not
-be their slots.
+A renderer sees the scene alone, so the terminal and the pictures cannot disagree. Shapes are in the
+units of the game (y up), in the order of drawing. Fighters are *left* (0) and *right* (1), which
+need not be the order of the players.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias
 from understudy.games.brawl import tables
 
 WIDE, LOW, HIGH = 10.6, -3.6, 8.3
-"""What is in view: |x| up to WIDE, y from LOW to HIGH. Who is outside is shown at the edge."""
+"""What is in view: |x| up to WIDE, y from LOW to HIGH. A fighter outside is a mark at the edge."""
 FRAMES_PER_S, STOCKS = tables.FRAMES_PER_S, tables.STOCKS
 
 

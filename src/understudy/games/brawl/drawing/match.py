@@ -1,6 +1,7 @@
-"""The reel: a match of brawl as it is watched: a scene for each frame, and what happened when.
+"""A match of brawl as it is watched: the scene of each frame, and a list of what happened.
 
-States go in one after the other; trails, flashes and headlines come from the few before.
+`MatchDrawing.scene` takes the states of a match in their order. Trails, flashes and headlines come
+from the states before.
 """
 
 from __future__ import annotations
@@ -26,8 +27,7 @@ from understudy.games.brawl.drawing.scene import (
     lying,
     platform,
 )
-from understudy.games.brawl.events import events, is_over, scores
-from understudy.games.brawl.state import State
+from understudy.games.brawl.state import State, events, is_over, scores
 
 _ROLES = {
     "knocked_out": "victim",
@@ -70,8 +70,8 @@ class Event(msgspec.Struct, frozen=True, omit_defaults=True):
         return words[self.event]
 
 
-class Reel:
-    """One match in the making. `slots` are those of the left and of the right player."""
+class MatchDrawing:
+    """One match. `slots` are the player numbers of the left and of the right fighter."""
 
     def __init__(self, names: tuple[str, str], slots: tuple[int, int] = (0, 1)) -> None:
         self.names = (
@@ -89,8 +89,8 @@ class Reel:
         self._hits: list[tuple[int, float, float]] = []
         self._headline: tuple[int, str] = (-_HEADLINE_FRAMES, "")
 
-    def take(self, state: State) -> Scene:
-        """The scene of the next state; only the first match of a batch is looked at."""
+    def scene(self, state: State) -> Scene:
+        """The scene of the next state; only the first match of a batch is drawn."""
         frame = int(state.frame[0])
         pair = [fighters.fighter(state, slot) for slot in self._slots]
         self._note(state, frame, pair)
@@ -128,7 +128,7 @@ class Reel:
         )
 
     def _note(self, state: State, frame: int, pair: list[fighters.Fighter]) -> None:
-        """What this frame did, into events, flashes and bursts."""
+        """Adds what happened in this frame to events, flashes and bursts."""
         flags = events(NUMPY, state)
         for side, slot in enumerate(self._slots):
             one, trail = pair[side], self._trails[side]
@@ -160,7 +160,7 @@ class Reel:
             self._headline = (frame, str(event).partition(",")[0])
 
     def _sparks(self, frame: int) -> list[Shape]:
-        """Where a blow landed, and where somebody left the stage."""
+        """Where a blow landed, and where a fighter left the stage."""
         shapes: list[Shape] = []
         self._hits = [hit for hit in self._hits if frame - hit[0] < _FLASH_FRAMES + 2]
         for at, x, y in self._hits:
@@ -184,7 +184,7 @@ def _detail(name: str, one: fighters.Fighter) -> str:
 
 
 def _burst(x: float, y: float, paint: Paint, age: float) -> list[Shape]:
-    """Rays from the edge where somebody left, inwards; they thin out as the burst ages."""
+    """Rays inwards from the edge where a fighter left; they thin out as the burst ages."""
     edge_x, edge_y = min(max(x, -WIDE), WIDE), min(max(y, LOW), HIGH - 1.6)
     if abs(x) >= WIDE:
         inwards = math.pi if x > 0 else 0.0
