@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 
 from understudy.arena import slots as slotting
+from understudy.arena.recording import RecordedFrames, record
 from understudy.arena.slots import Ends, MatchCounts, Plan, Slots
 from understudy.core.ops import Array, Tree
 from understudy.games.moments import Moment
@@ -110,6 +111,8 @@ class Rollout(NamedTuple):
     counts: MatchCounts
     ends: Ends
     strategy: Strategy
+    recorded: RecordedFrames | None = None
+    """None where no column is recorded"""
 
 
 def rollout(
@@ -117,11 +120,13 @@ def rollout(
 ) -> tuple[Slots, Rollout]:
     """`plan.segment` frames of every slot."""
 
-    def frame(slots: Slots, _: None) -> tuple[Slots, tuple[_Row, Ends]]:
+    def frame(slots: Slots, _: None) -> tuple[Slots, tuple[_Row, Ends, RecordedFrames | None]]:
         return _frame(plan, cast, frozen, slots)
 
     memory = slots.ours
-    slots, (rows, ends) = jax.lax.scan(frame, slots, length=plan.segment, unroll=frames_at_once())
+    slots, (rows, ends, recorded) = jax.lax.scan(
+        frame, slots, length=plan.segment, unroll=frames_at_once()
+    )
     obs, _ = _views(plan, plan.game.observe(JAX, slots.state))
     seen = computing(plan.config, normalised(frozen, obs))
     bootstrap, strategy = looked_at(
@@ -133,12 +138,12 @@ def rollout(
         memory=memory,
         bootstrap=bootstrap,
     )
-    return slots, Rollout(segments, slotting.counted(plan, ends), ends, strategy)
+    return slots, Rollout(segments, slotting.counted(plan, ends), ends, strategy, recorded)
 
 
 def _frame(
     plan: Plan, cast: RolloutParameters, frozen: FixedInputs, slots: Slots
-) -> tuple[Slots, tuple[_Row, Ends]]:
+) -> tuple[Slots, tuple[_Row, Ends, RecordedFrames | None]]:
     game, space = plan.game, plan.spec.actions
     obs, their_obs = _views(plan, game.observe(JAX, slots.state))
     legal, their_legal = _views(plan, game.legal(JAX, slots.state))
@@ -154,6 +159,7 @@ def _frame(
     state, theirs, actions = JAX.barrier((slots.state, theirs, actions))
     both = _joined(plan, actions, theirs)
     after = JAX.barrier(game.step(JAX, state, both))
+    recorded = record(plan.recorded, slots.seeds, both, after) if plan.recorded else None
     side = slotting.sides(plan)
     terms, measures = _worth(plan, cast.weights, Moment(game, state, after, both), side)
     rewards = terms.sum(0)
@@ -182,7 +188,7 @@ def _frame(
     )
     score = _of_side(side, game.score(JAX, after))
     anew = slotting.restart(plan, slots, over | cut, cast.bounds)
-    return anew, (row, slotting.endings(plan, slots, over, score, anew))
+    return anew, (row, slotting.endings(plan, slots, over, score, anew), recorded)
 
 
 def _kinds(plan: Plan, slots: Slots) -> Array:

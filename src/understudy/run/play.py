@@ -27,6 +27,7 @@ from understudy.games.base import Game
 from understudy.match.evaluate import evaluate
 from understudy.match.live_match import EVALUATION, TRAINING, LiveMatch, match_seeds
 from understudy.match.players import BotPlayer, PolicyPlayer
+from understudy.match.replaying import replay_tags
 from understudy.match.tally import Tally
 from understudy.policy.policy import Policy
 from understudy.policy.spec import AnyNetwork, PolicySpec
@@ -259,7 +260,7 @@ def _one_match(
     seed = int(match_seeds(session.seed, index, purpose=TRAINING)[0])
     stage = LiveMatch(game, seed)
     codes = {name: code for code, name in enumerate(game.actions.names)}  # type: ignore[union-attr]
-    with mind.match(**stage.tags) as match:
+    with mind.match(**stage.tags, **replay_tags(game, seed)) as match:
         while not stage.over:
             if interrupts.asked:
                 return  # leaving without a result: the match is kept as aborted

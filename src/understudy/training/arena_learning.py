@@ -52,6 +52,7 @@ from understudy.training.iteration_events import (
     strategy_measured,
 )
 from understudy.training.position import TRAINING, Position, decode, encode, position_of
+from understudy.training.recording import keep_matches
 from understudy.training.snapshot_opponents import SnapshotOpponents
 from understudy.training.stage_plan import StagePlan
 
@@ -117,6 +118,7 @@ class ArenaLearning:
     def __init__(
         self, folder: RunFolder, journal: Journal, game: str, options: Mapping[str, str]
     ) -> None:
+        self._folder = folder
         self._journal = journal
         self._metrics: dict[str, float] = {}
         self._insight: OpponentLatents | None = None
@@ -188,6 +190,8 @@ class ArenaLearning:
         if self.victim is None:
             self.rivalry.seat()
         iteration = self._keeper.attempt(self.arena.iterate)
+        recorded = self.arena.recorder.take()
+        keep_matches(self._folder, recorded, version=self.version, steps=self.steps)
         if iteration is None:
             return None
         self._count(iteration)
