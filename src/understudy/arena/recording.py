@@ -25,6 +25,9 @@ from understudy.match.replaying import checksum
 
 _AT_ONCE = 128
 """Frames that a replay computes in one call."""
+_COPIES = 64
+"""Columns that a replay computes, all alike: XLA fails on barriers in a loop over very little data,
+as one match of a small game is."""
 
 
 class RecordedFrames(NamedTuple):
@@ -73,8 +76,9 @@ class MatchRecorder:
         """`steps`: of an iteration; `per_step`: matches to record for each of them."""
         self._columns = np.array(columns, np.int64)
         self._growth = steps * per_step
+        self._most = max(self._growth, float(len(columns)))
         self._owed = 1.0
-        """Matches that may be chosen by now."""
+        """Matches that may be chosen by now; those of a long time without any do not pile up."""
         self._open: dict[int, list[RecordedFrames]] = {}
         """By column, the pieces of the match that is recorded there."""
         self._whole: list[PlayedMatch] = []
@@ -82,7 +86,7 @@ class MatchRecorder:
     def add(self, frames: RecordedFrames, ends: Ends, names: Sequence[str]) -> None:
         """What one iteration played; `names` are the opponents by seat."""
         began = ends.began[:, self._columns]
-        self._owed = min(self._owed + self._growth, float(len(self._columns)))
+        self._owed = min(self._owed + self._growth, self._most)
         chosen = {(int(t), int(c)) for t, c in np.argwhere(began)[: int(self._owed)]}
         self._owed -= len(chosen)
         for index, column in enumerate(self._columns.tolist()):
@@ -137,11 +141,11 @@ def engine_name() -> str:
 def replayed(game: Game, seed: int, actions: NDArray) -> list[State]:
     """A `ReplayEngine`: the game compiled as the arena compiles it, for one match."""
     frames = -(-len(actions) // _AT_ONCE) * _AT_ONCE
-    padded = np.zeros((frames, *actions.shape[1:], 1), np.int32)
-    padded[: len(actions), ..., 0] = actions
+    padded = np.zeros((frames, *actions.shape[1:], _COPIES), np.int32)
+    padded[: len(actions)] = actions[..., None]
     start, carry_on = _program(game)  # type: ignore[arg-type]  # games are frozen
-    state = start(np.array([seed], np.uint32))
-    states = [jax.tree.map(np.asarray, state)]
+    state = start(np.full(_COPIES, seed, np.uint32))
+    states = [jax.tree.map(lambda leaf: np.asarray(leaf[..., :1]), state)]
     for first in range(0, frames, _AT_ONCE):
         state, rows = carry_on(state, padded[first : first + _AT_ONCE])
         rows = jax.device_get(rows)
@@ -156,7 +160,7 @@ def _program(game: Game) -> tuple[jax.stages.Wrapped, jax.stages.Wrapped]:
 
     def frame(state: State, actions: Array) -> tuple[State, State]:
         after = JAX.barrier(game.step(JAX, *JAX.barrier((state, actions))))
-        return after, after
+        return after, jax.tree.map(lambda leaf: leaf[..., :1], after)
 
     def carry_on(state: State, actions: Array) -> tuple[State, State]:
         return jax.lax.scan(frame, state, actions)

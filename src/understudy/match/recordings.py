@@ -86,7 +86,8 @@ def decode(data: bytes, *, what: str) -> RecordedMatch:
     if set(arrays) != set(_ARRAYS):
         raise FileFormatError(f"{what}: expected the arrays {_ARRAYS}, got {tuple(arrays)}")
     actions, checksums = arrays["actions"], arrays["checksums"]
-    if actions.dtype not in (np.uint8, np.uint16) or actions.shape[:2] != (meta.frames, 2):
+    shaped = actions.ndim == 3 and actions.shape[:2] == (meta.frames, 2)
+    if actions.dtype not in (np.uint8, np.uint16) or not shaped:
         raise FileFormatError(
             f"{what}: actions is {actions.dtype} {actions.shape}, expected unsigned numbers "
             f"[{meta.frames}, 2, parts]"
@@ -113,11 +114,13 @@ def _opened(data: bytes, *, what: str) -> tuple[RecordingMeta, dict[str, NDArray
         raise FileFormatError(f"{what}: meta: {error}") from error
     if meta.schema != SCHEMA:
         raise FileFormatError(f"{what}: schema {meta.schema}, this program reads {SCHEMA}")
-    if not 0 <= meta.seed < 2**32 or meta.side not in (0, 1) or meta.frames < 1:
-        raise FileFormatError(
-            f"{what}: meta: seed {meta.seed}, side {meta.side} or frames {meta.frames} is outside "
-            "its range"
-        )
+    for name, least, most in (
+        ("seed", 0, 2**32 - 1), ("side", 0, 1), ("score", -1, 1), ("frames", 1, _MAX_BYTES),
+    ):  # fmt: skip
+        if not least <= getattr(meta, name) <= most:
+            raise FileFormatError(
+                f"{what}: meta: {name} {getattr(meta, name)}, expected {least} to {most}"
+            )
     return meta, arrays
 
 
