@@ -38,7 +38,7 @@ class MatchListing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     frames: int = 0
     at: float = 0.0
     steps: int | None = None
-    """Of the run when the match ended; None for an episode."""
+    """As in `RecordingMeta`; None for an episode."""
     version: int | None = None
     problem: str = ""
     """Why it cannot be replayed; empty where it can."""

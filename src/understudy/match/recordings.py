@@ -50,9 +50,9 @@ class RecordingMeta(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     """Of the learner: +1 won, 0 drawn, -1 lost."""
     frames: int
     version: int
-    """The newest version of the run when the match ended."""
+    """The newest version of the run before the iteration in which the match ended."""
     steps: int
-    """Of the run when the match ended."""
+    """Trained on by the run before that iteration."""
     recorded_at: float
 
 

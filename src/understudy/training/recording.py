@@ -14,7 +14,8 @@ from understudy.registry.run_folder import RunFolder
 def keep_matches(
     folder: RunFolder, matches: Sequence[PlayedMatch], *, version: int, steps: int
 ) -> None:
-    """Write these matches, which ended at the run's `steps`; use it under the learner's lock."""
+    """Write these matches, which ended in the iteration after `version` and the run's `steps`; use
+    it under the learner's lock."""
     game, _, rules = folder.identity.game.rpartition(" ")
     largest = max(folder.spec.actions.parts) - 1
     for match in matches:
