@@ -138,6 +138,8 @@ def test_what_does_not_fit_the_rules_is_an_error_that_names_the_field(
         replayed(replace(match, actions=match.actions + np.uint8(9)))
     with pytest.raises(FileFormatError, match="x:4: actions: expected 1 parts"):
         replayed(changed(options={"actions": "chords"}))
+    with pytest.raises(FileFormatError, match="x:4: options: brawl has no option 'wind'"):
+        replayed(changed(options={"wind": "2"}))
     half = match.meta.frames // 2
     cut = replace(match, actions=match.actions[:half], checksums=match.checksums[:half])
     with pytest.raises(FileFormatError, match="x:4: score"):
@@ -192,6 +194,7 @@ def test_an_episode_of_play_is_replayed_bit_for_bit(episode: Episode) -> None:
         ({"rules": None}, "tags: expected 'rules'"),
         ({"rules": "swarm 0"}, "tags: rules: recorded under swarm 0, this program plays swarm 1"),
         ({"seed": "five"}, "tags: seed: expected a uint32, got 'five'"),
+        ({"difficulty": "cruel"}, "tags: swarm: difficulty must be one of"),
         ({"seed": str(2**32)}, "tags: seed: expected a uint32"),
     ],
 )

@@ -8,14 +8,14 @@ the recorded checksum. A replay is complete and right, or an error that names th
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 import numpy as np
 
 from understudy.core.arrays import NDArray
 from understudy.core.chance import fold, mix
-from understudy.core.errors import FileFormatError, ReplayDiverged
+from understudy.core.errors import ConfigError, FileFormatError, ReplayDiverged
 from understudy.core.ops import NUMPY, Array, Ops
 from understudy.experience.episode import Episode, Outcome
 from understudy.games import catalog
@@ -68,7 +68,7 @@ def replay_recording(
     state that is not the recorded one, and `FileFormatError` where the rules are others.
     """
     meta = match.meta
-    game = catalog.make(meta.game, **meta.options)
+    game = _made(meta.game, meta.options, what=f"{what}: options")
     _check_rules(f"{what}: rules", f"{meta.game} {meta.rules}", game)
     parts = np.array(game.actions.parts)
     if match.actions.shape[2] != len(parts) or (match.actions >= parts).any():
@@ -103,7 +103,7 @@ def replay_episode(episode: Episode, game: str, *, what: str) -> list[State]:
                 "program or of a custom bot cannot be replayed"
             )
     options = {option: tags[option] for option in catalog.defaults(game) if option in tags}
-    rules = catalog.make(game, **options)
+    rules = _made(game, options, what=f"{what}: tags")
     _check_rules(f"{what}: tags: {RULES}", tags[RULES], rules)
     if rules.players != 1:
         raise FileFormatError(
@@ -123,6 +123,13 @@ def replay_episode(episode: Episode, game: str, *, what: str) -> list[State]:
     if outcome is not Outcome.ABORTED and not rules.over(NUMPY, states[-1])[0]:
         raise FileFormatError(f"{what}: outcome: {outcome}, but the replayed match is not over")
     return states
+
+
+def _made(game: str, options: Mapping[str, str], *, what: str) -> Game:
+    try:
+        return catalog.make(game, **options)
+    except ConfigError as error:
+        raise FileFormatError(f"{what}: {error}") from error
 
 
 def _check_rules(what: str, recorded: str, game: Game) -> None:
