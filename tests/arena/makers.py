@@ -115,7 +115,7 @@ def mix_of(text: str = MIX) -> Mix:
 
 
 @cache
-def plan(mix: str = MIX, network: AnyNetwork = NETWORK) -> Plan:
+def plan(mix: str = MIX, network: AnyNetwork = NETWORK, recorded: tuple[int, ...] = ()) -> Plan:
     parsed = mix_of(mix)
     return Plan(
         spec=spec_of(network),
@@ -129,14 +129,15 @@ def plan(mix: str = MIX, network: AnyNetwork = NETWORK) -> Plan:
         segment=SEGMENT,
         groups=GROUPS if parsed.meets_itself else 1,
         kinds=KINDS,
+        recorded=recorded,
     )
 
 
-def arena(mix: str = MIX, *, seed: int = 0, stint: int = 4) -> Arena:
+def arena(mix: str = MIX, *, seed: int = 0, stint: int = 4, record: int = 0) -> Arena:
     parsed = mix_of(mix)
     made = Arena(
         Trainer(spec_of(), CONFIG.learner),
-        with_values(CONFIG, {"league.stint": stint}),
+        with_values(CONFIG, {"league.stint": stint, "train.record": record}),
         GAME,
         {name: BOTS[name] for name in parsed.scripted},
         meets_itself=parsed.meets_itself,

@@ -134,6 +134,10 @@ class _Match:
             "first": self.frames == 0,
             "opponent_actions": theirs[0],
             "opponent_kinds": self.kind,
+            "seed": int(self.seed[0]),
+            "seat": self.seat,
+            "score": float(game.score(NUMPY, after)[us, 0]),
+            "state": after,
         }
         self.state, self.frames, self.returned = after, self.frames + 1, self.returned + reward
         return row

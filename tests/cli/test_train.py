@@ -199,6 +199,7 @@ def test_the_old_name_of_a_network_still_works(asked: list[TrainSession]) -> Non
         (("--set", "rewards.set=dens"), "rewards.set: brawl has no set of rewards 'dens'"),
         (("--set", "rewards.weights.combos=1"), "Did you mean 'combo'"),
         (("--set", "train.noise_steps=4"), "understudy: train.noise_steps: the arena draws every"),
+        (("--set", "train.record=-1"), "understudy: --set: train.record: expected 0 or more"),
         (("--terms", "none.py"), "understudy: --terms: there is no file none.py"),
         (("--exploit", "runs/x"), "--opponents: an exploiter meets the agent of --exploit alone"),
         (("--resume", "--run", "nothing"), "--resume: nothing holds no run"),

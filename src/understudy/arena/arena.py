@@ -19,6 +19,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from understudy.arena import slots as slotting
 from understudy.arena.iteration import IterationInputs, IterationOutputs, compiled, for_slots
 from understudy.arena.mix import Mix, Share
+from understudy.arena.recording import MatchRecorder, recorded_columns
 from understudy.arena.results import EndedMatch, Iteration, OpponentLatents, Result
 from understudy.arena.slots import Plan, Slots
 from understudy.arena.snapshot_opponents import NOBODY, SnapshotSides
@@ -113,6 +114,12 @@ class Arena:
             segment=train.segment,
             groups=train.groups if meets_itself else 1,
             kinds=kinds,
+            recorded=recorded_columns(train.games, train.record),
+        )
+        self.recorder = MatchRecorder(
+            self.plan.recorded,
+            steps=self.steps_an_iteration,
+            per_step=train.record / train.checkpoint_steps,
         )
         self.trainer = trainer
         self.rivals = SnapshotSides(
@@ -182,6 +189,8 @@ class Arena:
         return IterationInputs(jnp.asarray(np.stack(rows)), jnp.asarray(self._weights, jnp.float32))
 
     def _note(self, played: IterationOutputs) -> None:
+        if played.recorded is not None:
+            self.recorder.add(played.recorded, played.ends, self._names(self.rivals.met))
         if not self.plan.meets_itself:
             return
         started, scripted = played.counts.started, len(self.plan.bots)
@@ -197,7 +206,7 @@ class Arena:
     def _iteration(
         self, metrics: dict[str, float], played: IterationOutputs, met: list[str]
     ) -> Iteration:
-        names = (*self.bots, *met) if self.plan.meets_itself else self.bots
+        names = self._names(met)
         results: dict[str, Result] = {}
         for seat, name in enumerate(names):
             result = self._result(played, seat)
@@ -218,6 +227,10 @@ class Arena:
         return Iteration(
             metrics, results, ended, float(played.counts.residual), _insight(played, names)
         )
+
+    def _names(self, met: Sequence[str]) -> tuple[str, ...]:
+        """The opponents by seat, with `met` in the groups."""
+        return (*self.bots, *met) if self.plan.meets_itself else self.bots
 
     def _result(self, played: IterationOutputs, seat: int) -> Result:
         terms, measures = self.plan.rewards.names, self.plan.measures.names

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 
 from understudy.arena import slots as slotting
 from understudy.arena.compiling import options
+from understudy.arena.recording import RecordedFrames
 from understudy.arena.rollout import RolloutParameters, Strategy, rollout
 from understudy.arena.slots import Ends, MatchCounts, Plan, Slots
 from understudy.core.ops import Array
@@ -41,6 +42,8 @@ class IterationOutputs(NamedTuple):
     """int32 [groups]: slots in a match against their group's snapshot"""
     return_square: Array
     """mean square of the returns, in units of reward"""
+    recorded: RecordedFrames | None = None
+    """of the recorded columns; None where none is"""
 
 
 Iterate: TypeAlias = Callable[
@@ -76,7 +79,9 @@ def iterate(
     state, report, squares = improve(plan.spec, plan.config, state, frozen, segments)
     meetings = slotting.meetings(plan, slots)
     ends = rolled.ends._replace(ledger=None)  # counted already; the host has no use for it
-    played = IterationOutputs(report, rolled.counts, ends, rolled.strategy, meetings, squares)
+    played = IterationOutputs(
+        report, rolled.counts, ends, rolled.strategy, meetings, squares, rolled.recorded
+    )
     return state, slots, played
 
 

@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 
 from understudy.arena import slots as slotting
+from understudy.arena.recording import RecordedFrames, record
 from understudy.arena.slots import Ends, MatchCounts, Plan, Slots
 from understudy.core.ops import Array, Tree
 from understudy.games.frame import BySide, by_side, own_side, play_frame
@@ -110,6 +111,8 @@ class Rollout(NamedTuple):
     counts: MatchCounts
     ends: Ends
     strategy: Strategy
+    recorded: RecordedFrames | None = None
+    """None where no column is recorded"""
 
 
 def rollout(
@@ -117,11 +120,13 @@ def rollout(
 ) -> tuple[Slots, Rollout]:
     """`plan.segment` frames of every slot."""
 
-    def frame(slots: Slots, _: None) -> tuple[Slots, tuple[_Row, Ends]]:
+    def frame(slots: Slots, _: None) -> tuple[Slots, tuple[_Row, Ends, RecordedFrames | None]]:
         return _frame(plan, cast, frozen, slots)
 
     memory = slots.ours
-    slots, (rows, ends) = jax.lax.scan(frame, slots, length=plan.segment, unroll=frames_at_once())
+    slots, (rows, ends, recorded) = jax.lax.scan(
+        frame, slots, length=plan.segment, unroll=frames_at_once()
+    )
     obs = by_side(JAX, _second(plan), plan.game.observe(JAX, slots.state))[0].T
     seen = computing(plan.config, normalised(frozen, obs))
     bootstrap, strategy = looked_at(
@@ -133,12 +138,12 @@ def rollout(
         memory=memory,
         bootstrap=bootstrap,
     )
-    return slots, Rollout(segments, slotting.counted(plan, ends), ends, strategy)
+    return slots, Rollout(segments, slotting.counted(plan, ends), ends, strategy, recorded)
 
 
 def _frame(
     plan: Plan, cast: RolloutParameters, frozen: FixedInputs, slots: Slots
-) -> tuple[Slots, tuple[_Row, Ends]]:
+) -> tuple[Slots, tuple[_Row, Ends, RecordedFrames | None]]:
     second = _second(plan)
 
     def act(obs: BySide, legal: BySide) -> tuple[BySide, Tree]:
@@ -156,6 +161,9 @@ def _frame(
     frame = play_frame(JAX, plan.game, slots.state, second, act, plan.measures)
     obs, legal, log_probs, values, ours, their_memory = frame.kept
     actions, theirs = frame.chosen
+    recorded = None
+    if plan.recorded:
+        recorded = record(plan.recorded, slots.seeds, frame.moment.actions, frame.moment.after)
     terms = own_side(JAX, second, plan.rewards.parts(JAX, frame.moment, cast.weights))
     rewards = terms.sum(0)
     over = frame.over
@@ -182,7 +190,7 @@ def _frame(
         opponent_kinds=_kinds(plan, slots),
     )
     anew = slotting.restart(plan, slots, over | cut, cast.bounds)
-    return anew, (row, slotting.endings(plan, slots, over, frame.score, anew))
+    return anew, (row, slotting.endings(plan, slots, over, frame.score, anew), recorded)
 
 
 def _kinds(plan: Plan, slots: Slots) -> Array:

@@ -51,6 +51,8 @@ class Plan:
     groups: int
     kinds: tuple[int, ...] = ()
     """what the network learns to name each kind of opponent by, snapshots last; none: nothing"""
+    recorded: tuple[int, ...] = ()
+    """columns whose matches are recorded"""
 
     @property
     def opponents(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 import time
 from collections import deque
@@ -14,13 +15,16 @@ import typer
 from understudy.cli.options import FirstRunDelay, Greedy
 from understudy.core.errors import ConfigError
 from understudy.supervise.interrupts import INTERRUPTED
-from understudy.telemetry.text import complain, plain, say, say_json, size
+from understudy.telemetry.text import complain, plain, say, say_json, size, stamp
 
 if TYPE_CHECKING:
     from understudy.judging.watching import Showing, WatchedResult
+    from understudy.match.recordings import RecordingMeta
+    from understudy.registry.run_folder import RunFolder
 
 _CURTAIN_S = 1.0
 """How long the last frame stays."""
+_LISTED = 20
 
 
 def watch(
@@ -28,8 +32,16 @@ def watch(
     left: Annotated[
         str | None, typer.Option(help="RUN, RUN@VERSION or a bot (default: the game's latest run).")
     ] = None,
-    right: Annotated[str, typer.Option(help="RUN, RUN@VERSION or a bot.")] = "based",
-    seed: Annotated[int, typer.Option(help="Another seed is another match.")] = 0,
+    right: Annotated[
+        str | None, typer.Option(help="RUN, RUN@VERSION or a bot (default: based).")
+    ] = None,
+    match: Annotated[
+        str | None,
+        typer.Option(help="A recorded match instead: RUN:ID, or RUN to list what there is."),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Another seed is another match (default: 0).")
+    ] = None,
     greedy: Greedy = False,
     delay: FirstRunDelay = None,
     speed: Annotated[float, typer.Option(help="2 is twice as fast, 0.5 is slow motion.")] = 1.0,
@@ -41,24 +53,29 @@ def watch(
         bool, typer.Option("--json", help="Print events and result as one JSON object.")
     ] = False,
 ) -> None:
-    """Watch one match of frozen players: drawn in the terminal, or written as a picture.
+    """Watch one match: drawn in the terminal, or written as a picture.
 
+    Frozen players play it now, or --match replays one that `train` recorded (train.record).
     Where there is no terminal, what happened is told in words.
 
     Example: understudy watch brawl --left runs/brawl-1 --right based --gif match.gif
     """
-    from understudy.judging.players import PlayerResolver, latest_run
-    from understudy.judging.watching import Showing
-
     if not speed > 0:
         raise ConfigError(f"--speed: expected more than 0, got {speed}")
-    name = left if left is not None else latest_run("--left", game)
-    leads = [("--left", name), ("--right", right)]
-    resolver = PlayerResolver(game, leads=leads, delay=delay, sampled=not greedy)
-    sides = (resolver.resolve("--left", name), resolver.resolve("--right", right))
-    for note in resolver.notes:
-        complain(note)
-    showing = Showing(resolver, *sides, seed=seed)
+    if match is None:
+        showing = _frozen(game, left, right or "based", seed or 0, greedy=greedy, delay=delay)
+    else:
+        given = {
+            "--left": left, "--right": right, "--seed": seed, "--greedy": greedy or None,
+            "--delay": delay,
+        }  # fmt: skip
+        for flag, value in given.items():
+            if value is not None:
+                raise ConfigError(f"{flag}: a recorded match (--match) has its own")
+        found = _recorded(game, match, pictures=gif is not None or png is not None, json=json)
+        if found is None:
+            return
+        showing = found
     files: dict[str, str] = {}
     last: list[str] = []
     try:
@@ -75,6 +92,85 @@ def watch(
         say_json({**msgspec.to_builtins(outcome), **files})
     else:
         say("\n".join([*_story(outcome), *last, *(f"Written: {path}" for path in files.values())]))
+
+
+def _frozen(
+    game: str, left: str | None, right: str, seed: int, *, greedy: bool, delay: int | None
+) -> Showing:
+    """A match of the players that were named."""
+    from understudy.judging.players import PlayerResolver, latest_run
+    from understudy.judging.watching import Showing
+
+    name = left if left is not None else latest_run("--left", game)
+    leads = [("--left", name), ("--right", right)]
+    resolver = PlayerResolver(game, leads=leads, delay=delay, sampled=not greedy)
+    sides = (resolver.resolve("--left", name), resolver.resolve("--right", right))
+    for note in resolver.notes:
+        complain(note)
+    return Showing.frozen(resolver, *sides, seed=seed)
+
+
+def _recorded(game: str, match: str, *, pictures: bool, json: bool) -> Showing | None:
+    """The recorded match, ready to be shown; None where words were enough: a list of matches, or
+    a match of a game that cannot be drawn."""
+    from understudy.games import catalog
+    from understudy.judging.replays import load_recording, named_match, replayed_episode
+    from understudy.judging.watching import Showing, check_drawn
+
+    folder, which = named_match(match, game)
+    run = folder.root.as_posix()
+    if which is None:
+        _list(folder, game, json=json)
+        return None
+    if game in catalog.drawn():
+        return Showing.recorded(load_recording(folder, which), run=run, name=f"{run}:{which}")
+    if pictures:
+        check_drawn(game)
+    replayed = replayed_episode(folder, which)
+    if json:
+        say_json(replayed)
+    else:
+        say(
+            f"{game}: {run}:{replayed.match} v {plain(replayed.opponent)}, seed {replayed.seed}\n"
+            f"{replayed.outcome} after {replayed.frames} frames, reward {replayed.reward:g}\n"
+            f"Replayed: {replayed.states}. ({game} cannot be drawn.)"
+        )
+    return None
+
+
+def _list(folder: RunFolder, game: str, *, json: bool) -> None:
+    """The recorded matches of a run, newest first."""
+    from understudy.judging.replays import listed
+
+    if json:
+        say_json(list(listed(folder)))
+        return
+    rows = list(itertools.islice(listed(folder), _LISTED + 1))
+    run = folder.root.as_posix()
+    if not rows:
+        say(
+            f"{run} has no recorded matches; `understudy train {game} --set train.record=10` "
+            "records ten between two versions"
+        )
+        return
+    wide = max(8, *(len(plain(row.opponent, limit=40)) for row in rows[:_LISTED]))
+    ids = max(2, *(len(row.id) for row in rows[:_LISTED]))
+    say(f"{'id':>{ids}}  {'opponent':<{wide}}  outcome  frames       steps  version  when")
+    for row in rows[:_LISTED]:
+        told = (
+            f"{plain(row.opponent, limit=40):<{wide}}  {row.outcome:<7}  {row.frames:>6}  "
+            f"{'-' if row.steps is None else format(row.steps, ','):>10}  {row.version:>7}  "
+            f"{stamp(row.at)}"
+            if row.outcome
+            else ""
+        )
+        problem = f"cannot be replayed: {plain(row.problem)}" if row.problem else ""
+        say("  ".join(part for part in (f"{row.id:>{ids}}", told, problem) if part))
+    if len(rows) > _LISTED:
+        say(f"Only the newest {_LISTED}; --json lists all.")
+    first = next((row.id for row in rows if not row.problem), None)
+    if first is not None:
+        say(f"Watch one: understudy watch {game} --match {run}:{first}")
 
 
 def _drawn(showing: Showing, *, speed: float) -> list[str]:
@@ -137,9 +233,20 @@ def _pictures(
 def _story(outcome: WatchedResult) -> list[str]:
     """The match in words."""
     one, two = outcome.stocks
+    source = [] if outcome.recorded is None else _source(outcome.match, outcome.recorded)
     return [
         f"{outcome.game}: {plain(outcome.left)} v {plain(outcome.right)}, seed {outcome.seed}",
+        *source,
         *(f"{event.time_s:>7.2f} s  {plain(str(event))}" for event in outcome.events),
         f"{'Draw' if outcome.winner is None else plain(outcome.winner) + ' won'}"
         f" after {outcome.time_s:.1f} s; stocks left {one} : {two}",
+    ]
+
+
+def _source(match: str, recorded: RecordingMeta) -> list[str]:
+    """Where a recorded match is from."""
+    return [
+        f"Recorded: {match}, {stamp(recorded.recorded_at)}, after {recorded.steps:,} steps and "
+        f"version {recorded.version}",
+        f"Replayed: every state is as recorded, bit for bit ({recorded.engine})",
     ]

@@ -5,6 +5,7 @@
     ├── InputError           features, actions, rewards or masks that do not fit
     ├── RunFolderError       a run folder that cannot be used as asked
     ├── FileFormatError      a file that is damaged or not what it should be
+    ├── ReplayDiverged       a replayed match is not the one that was recorded
     ├── LearnerBusy          another learner already works on this run folder
     ├── Fenced               another learner committed the version we were about to commit
     ├── NotFinite            training produced a number that is not finite
@@ -37,6 +38,10 @@ class RunFolderError(UnderstudyError):
 
 class FileFormatError(UnderstudyError):
     """A file that is damaged, or not what it should be."""
+
+
+class ReplayDiverged(UnderstudyError):
+    """A replayed match is not the one that was recorded."""
 
 
 class LearnerBusy(UnderstudyError):

@@ -1,4 +1,4 @@
-"""One match of brawl to look at: who plays on which side, scene by scene, and what came of it."""
+"""One match of brawl to look at, played now or recorded: scene by scene, and what came of it."""
 
 from __future__ import annotations
 
@@ -10,18 +10,21 @@ import numpy as np
 from understudy.core.errors import ConfigError
 from understudy.core.ops import NUMPY
 from understudy.games import catalog
+from understudy.games.base import State
 from understudy.games.brawl.drawing.match import Event, MatchDrawing
 from understudy.games.brawl.drawing.scene import FRAMES_PER_S, Scene
 from understudy.judging.players import NamedPlayer, PlayerResolver
+from understudy.judging.replays import replay_here
 from understudy.match.duel import Duel, witnessed
 from understudy.match.live_match import EVALUATION, match_seeds
+from understudy.match.recordings import RecordedMatch, RecordingMeta
 
 _MOMENTS = 6
 _APART = FRAMES_PER_S
 _WEIGHT = {"won": 0, "drawn": 0, "knocked_out": 1, "combo": 2, "equipped": 3, "dropped": 4}
 
 
-class WatchedResult(msgspec.Struct, frozen=True, kw_only=True):
+class WatchedResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What came of a match; the names are those that the drawing uses."""
 
     game: str
@@ -34,31 +37,56 @@ class WatchedResult(msgspec.Struct, frozen=True, kw_only=True):
     stocks: tuple[int, int]
     """Left and right."""
     events: list[Event]
+    match: str = ""
+    """`RUN:ID` of a recorded match."""
+    recorded: RecordingMeta | None = None
+    """What is known of it."""
 
 
 class Showing:
-    """One match, frozen; left really starts on the left."""
+    """One match; left really starts on the left."""
 
     def __init__(
-        self, resolver: PlayerResolver, left: NamedPlayer, right: NamedPlayer, *, seed: int
+        self, states: Iterator[State], drawing: MatchDrawing, result: WatchedResult
     ) -> None:
-        drawn = catalog.drawn()
-        if resolver.game.name not in drawn:
-            raise ConfigError(
-                f"watch: {', '.join(drawn)} can be drawn, {resolver.game.name} cannot"
-            )
-        self._duel = Duel(resolver.game, left.player, ((right.player, 1),))
-        self._seeds = match_seeds(seed, np.arange(1), purpose=EVALUATION)
-        places = resolver.game.start(NUMPY, self._seeds).x[:, 0]
-        self._second = np.array([places[0] > places[1]])
-        slots = (1, 0) if self._second[0] else (0, 1)
-        self._seed = seed
+        """`result`: all that is known before the match."""
+        self._states = states
+        self._result = result
         self._last: Scene | None = None
-        self.drawing = MatchDrawing((left.name, right.name), slots)
+        self.drawing = drawing
+
+    @classmethod
+    def frozen(
+        cls, resolver: PlayerResolver, left: NamedPlayer, right: NamedPlayer, *, seed: int
+    ) -> Showing:
+        """A match of frozen players, played as it is watched."""
+        check_drawn(resolver.game.name)
+        duel = Duel(resolver.game, left.player, ((right.player, 1),))
+        seeds = match_seeds(seed, np.arange(1), purpose=EVALUATION)
+        slots = _slots(resolver.game.start(NUMPY, seeds))
+        second = np.array([slots == (1, 0)])
+        drawing = MatchDrawing((left.name, right.name), slots)
+        return cls(
+            witnessed(duel, seeds, second), drawing, _unplayed(resolver.game.name, drawing, seed)
+        )
+
+    @classmethod
+    def recorded(cls, match: RecordedMatch, *, run: str, name: str) -> Showing:
+        """A recorded match, `name`d RUN:ID: replayed whole and compared before anything of it is
+        shown; one that is not what was played is an error."""
+        meta = match.meta
+        check_drawn(meta.game)
+        states = replay_here(match, what=name)
+        players = (run, meta.opponent) if meta.side == 0 else (meta.opponent, run)
+        left, right = slots = _slots(states[0])
+        drawing = MatchDrawing((players[left], players[right]), slots)
+        unplayed = _unplayed(meta.game, drawing, meta.seed)
+        result = msgspec.structs.replace(unplayed, match=name, recorded=meta)
+        return cls(iter(states), drawing, result)
 
     def scenes(self) -> Iterator[Scene]:
-        """The match, once, as it is played."""
-        for state in witnessed(self._duel, self._seeds, self._second):
+        """The match, once."""
+        for state in self._states:
             self._last = self.drawing.scene(state)
             yield self._last
 
@@ -66,20 +94,44 @@ class Showing:
         """After the last scene."""
         if self._last is None:
             raise ValueError("the match has not been played")
-        left, right = self.drawing.names
         end = self.drawing.events[-1]
         one, two = self._last.panels
-        return WatchedResult(
-            game=self._duel.game.name,
-            left=left,
-            right=right,
-            seed=self._seed,
+        return msgspec.structs.replace(
+            self._result,
             winner=end.who if end.event == "won" else None,
             frames=self._last.frame,
             time_s=round(self._last.frame / FRAMES_PER_S, 2),
             stocks=(one.stocks, two.stocks),
             events=self.drawing.events,
         )
+
+
+def check_drawn(game: str) -> None:
+    """A game that cannot be drawn is an error."""
+    drawn = catalog.drawn()
+    if game not in drawn:
+        raise ConfigError(f"watch: {', '.join(drawn)} can be drawn, {game} cannot")
+
+
+def _slots(start: State) -> tuple[int, int]:
+    """The players that start on the left and on the right."""
+    places = start.x[:, 0]
+    return (1, 0) if places[0] > places[1] else (0, 1)
+
+
+def _unplayed(game: str, drawing: MatchDrawing, seed: int) -> WatchedResult:
+    left, right = drawing.names
+    return WatchedResult(
+        game=game,
+        left=left,
+        right=right,
+        seed=seed,
+        winner=None,
+        frames=0,
+        time_s=0.0,
+        stocks=(0, 0),
+        events=[],
+    )
 
 
 def moments(scenes: Sequence[Scene], events: Sequence[Event]) -> list[tuple[str, Scene]]:

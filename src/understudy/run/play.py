@@ -27,6 +27,7 @@ from understudy.games.base import Game
 from understudy.match.evaluate import evaluate
 from understudy.match.live_match import EVALUATION, TRAINING, LiveMatch, match_seeds
 from understudy.match.players import BotPlayer, PolicyPlayer
+from understudy.match.replaying import replay_tags
 from understudy.match.tally import Tally
 from understudy.policy.policy import Policy
 from understudy.policy.spec import AnyNetwork, PolicySpec
@@ -274,7 +275,7 @@ def _one_match(
     seed = int(match_seeds(session.seed, index, purpose=TRAINING)[0])
     live_match = LiveMatch(game, seed)
     codes = {name: code for code, name in enumerate(game.actions.names)}  # type: ignore[union-attr]
-    with mind.match(**live_match.tags) as match:
+    with mind.match(**live_match.tags, **replay_tags(game, seed)) as match:
         while not live_match.over:
             if interrupts.asked:
                 return  # leaving without a result: the match is kept as aborted

@@ -107,6 +107,11 @@ def test_settings_that_only_the_arena_reads_are_refused(key: str, value: object)
         session(config=small(**{key: value}))
 
 
+def test_matches_of_an_environment_cannot_be_recorded() -> None:
+    with pytest.raises(ConfigError, match=r"train\.record: .* cannot be replayed.* got 3"):
+        session(config=small(**{"train.record": 3}))
+
+
 def test_the_guide_balances_cartpole() -> None:
     """Runs what docs/environments.md prints under "From Python", as it stands."""
     text = GUIDE.read_text(encoding="utf-8").partition("### From Python")[2]

@@ -36,6 +36,8 @@ class TrainConfig(Section, frozen=True, kw_only=True):
     """Snapshots that can be met at one time (`self`)."""
     checkpoint_steps: int = 2_000_000
     """Steps between two versions that are kept (rounded up to whole iterations)."""
+    record: int = 0
+    """Matches between two versions that are recorded, for `watch --match`; 0: none."""
     schedule: Literal["adaptive", "linear", "constant"] = "adaptive"
     """The learning rate: follows learner.kl_target, falls to its minimum by the end, or stays."""
     entropy_schedule: Literal["linear", "constant"] = "linear"
@@ -45,7 +47,7 @@ class TrainConfig(Section, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         positive(self, "train", "games", "segment", "groups", "checkpoint_steps", "noise_steps")
-        at_least_zero(self, "train", "steps")
+        at_least_zero(self, "train", "steps", "record")
         if 0 < self.steps < self.games * self.segment:
             raise ConfigError(
                 f"train.steps: {self.steps} are less than one iteration of train.games x "

@@ -100,6 +100,11 @@ class EnvironmentSession:
                     f"nobody reads {', '.join(f'{section}.{name}' for name in changed)}; leave "
                     "it at its default"
                 )
+        if self.config.train.record:
+            raise ConfigError(
+                f"train.record: {self.environment} cannot be replayed, only matches of built-in "
+                f"games are recorded; leave it at 0, got {self.config.train.record}"
+            )
 
 
 @dataclass

@@ -28,6 +28,7 @@ from understudy.registry.run_folder import RunFolder
 from understudy.telemetry import events
 from understudy.telemetry.journal import Journal
 from understudy.training.learning import batch_trained, matches_trained
+from understudy.training.recording import keep_matches
 from understudy.training.schedule import LearningSchedule
 
 RESULT_TERMS = frozenset({"win", "loss", "result"})
@@ -125,6 +126,8 @@ class Agent:
     def note(self, found: Iteration | NotFinite, *, seconds: float) -> None:
         """Count and tell one iteration; steps are counted as they are played, so that all agents
         have the same."""
+        recorded = self.member.recorder.take()
+        keep_matches(self.folder, recorded, version=self.version, steps=self.steps)
         grown = {STEPS: self.member.steps_an_iteration, _ITERATIONS: 1, MATCHES: 0}
         if isinstance(found, NotFinite):
             self.broken = True
