@@ -96,7 +96,7 @@ def test_a_member_that_is_restarted_begins_new_matches_and_no_other_does() -> No
         population.iterate()
     before = jax.device_get(population._slots)
     population.members[2].restart(7)
-    begun = population._begun([member.given() for member in population.members])
+    begun = population._begun([member.inputs() for member in population.members])
     assert (begun.started[2] == 1).all() and (begun.frame[2] == 0).all()
     np.testing.assert_array_equal(begun.seeds[:2], before.seeds[:2])
     assert (np.asarray(begun.seeds[2]) != before.seeds[2]).all()

@@ -196,7 +196,7 @@ def test_a_minibatch_without_a_decision_is_no_step() -> None:
 
 
 def _steps(trainer: Trainer) -> int:
-    (count,) = (leaf for leaf in jax.tree.leaves(trainer._state.optimiser) if leaf.ndim == 0)
+    (count,) = (leaf for leaf in jax.tree.leaves(trainer.state.optimiser) if leaf.ndim == 0)
     return int(count)
 
 

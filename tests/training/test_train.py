@@ -391,16 +391,16 @@ def test_what_is_not_finite_is_tried_again_with_smaller_steps(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The second update and, later, three in a row break."""
-    calls, learn = [0], Trainer.learn
+    calls, accept = [0], Trainer.accept
     broken = {2, 5, 6, 7}
 
-    def sometimes(self: Trainer, step: Any) -> Any:
+    def sometimes(self: Trainer, state: Any, report: Any) -> Any:
         calls[0] += 1
         if calls[0] in broken:
             raise NotFinite("training gave numbers that are not finite")
-        return learn(self, step)
+        return accept(self, state, report)
 
-    monkeypatch.setattr(Trainer, "learn", sometimes)
+    monkeypatch.setattr(Trainer, "accept", sometimes)
     run = tmp_path / "run"
     with pytest.raises(NotFinite):
         quietly(session(run, settings(train__schedule="constant"), steps=9 * ROLLOUT))
@@ -588,13 +588,13 @@ def test_the_learning_rate_keeps_to_its_schedule(tmp_path: Path, schedule: str) 
 def bonuses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The weight of the entropy bonus in every update."""
     seen: list[float] = []
-    learn = Trainer.learn
+    accept = Trainer.accept
 
-    def noted(self: Trainer, step: Any) -> Any:
+    def noted(self: Trainer, state: Any, report: Any) -> Any:
         seen.append(self.entropy_weight)
-        return learn(self, step)
+        return accept(self, state, report)
 
-    monkeypatch.setattr(Trainer, "learn", noted)
+    monkeypatch.setattr(Trainer, "accept", noted)
     return seen
 
 

@@ -28,7 +28,7 @@ from understudy.core.errors import ConfigError
 from understudy.core.ops import Array, Tree
 from understudy.games.base import Bot, Game
 from understudy.games.moments import RewardSet
-from understudy.learner.maths.descent import FixedInputs, LearnerState, UpdateReport
+from understudy.learner.maths.descent import LearnerState
 from understudy.learner.trainer import Trainer
 
 _GAMES = "games"
@@ -147,26 +147,29 @@ class Arena:
 
     def iterate(self) -> Iteration:
         """A rollout of every slot and the update on it; `NotFinite` if learning broke."""
-        orders = self._orders()
+        inputs = self.inputs()
         if self._slots is None:
-            self._slots = placed(self.plan, _begin(self.plan)(self._seed, orders.bounds))
-        met = list(self.rivals.met)
-        slots, played = self._slots, list[IterationOutputs]()
-
-        def step(state: LearnerState, frozen: FixedInputs) -> tuple[LearnerState, UpdateReport]:
-            state, frozen, rivals, given = everywhere((state, frozen, self.rivals.params, orders))
-            state, after, result = compiled(self.plan)(state, frozen, rivals, given, slots)
-            self._slots = placed(self.plan, after)
-            played.append(jax.device_get(result))
-            self._note(played[0])  # matches were played, whatever is learned
-            return state, played[0].report
-
-        metrics = self.trainer.learn(step)
-        result = played[0]
-        self.trainer.absorb_returns(
-            self.steps_an_iteration, return_square=float(result.return_square)
+            self._slots = placed(self.plan, _begin(self.plan)(self._seed, inputs.bounds))
+        trainer = self.trainer
+        state, fixed, rivals, inputs = everywhere(
+            (trainer.state, trainer.fixed_inputs, self.rivals.params, inputs)
         )
-        return self._iteration(metrics, result, met)
+        state, slots, outputs = compiled(self.plan)(state, fixed, rivals, inputs, self._slots)
+        self._slots = placed(self.plan, slots)
+        return self.accept(state, jax.device_get(outputs))
+
+    def accept(self, state: LearnerState, outputs: IterationOutputs) -> Iteration:
+        """Count the matches that were played and take what was learned from them.
+
+        Raises `NotFinite` if learning broke; the matches count all the same.
+        """
+        met = list(self.rivals.met)  # whom these matches were against; `_note` may replace them
+        self._note(outputs)
+        metrics = self.trainer.accept(state, outputs.report)
+        self.trainer.absorb_returns(
+            self.steps_an_iteration, return_square=float(outputs.return_square)
+        )
+        return self._iteration(metrics, outputs, met)
 
     @property
     def mix(self) -> Mix:
@@ -175,7 +178,8 @@ class Arena:
             raise ValueError("order the arena before it plays")
         return self._mix
 
-    def _orders(self) -> IterationInputs:
+    def inputs(self) -> IterationInputs:
+        """What the next iteration is played by."""
         mix, free = self.mix, self.rivals.free
         own = self.share.owed(mix.own_share, ahead=self.plan.games) if free.any() else 0.0
         rows = [mix.bounds(own if one else 0.0) for one in free]

@@ -23,7 +23,7 @@ from understudy.arena.slots import Plan, Slots
 from understudy.core.arrays import NDArray
 from understudy.core.errors import NotFinite
 from understudy.core.ops import Array, Tree
-from understudy.learner.maths.descent import FixedInputs, LearnerState, UpdateReport
+from understudy.learner.maths.descent import FixedInputs, LearnerState
 from understudy.policy.layers import Params
 
 Program: TypeAlias = Callable[
@@ -57,22 +57,10 @@ class Member(Arena):
         """Of its matches."""
         return self._seed
 
-    def given(self) -> IterationInputs:
-        """What the next iteration is played by."""
-        return self._orders()
-
-    def took_part(self, played: IterationOutputs) -> None:
-        """Matches were played, whatever is learned."""
+    def accept(self, state: LearnerState, outputs: IterationOutputs) -> Iteration:
+        """As an arena does, of an iteration that the population played."""
         self.fresh = False
-        self._note(played)
-
-    def told(
-        self, metrics: dict[str, float], played: IterationOutputs, met: list[str]
-    ) -> Iteration:
-        """What was learned, counted; `met` sat in the groups while it was played."""
-        square = float(played.return_square)
-        self.trainer.absorb_returns(self.steps_an_iteration, return_square=square)
-        return self._iteration(metrics, played, met)
+        return super().accept(state, outputs)
 
 
 class Population:
@@ -88,81 +76,37 @@ class Population:
     def iterate(self) -> list[Iteration | NotFinite]:
         """One iteration of every member; the error for one whose learning broke, which is then as
         it was before."""
-        orders = tuple(member.given() for member in self.members)
-        slots = self._begun(orders)
-        met = [list(member.rivals.met) for member in self.members]
-        rivals = tuple(member.rivals.params for member in self.members)
-
-        def play(
-            states: tuple[LearnerState, ...], frozen: tuple[FixedInputs, ...]
-        ) -> tuple[tuple[LearnerState, ...], list[IterationOutputs]]:
-            after, self._slots, result = _program(self._plan)(states, frozen, rivals, orders, slots)
-            fetched = jax.device_get(result)
-            played = [_row(fetched, index) for index in range(len(self.members))]
-            for member, own in zip(self.members, played, strict=True):
-                member.took_part(own)
-            return after, played
-
-        learned, played = _Chain(self.members, play).learn()
+        inputs = tuple(member.inputs() for member in self.members)
+        states, self._slots, outputs = _program(self._plan)(
+            tuple(member.trainer.state for member in self.members),
+            tuple(member.trainer.fixed_inputs for member in self.members),
+            tuple(member.rivals.params for member in self.members),
+            inputs,
+            self._begun(inputs),
+        )
+        fetched = jax.device_get(outputs)
         return [
-            metrics if isinstance(metrics, NotFinite) else member.told(metrics, own, who)
-            for member, metrics, own, who in zip(self.members, learned, played, met, strict=True)
+            _accepted(member, state, _row(fetched, index))
+            for index, (member, state) in enumerate(zip(self.members, states, strict=True))
         ]
 
-    def _begun(self, orders: Sequence[IterationInputs]) -> Slots:
+    def _begun(self, inputs: Sequence[IterationInputs]) -> Slots:
         """The slots [K, ...], with new matches where a member wants them."""
         fresh = np.array([member.fresh for member in self.members])
         if self._slots is not None and not fresh.any():
             return self._slots
         seeds = np.array([member.seed for member in self.members], np.uint32)
-        begun: Slots = _begin(self._plan)(seeds, np.stack([one.bounds for one in orders]))
+        begun: Slots = _begin(self._plan)(seeds, np.stack([one.bounds for one in inputs]))
         return begun if self._slots is None else _renewed(self._slots, begun, fresh)
 
 
-class _Chain:
-    """Learning of all trainers by one step: each one's step waits for the next one's.
-
-    `Trainer.learn` hands out what it has and takes back what came of it, in one call. So the first
-    trainer's step calls the second one's `learn`, and so on; the last one's step plays for all.
-    """
-
-    def __init__(
-        self,
-        members: Sequence[Member],
-        play: Callable[
-            [tuple[LearnerState, ...], tuple[FixedInputs, ...]],
-            tuple[tuple[LearnerState, ...], list[IterationOutputs]],
-        ],
-    ) -> None:
-        self._trainers = [member.trainer for member in members]
-        self._play = play
-        self._states: list[LearnerState] = []
-        self._frozen: list[FixedInputs] = []
-        self._after: tuple[LearnerState, ...] = ()
-        self._played: list[IterationOutputs] = []
-        self._learned: list[dict[str, float] | NotFinite] = []
-
-    def learn(self) -> tuple[list[dict[str, float] | NotFinite], list[IterationOutputs]]:
-        """Metrics or the error of each, and what each played."""
-        self._link(0)
-        return self._learned[::-1], self._played  # the last one is the first to be done
-
-    def _link(self, index: int) -> None:
-        if index == len(self._trainers):
-            self._after, self._played = self._play(tuple(self._states), tuple(self._frozen))
-            return
-        try:
-            self._learned.append(self._trainers[index].learn(partial(self._step, index)))
-        except NotFinite as error:
-            self._learned.append(error)
-
-    def _step(
-        self, index: int, state: LearnerState, frozen: FixedInputs
-    ) -> tuple[LearnerState, UpdateReport]:
-        self._states.append(state)
-        self._frozen.append(frozen)
-        self._link(index + 1)
-        return self._after[index], self._played[index].report
+def _accepted(
+    member: Member, state: LearnerState, outputs: IterationOutputs
+) -> Iteration | NotFinite:
+    try:
+        return member.accept(state, outputs)
+    except NotFinite as error:
+        return error
 
 
 @cache

@@ -373,13 +373,13 @@ def test_more_minutes_do_not_pay_the_entropy_bonus_once_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     seen: list[float] = []
-    learn = Trainer.learn
+    accept = Trainer.accept
 
-    def noted(self: Trainer, step: Any) -> Any:
+    def noted(self: Trainer, state: Any, report: Any) -> Any:
         seen.append(self.entropy_weight)
-        return learn(self, step)
+        return accept(self, state, report)
 
-    monkeypatch.setattr(Trainer, "learn", noted)
+    monkeypatch.setattr(Trainer, "accept", noted)
     train_host(session(steps=4 * BATCH, evaluate=0))
     assert seen[0] > seen[-1] > 0.0
     seen.clear()

@@ -234,23 +234,18 @@ class HostLearning:
 
     def _learn(self, segments: Segments, finished: list[Finished]) -> None:
         from understudy.learner.hardware import as_numpy, float32_products
-        from understudy.learner.maths.descent import FixedInputs, LearnerState, UpdateReport
         from understudy.learner.segments import improve
 
-        config = as_numpy(self._config.learner)
-        squares: list[float] = []
-
-        def step(state: LearnerState, frozen: FixedInputs) -> tuple[LearnerState, UpdateReport]:
-            with float32_products():
-                state, report, square = improve(self._trainer.spec, config, state, frozen, segments)
-            squares.append(float(square))
-            return state, report
-
+        config, trainer = as_numpy(self._config.learner), self._trainer
         began = time.monotonic()
-        metrics: dict[str, Any] | None = self._keeper.attempt(lambda: self._trainer.learn(step))
+        with float32_products():
+            state, report, return_square = improve(
+                trainer.spec, config, trainer.state, trainer.fixed_inputs, segments
+            )
+        metrics: dict[str, Any] | None = self._keeper.attempt(lambda: trainer.accept(state, report))
         if metrics is None:
             return
-        self._trainer.absorb(seen(segments), return_square=squares[0])
+        trainer.absorb(seen(segments), return_square=float(return_square))
         rate = self._keeper.follow_schedule(self.progress.share, kl=metrics["kl"])
         self.progress.updates += 1
         self.progress.metrics = metrics
