@@ -121,8 +121,9 @@ def too_hopeful(priority: Priority, *, batches: int) -> float:
     )  # fmt: skip
     trainer, chance, rng = Trainer(SPEC, config), np.random.default_rng(0), np.random.default_rng(1)
     replay = EpisodeReplay(
-        capacity=config.replay_capacity, limit=config.samples_per_insert, priority=priority
-    )
+        capacity=config.replay_capacity, limit=config.samples_per_insert, priority=priority,
+        gamma=config.gamma, lam=config.target_lambda,
+    )  # fmt: skip
     above = []
     for version in range(batches):
         player, new = player_of(trainer, version), []

@@ -101,6 +101,8 @@ class RingLearner:
             capacity=config.replay_capacity,
             limit=config.samples_per_insert,
             priority=config.priority,
+            gamma=config.gamma,
+            lam=config.target_lambda,
         )
 
     # --- learning ------------------------------------------------------------------------------

@@ -252,7 +252,7 @@ class Trainer:
         observations = np.concatenate([episode.observations for episode in episodes])
         returns = [
             returns_of(
-                episode.rewards,
+                episode.rewards.astype(np.float64),
                 self._config.gamma,
                 later=0.0 if whole or not episode.truncated else float(episode.values[-1]),
             )

@@ -44,7 +44,6 @@ def fields(spec: PolicySpec, length: int) -> Fields:
         "length": ((), np.int32),
         "terminal": ((), np.bool_),
         "gated": ((), np.bool_),
-        "surprise": ((), np.float32),
     }
 
 
@@ -80,7 +79,6 @@ def cut(episode: Episode, spec: PolicySpec, *, length: int) -> dict[str, NDArray
     sent = np.ones(total, np.bool_) if episode.sent is None else episode.sent
     explored = np.zeros(total, np.bool_) if episode.explored is None else episode.explored
     expected = np.full(total, np.nan, np.float32) if episode.expected is None else episode.expected
-    lengths = np.minimum(total - starts, length).astype(np.int32)
     return {
         "obs": seen[starts[:, None] + np.arange(length + 1)],
         "legal": rows(np.packbits(legal, axis=1)),
@@ -93,10 +91,9 @@ def cut(episode: Episode, spec: PolicySpec, *, length: int) -> dict[str, NDArray
         "explored": rows(explored),
         "settled": rows(episode.taught),
         "versions": rows(episode.versions),
-        "length": lengths,
+        "length": np.minimum(total - starts, length).astype(np.int32),
         "terminal": (starts + length >= total) & (not truncated),
         "gated": np.full(count, gated),
-        "surprise": rows(_surprise(episode, total)).sum(1) / np.maximum(lengths, 1) + 1e-3,
     }
 
 
@@ -156,12 +153,3 @@ def _after(episode: Episode, total: int) -> NDArray:
     if total < len(episode) or episode.bootstrap is None:
         return np.asarray(episode.observations[total])
     return episode.bootstrap
-
-
-def _surprise(episode: Episode, total: int) -> NDArray:
-    """float32 [T]: distance between what was expected at each decision and what one step showed."""
-    expected = episode.values.astype(np.float64)  # no sum of finite float32 numbers overflows here
-    # What was expected after the last one is not recorded: as much as before it.
-    after = np.append(expected[1:], expected[-1] if episode.truncated else 0.0)
-    surprise = np.abs(episode.rewards + after - expected)[:total]
-    return np.asarray(np.minimum(surprise, 1e30) * episode.taught[:total], np.float32)

@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from understudy.core.clock import SystemClock
 from understudy.core.errors import ConfigError
+from understudy.experience.episode import returns_of
 from understudy.match.live_match import TRAINING, match_seeds
 from understudy.policy.policy import Policy
 from understudy.policy.spec import PolicySpec
@@ -59,7 +60,8 @@ if TYPE_CHECKING:
 def begin(trainer: Trainer, segments: Segments, gamma: float) -> None:
     """Fit the normaliser and the return scale, and level the critic."""
     level = usual_return(segments, gamma)
-    returns = returns_of(segments, gamma, beyond=level)
+    discounts = np.float32(gamma) * segments.ongoing
+    returns = returns_of(segments.rewards, discounts, later=level)[segments.valid > 0]
     trainer.absorb(seen(segments), return_square=float(np.square(returns).mean()))
     weights = trainer.weights()
     params = {
@@ -82,17 +84,6 @@ def usual_return(segments: Segments, gamma: float) -> float:
     counted = segments.valid > 0
     ends = 1.0 - gamma * float(segments.ongoing[counted].mean())
     return float(segments.rewards[counted].mean()) / max(ends, 1.0 / len(segments.rewards))
-
-
-def returns_of(segments: Segments, gamma: float, *, beyond: float) -> NDArray:
-    """Discounted returns [N]; `beyond` is what follows the segment."""
-    total = np.zeros_like(segments.rewards)
-    following = np.full_like(segments.rewards[0], beyond)
-    for t in reversed(range(len(total))):
-        following = segments.rewards[t] + np.float32(gamma) * segments.ongoing[t] * following
-        total[t] = following
-    counted: NDArray = total[segments.valid > 0]
-    return counted
 
 
 _WHERE = "training"
