@@ -8,7 +8,6 @@ from typing import Any, cast
 import jax
 import numpy as np
 import pytest
-from policy.makers import lively_params
 
 from understudy.arena import slots as slotting
 from understudy.arena.iteration import IterationOutputs
@@ -22,9 +21,9 @@ from understudy.games.moments import LIMIT, QUANTUM, RewardSet
 from understudy.learner.maths.jax_ops import JAX
 from understudy.policy import distributions
 from understudy.policy.mlp import Mlp
+from understudy.policy.network import emptied
 from understudy.policy.spec import AnyNetwork, PolicySpec
 from understudy.policy.strategist import Strategist
-from understudy.policy.transformer import Transformer
 from understudy.telemetry.interval import TrainingInterval
 from understudy.training.iteration_events import matches_trained
 
@@ -150,7 +149,7 @@ def test_what_is_made_of_opponents_is_told_by_opponent(played: Story) -> None:
     state = jax.tree.map(np.asarray, chapter.after.state)
     obs = played.plan.game.observe(NUMPY, state)
     ours = np.where(np.arange(GAMES) % 2 == 1, obs[1], obs[0]).T
-    memory = slotting.emptied(chapter.after.ours, chapter.after.first)
+    memory = emptied(JAX, chapter.after.ours, chapter.after.first)
     seen = ((ours - FROZEN.obs_mean) * FROZEN.obs_scale).astype(np.float32)
     insight = network.step_insight(NUMPY, played.ours, seen, jax.tree.map(np.asarray, memory))
     seats = np.asarray(slotting.seat(played.plan, chapter.after))
@@ -226,34 +225,11 @@ def test_a_segment_goes_on_where_the_last_one_stopped(played: Story) -> None:
         ours = np.where(np.arange(GAMES) % 2 == 1, obs[1], obs[0]).T
         np.testing.assert_allclose(other.segments.obs[0], ours, atol=1e-6)
         fresh = one.after.first
-        memory = jax.tree.map(np.asarray, slotting.emptied(one.after.ours, fresh))
+        memory = jax.tree.map(np.asarray, emptied(JAX, one.after.ours, fresh))
         seen = ((ours - FROZEN.obs_mean) * FROZEN.obs_scale).astype(np.float32)
         _, values, _ = network.step(NUMPY, played.ours, seen, memory)
         np.testing.assert_allclose(one.segments.bootstrap, values, atol=1e-4)
         np.testing.assert_allclose(one.segments.bootstrap, other.segments.values[0], atol=1e-4)
-
-
-@pytest.mark.parametrize(
-    "network", [NETWORK, Transformer(width=8, heads=2, layers=2, feed=8, window=4)],
-    ids=["strategist", "transformer"],
-)  # fmt: skip
-def test_an_emptied_memory_is_a_new_one(network: AnyNetwork) -> None:
-    rng = np.random.default_rng(0)
-    params = lively_params(network, 1, inputs=2)
-    memory = network.memory(NUMPY, 3)
-    for _ in range(9):
-        obs = rng.normal(size=(3, 2)).astype(np.float32)
-        _, _, memory = network.step(NUMPY, params, obs, memory)
-    emptied = jax.tree.map(np.asarray, slotting.emptied(memory, np.array([True, False, True])))
-    fresh = network.memory(NUMPY, 3)
-    for frame in range(9):
-        obs = rng.normal(size=(3, 2)).astype(np.float32)
-        expected, _, fresh = network.step(NUMPY, params, obs, fresh)
-        kept, _, memory = network.step(NUMPY, params, obs, memory)
-        got, _, emptied = network.step(NUMPY, params, obs, emptied)
-        np.testing.assert_allclose(got[::2], expected[::2], atol=1e-6)
-        np.testing.assert_allclose(got[1], kept[1], atol=1e-6)
-        assert frame or np.abs(got[1] - expected[1]).max() > 1e-3, "memory matters here"
 
 
 def test_the_same_seed_plays_the_same_matches_bit_for_bit(played: Story) -> None:

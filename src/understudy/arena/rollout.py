@@ -25,6 +25,7 @@ from understudy.learner.maths.jax_ops import JAX
 from understudy.learner.segments import Segments
 from understudy.policy import distributions
 from understudy.policy.layers import Params
+from understudy.policy.network import emptied
 from understudy.policy.strategist import Strategist
 
 
@@ -125,7 +126,7 @@ def rollout(
     obs, _ = _views(plan, plan.game.observe(JAX, slots.state))
     seen = computing(plan.config, normalised(frozen, obs))
     bootstrap, strategy = looked_at(
-        plan, cast.params, seen, slotting.emptied(slots.ours, slots.first), slots
+        plan, cast.params, seen, emptied(JAX, slots.ours, slots.first), slots
     )
     segments = Segments(
         **rows._asdict(),
@@ -204,7 +205,7 @@ def _think(
     plan: Plan, params: Params, frozen: FixedInputs, obs: Array, memory: Tree, first: Array
 ) -> tuple[Array, Array, Tree]:
     """logits, values and memory of one network for obs [B, F]."""
-    memory = slotting.emptied(memory, first)
+    memory = emptied(JAX, memory, first)
     seen = computing(plan.config, normalised(frozen, obs))
     return plan.spec.network.step(JAX, params, seen, memory)
 

@@ -206,19 +206,6 @@ def draws(plan: Plan, slots: Slots, *, ours: bool) -> Array:
     return uniform(JAX, key, parts).T
 
 
-def emptied(memory: Tree, first: Array) -> Tree:
-    """Memory [B, ...] with nothing in it where a match begins.
-
-    Caches [B, past, ...] keep their bytes, since the flags beside them [B, past] say that no slot
-    of them holds anything: writing zeros into them would cost as much as reading them.
-    """
-
-    def at_first(x: Array) -> Array:
-        return jnp.where(first[:, None], jnp.zeros_like(x), x) if x.ndim <= 2 else x
-
-    return jax.tree.map(at_first, memory)
-
-
 def in_groups(plan: Plan, tree: Tree) -> Tree:
     """[B, ...] to [groups, B / groups, ...]."""
     return jax.tree.map(lambda x: x.reshape(plan.groups, -1, *x.shape[1:]), tree)
