@@ -26,7 +26,7 @@ from understudy.learner.batch import Batch
 from understudy.learner.continuous.items import batch_of, cut
 from understudy.learner.continuous.learner import ContinuousLearner
 from understudy.learner.maths.descent import TrainingBatch, _loss
-from understudy.learner.maths.update import _material, _targets, _Towards, _whole, update
+from understudy.learner.maths.update import _material, _Targets, _targets, _whole, update
 from understudy.learner.trainer import Trainer
 from understudy.policy.layers import Params
 from understudy.policy.policy import Policy, untrained
@@ -155,7 +155,7 @@ def batch_for(spec: PolicySpec, episodes: list[Episode], *, length: int) -> Batc
 
 
 @partial(jax.jit, static_argnums=(0, 1))
-def towards_of(spec: PolicySpec, config: LearnerConfig, params: Params, batch: Batch) -> _Towards:
+def towards_of(spec: PolicySpec, config: LearnerConfig, params: Params, batch: Batch) -> _Targets:
     return _targets(
         spec, config, *_whole(spec, config, params, batch), batch, lam=config.gae_lambda
     )

@@ -14,7 +14,7 @@ from understudy.core.arrays import NDArray, from_npz, to_npz
 from understudy.core.config import LearnerConfig
 from understudy.core.errors import FileFormatError, NotFinite
 from understudy.experience.episode import Episode, returns_of
-from understudy.learner import refit, settling, statistics, value_fit
+from understudy.learner import refit, settling, statistics
 from understudy.learner.batch import Batch, assemble, of_observations, valued_once
 from understudy.learner.hardware import as_numpy, float32_products
 from understudy.learner.maths.descent import FixedInputs, LearnerState, UpdateReport, optimiser
@@ -22,8 +22,7 @@ from understudy.learner.maths.returns import Moments
 from understudy.learner.maths.update import moved, update
 from understudy.learner.refit import Normaliser
 from understudy.learner.settling import Settling
-from understudy.learner.statistics import Statistics
-from understudy.learner.value_fit import ValueFit
+from understudy.learner.statistics import Statistics, ValueFit
 from understudy.policy import weights as weight_files
 from understudy.policy.layers import Params
 from understudy.policy.network import raw_features
@@ -269,7 +268,7 @@ class Trainer:
             for episode, after in zip(episodes, returns, strict=True)
             if episode.sampled.any() and not episode.truncated
         ]
-        fit = value_fit.absorb(
+        fit = statistics.absorb_values(
             self._statistics.value_fit, [said for said, _ in told], [came for _, came in told]
         )
         self._statistics = replace(self._statistics, value_fit=fit)

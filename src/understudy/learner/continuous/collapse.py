@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from understudy.core.arrays import NDArray
 from understudy.core.spaces import ActionSpace, Continuous
+from understudy.policy import distributions
 
 _BATCHES = 5
 """Batches in a row below the floor that are a collapse."""
@@ -20,14 +19,15 @@ _HEALTHY = 2.0
 _MOST_DOUBLINGS = 4
 
 
-def largest_entropy(space: ActionSpace, legal: NDArray, valid: NDArray) -> float:
-    """In nats, over decisions valid [...] with masks legal bool [..., options]: the log of the mean
-    number of legal options, summed over parts. 0 where there was no choice, or none is bounded."""
+def entropy_bound(space: ActionSpace, legal: NDArray, valid: NDArray) -> float:
+    """What the mean entropy of decisions valid [...] with masks legal bool [..., options] is never
+    above, in nats: the log of the mean number of legal options, summed over parts. 0 where there
+    was no choice, or none is bounded."""
     masks = legal[valid > 0]
     if isinstance(space, Continuous) or not len(masks):
         return 0.0
-    pieces = np.split(masks, np.cumsum(space.parts)[:-1], axis=1)
-    return sum(math.log(max(float(piece.sum(1).mean()), 1.0)) for piece in pieces)
+    counts = distributions.legal_options(space, masks)
+    return sum(math.log(max(float(count.mean()), 1.0)) for count in counts)
 
 
 def entropy_share(entropy: float, largest: float) -> float | None:

@@ -21,9 +21,9 @@ from understudy.learner.batch import Batch
 from understudy.learner.continuous.batches import Ready, lay_out
 from understudy.learner.continuous.collapse import (
     Collapse,
+    entropy_bound,
     entropy_share,
     entropy_weight,
-    largest_entropy,
 )
 from understudy.learner.continuous.item_replay import Drawn, ItemReplay
 from understudy.learner.continuous.poison_search import hunt
@@ -229,7 +229,7 @@ class ContinuousLearner:
         for key, value in (("steps", int(metrics["steps"])), (_UPDATES, 1)):
             counters[key] = counters.get(key, 0) + value
         batch = ready.batch
-        largest = largest_entropy(self._folder.spec.actions, batch.legal, batch.valid)
+        largest = entropy_bound(self._folder.spec.actions, batch.legal, batch.valid)
         share = entropy_share(metrics["entropy"], largest)
         if share is not None:
             metrics["entropy_share"] = share

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 
 from understudy.core.config import LearnerConfig
 from understudy.core.ops import Array
-from understudy.learner.batch import Batch
+from understudy.learner.batch import Batch, starts
 from understudy.learner.maths.descent import (
     FixedInputs,
     LearnerState,
@@ -35,7 +35,7 @@ from understudy.policy.layers import Params
 from understudy.policy.spec import PolicySpec
 
 
-class _Towards(NamedTuple):
+class _Targets(NamedTuple):
     """What each decision [T, B] is trained towards, fixed before the first step.
 
     Advantages are in units of the return scale.
@@ -107,13 +107,13 @@ def moved(
     return (apart * batch.valid).sum() / jnp.maximum(batch.valid.sum(), 1.0)
 
 
-def _material(batch: Batch, towards: _Towards) -> TrainingBatch:
+def _material(batch: Batch, towards: _Targets) -> TrainingBatch:
     """Nothing is known of opponents here."""
     return TrainingBatch(
         obs=batch.obs,
         legal=batch.legal,
         actions=batch.actions,
-        first=_starts(batch),
+        first=_first(batch),
         behaviour_log_probs=batch.log_probs,
         **towards._asdict(),
         on_policy=batch.on_policy,
@@ -133,10 +133,8 @@ def _surprise(targets: Array, values: Array, batch: Batch) -> Array:
     return (jnp.abs(targets - values) * batch.valid).sum(0) / count
 
 
-def _starts(batch: Batch) -> Array:
-    if batch.first is not None:
-        return batch.first
-    return jnp.zeros(batch.valid.shape, bool).at[0].set(True)
+def _first(batch: Batch) -> Array:
+    return starts(batch.valid.shape) if batch.first is None else batch.first
 
 
 def _whole(
@@ -144,7 +142,7 @@ def _whole(
 ) -> tuple[Array, Array]:
     """logits and values of whole episodes from empty memory under the given parameters."""
     memory = spec.network.memory(JAX, batch.valid.shape[1])
-    said = forward(spec, config, params, batch.obs, _starts(batch), memory)
+    said = forward(spec, config, params, batch.obs, _first(batch), memory)
     return said.logits, said.values
 
 
@@ -156,7 +154,7 @@ def _targets(
     batch: Batch,
     *,
     lam: Array | float,
-) -> _Towards:
+) -> _Targets:
     """From what the parameters before the batch say."""
     anchor = distributions.log_prob(JAX, spec.actions, logits, batch.actions, batch.legal)
     # A row that only bootstraps (or pads) ends in its own value, so that it corrects nothing. The
@@ -178,7 +176,7 @@ def _targets(
         )
     targets = jnp.concatenate([targets, values[-1:]])
     advantages = jnp.concatenate([advantages, jnp.zeros_like(values[-1:])])
-    return _Towards(
+    return _Targets(
         anchor_log_probs=anchor,
         targets=targets,
         advantages=advantages,
