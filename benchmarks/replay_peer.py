@@ -60,12 +60,12 @@ def entries(count: int) -> Iterator[tuple[Batch, np.ndarray]]:
 
 
 def understudy(count: int) -> dict[str, Kind]:
-    """Ours: `Replay` and `Columns`; and gathering alone, to know its share."""
-    from understudy.experience.replay import Columns, Replay
+    """Ours: `Replay` and `SlotColumns`; and gathering alone, to know its share."""
+    from understudy.experience.replay import Replay, SlotColumns
 
     rng = np.random.default_rng(1)
     first, _ = next(entries(CHUNK))
-    columns = Columns(count, {key: (one.shape[1:], one.dtype) for key, one in first.items()})
+    columns = SlotColumns(count, {key: (one.shape[1:], one.dtype) for key, one in first.items()})
     uniform = Replay(capacity=count)
     prioritised = Replay(capacity=count, priority="prioritised", alpha=ALPHA, beta=BETA)
     for chunk, priorities in entries(count):

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from understudy.core.errors import InputError
-from understudy.experience.slots import Columns
+from understudy.experience.slots import SlotColumns
 
 
-def columns() -> Columns:
-    return Columns(
+def columns() -> SlotColumns:
+    return SlotColumns(
         4, {"seen": ((2,), np.float32), "won": ((), np.bool_), "at": ((), np.float64)}
     )  # a byte between them: rows are aligned all the same
 

@@ -26,7 +26,7 @@ from understudy.learner.batch import Batch
 from understudy.learner.continuous.items import batch_of, cut
 from understudy.learner.continuous.learner import ContinuousLearner
 from understudy.learner.maths.descent import TrainingBatch, _loss
-from understudy.learner.maths.update import _material, _Targets, _targets, _whole, update
+from understudy.learner.maths.update import _Targets, _targets, _training_batch, _whole, update
 from understudy.learner.trainer import Trainer
 from understudy.policy.layers import Params
 from understudy.policy.policy import Policy, untrained
@@ -226,17 +226,17 @@ def test_importance_weights_reach_the_loss() -> None:
     towards = towards_of(SPEC, config, params, batch)
 
     @jax.jit
-    def slope(material: TrainingBatch) -> Params:
+    def slope(batch_: TrainingBatch) -> Params:
         share, bonus = jnp.float32(64.0), jnp.float32(0.02)
         found, _ = jax.grad(_loss, argnums=2, has_aux=True)(
-            SPEC, config, params, material, (), share, bonus
+            SPEC, config, params, batch_, (), share, bonus
         )
         slopes: Params = found
         return slopes
 
     def gradient(*weights: float) -> NDArray:
         each = np.tile(np.array(weights, np.float32), (9, 1))
-        found = slope(_material(batch._replace(weights=each), towards))
+        found = slope(_training_batch(batch._replace(weights=each), towards))
         return np.concatenate([np.ravel(part) for part in jax.tree.leaves(found)])
 
     alone = gradient(1, 0, 0, 0, 0, 0, 0, 0)

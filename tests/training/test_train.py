@@ -250,16 +250,16 @@ def test_going_on_begins_with_the_bits_that_were_kept(trained: Path, tmp_path: P
     position = Position(learning.rivalry.seats(), learning.course.state)
     assert msgspec.json.encode(position) == files.pop(TRAINING)
     assert arena.trainer.snapshot() == files
-    for group, name in enumerate(arena.rivals.met):
+    for group, name in enumerate(arena.snapshots.met):
         params = learning.rivalry.league.weights(name).params
-        for key, value in arena.rivals.params.items():
+        for key, value in arena.snapshots.params.items():
             np.testing.assert_array_equal(np.asarray(value)[group], params[key])
 
 
 def test_matches_in_flight_restart_with_other_seeds(trained: Path, tmp_path: Path) -> None:
     def seeds(learning: ArenaLearning) -> set[int]:
         learning.iterate()
-        return set(np.asarray(learning.arena.slots.seeds).tolist())
+        return set(np.asarray(learning.arena.columns.seeds).tolist())
 
     older = folder_of(trained)
     older.versions.head = lambda: None  # type: ignore[method-assign]

@@ -3,7 +3,7 @@
 The ratio of samples to inserts is this object, not a side effect: no item is sampled more than
 `limit` times ever, none that is older than `max_age_s`, and `allowance` says how many samples a
 learner may still draw. When it is full the oldest item leaves. It deals in slots (integers below
-the capacity); what lies in a slot is its owner's affair: `Columns`, or whole episodes.
+the capacity); what lies in a slot is its owner's affair: `SlotColumns`, or whole episodes.
 
 One learner owns a replay: there are no locks, and none of it may be used by two threads at once.
 """
@@ -16,10 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from understudy.core.errors import ConfigError, InputError
-from understudy.experience.slots import Columns, Slots
+from understudy.experience.slots import SlotColumns, Slots
 from understudy.experience.sum_tree import SumTree, draw, fitting
 
-__all__ = ["Columns", "Replay", "Sample"]
+__all__ = ["SlotColumns", "Replay", "Sample"]
 
 Indices = npt.NDArray[np.intp]
 Floats = npt.NDArray[np.floating]

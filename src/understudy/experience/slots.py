@@ -134,8 +134,8 @@ class Slots:
         self._first, self._next = 0, self.count
 
 
-class Columns:
-    """Arrays by slot, such as `Columns(1000, {"seen": ((28,), np.float32), "reward": ((), "f4")})`.
+class SlotColumns:
+    """Arrays by slot: `SlotColumns(1000, {"seen": ((28,), np.float32), "reward": ((), "f4")})`.
 
     Memory is reserved at once and taken by the system as rows are first written.
     """

@@ -119,7 +119,7 @@ class ArenaLearning:
     ) -> None:
         self._journal = journal
         self._metrics: dict[str, float] = {}
-        self._insight: OpponentLatents | None = None
+        self._opponent_latents: OpponentLatents | None = None
         self._news: list[events.Event] = []
         """What is found on the way in, told once somebody listens."""
         trainer = Trainer(folder.spec, folder.config.learner)
@@ -331,10 +331,12 @@ class ArenaLearning:
             )
         )
         self._journal.write(matches_trained(iteration, steps=self.steps, stage=self.course.stage))
-        if iteration.insight is not None:
-            told = strategy_measured(iteration.insight, self._insight, steps=self.steps)
+        if iteration.opponent_latents is not None:
+            told = strategy_measured(
+                iteration.opponent_latents, self._opponent_latents, steps=self.steps
+            )
             self._journal.write(told)
-            self._insight = iteration.insight
+            self._opponent_latents = iteration.opponent_latents
 
 
 def _told(change: StageChange) -> events.StageChanged:

@@ -52,7 +52,7 @@ class SnapshotOpponents:
         share = self._arena.share
         begun = (share.started, share.own)
         return OpponentState(
-            self._arena.rivals.seating(), self._arena.mix.as_dict(), begun, self._draws
+            self._arena.snapshots.assignment(), self._arena.mix.as_dict(), begun, self._draws
         )
 
     def restore(self, seats: OpponentState) -> None:
@@ -60,12 +60,12 @@ class SnapshotOpponents:
         self._draws = seats.draws
         if seats.mix == self._arena.mix.as_dict():  # under another mix nothing is owed
             self._arena.share = Share(*seats.begun)
-        self._arena.rivals.restore(seats.seating, self._params)
+        self._arena.snapshots.restore(seats.seating, self._params)
 
     def seat_alone(self, name: str, params: Params) -> None:
         """One opponent for every group, for good."""
         for group in range(self._arena.plan.groups):
-            self._arena.rivals.offer(group, name, lambda: params)
+            self._arena.snapshots.offer(group, name, lambda: params)
 
     def note(self, results: Mapping[str, Result], *, steps: int) -> None:
         """One iteration's results."""
@@ -78,11 +78,11 @@ class SnapshotOpponents:
 
         Only while snapshots are met at all: what was drawn in an earlier stage would be an old one.
         """
-        rivals = self._arena.rivals
-        for group in rivals.restless() if self._arena.mix.own_share else ():
+        snapshots = self._arena.snapshots
+        for group in snapshots.restless() if self._arena.mix.own_share else ():
             name = self.league.draw(self._uniform())
             if name is not None:
-                rivals.offer(group, name, partial(self._loaded, name))
+                snapshots.offer(group, name, partial(self._loaded, name))
 
     def offer_if_due(self, steps: int) -> SnapshotVerdict | None:
         """The learner of this moment as a snapshot, where it is time for one."""

@@ -20,7 +20,7 @@ from understudy.learner.batch import Batch, assemble
 from understudy.learner.maths import descent
 from understudy.learner.maths.descent import FixedInputs, LearnerState, _deal, optimiser
 from understudy.learner.maths.losses import Losses, LossTerms, losses
-from understudy.learner.maths.update import _targets, _Targets, _whole, update
+from understudy.learner.maths.update import _Targets, _targets, _whole, update
 from understudy.policy import distributions
 from understudy.policy.layers import Params
 from understudy.policy.policy import Policy, untrained

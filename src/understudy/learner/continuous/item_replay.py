@@ -19,7 +19,7 @@ from understudy.core.clock import Clock
 from understudy.core.config import Config
 from understudy.core.errors import ConfigError
 from understudy.experience.episode import Episode, surprise
-from understudy.experience.replay import Columns, Replay
+from understudy.experience.replay import Replay, SlotColumns
 from understudy.learner.continuous.items import cut, fields, item_length
 from understudy.policy.spec import PolicySpec
 from understudy.registry.versions import ReplayEntry
@@ -55,7 +55,7 @@ class ItemReplay:
         self._replay = Replay(
             capacity=c.capacity, priority=c.priority, alpha=c.alpha, beta=c.beta
         )  # ages are kept here: episodes do not come in the order in which they were finished
-        self._columns = Columns(c.capacity, fields(spec, self.length))
+        self._columns = SlotColumns(c.capacity, fields(spec, self.length))
         self._owner = np.full(c.capacity, _NOBODY, np.int64)
         """Which episode an item was cut from, by its number."""
         self._finished_at = np.full(c.capacity, np.inf)

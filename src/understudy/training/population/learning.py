@@ -255,12 +255,12 @@ class PopulationLearning:
         weights = [agent.weights_at(self.lineage.steps) for agent in self.agents]
         key = np.full(1, seed_of(self._frame.seed, RIVALS, self.lineage.rounds), np.uint32)
         for agent in self.agents:
-            rivals = agent.member.rivals
-            groups = np.arange(len(rivals.met), dtype=np.uint32)
+            snapshots = agent.member.snapshots
+            groups = np.arange(len(snapshots.met), dtype=np.uint32)
             for group, draw_ in enumerate(uniform(NUMPY, fold(key, agent.number), groups)[:, 0]):
                 other = int(draw_ * len(self.agents))
                 name = f"{name_of(other + 1)}@{self.lineage.rounds}"
-                rivals.offer(group, name, lambda params=weights[other]: params)  # type: ignore[misc]
+                snapshots.offer(group, name, lambda params=weights[other]: params)  # type: ignore[misc]
 
     def _tell(self, row: LineageRow, agent: Agent) -> None:
         event = events.AgentReplaced(
