@@ -22,7 +22,7 @@ FEW = 256
 
 Stride: TypeAlias = Callable[[DuelState], DuelState]
 Engine: TypeAlias = Callable[[Duel], Stride]
-"""Makes of a duel what carries it on: `plain` here, `arena.judging.compiled` under JAX."""
+"""Makes of a duel what carries it on: `plain` here, `arena.compiling.compiled_duel` under JAX."""
 
 
 def plain(duel: Duel) -> Stride:

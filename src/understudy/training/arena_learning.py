@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from typing import Self
 
 from understudy.arena.arena import Arena, check
-from understudy.arena.judging import compiled
+from understudy.arena.compiling import compiled_duel
 from understudy.arena.results import Iteration, OpponentLatents
 from understudy.core.config import Config
 from understudy.core.errors import ConfigError, UnderstudyError
@@ -262,7 +262,7 @@ class ArenaLearning:
             return {NAME: ORIGIN}
         if league_files.FILE in self._keeper.extras:  # it has its own, and keeps them
             return {}
-        return anchors_of(game, options, engine=compiled)
+        return anchors_of(game, options, engine=compiled_duel)
 
     def _take_up(self) -> None:
         """League, course and seats as the version that is gone on from has them."""

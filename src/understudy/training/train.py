@@ -34,7 +34,7 @@ def train(
     """Train until the budget is spent. Ctrl-C ends early, after a last version."""
     clock = clock or SystemClock()
     check(session)
-    from understudy.arena.judging import compiled
+    from understudy.arena.compiling import compiled_duel
     from understudy.training.arena_learning import ArenaLearning
     from understudy.training.monitoring import Monitoring
 
@@ -60,16 +60,16 @@ def train(
                     progress.note(iteration, learning.arena.steps_an_iteration)
                     learning.keep(iteration, progress.share)
                     if learning.benchmark_due(last=False):
-                        learning.benchmark(compiled)
+                        learning.benchmark(compiled_duel)
                     progress.version = learning.version
                     progress.stage = learning.course.stage
                     progress.rating = learning.rivalry.league.learner
                 show(progress)
             if learning.benchmark_due(last=True) and not interrupts.asked:
-                learning.benchmark(compiled)
+                learning.benchmark(compiled_duel)
                 show(progress)
             learning.commit()
-            exploited = learning.exploited(compiled) if not interrupts.asked else None
+            exploited = learning.exploited(compiled_duel) if not interrupts.asked else None
     return TrainSummary(
         run=str(session.run),
         steps=learning.steps,
