@@ -29,7 +29,7 @@ from equal_time import ours_of
 
 from understudy.analysis.recording import MatchRecording, record
 from understudy.analysis.study import ceilings
-from understudy.arena.judging import compiled
+from understudy.arena.compiling import compiled_duel
 from understudy.core.arrays import NDArray
 from understudy.games import catalog
 from understudy.games.brawl.tables import FRAMES_PER_S
@@ -71,7 +71,7 @@ def seen_by(player: Player, matches: int) -> MatchRecording:
     bots = {name: BotPlayer(bot) for name, bot in catalog.bots("brawl").items()}
     game = catalog.make("brawl")
     return record(
-        game, player, bots, matches=matches, frames=FRAMES, seed=SEED, engine=compiled
+        game, player, bots, matches=matches, frames=FRAMES, seed=SEED, engine=compiled_duel
     )  # fmt: skip
 
 

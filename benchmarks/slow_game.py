@@ -71,7 +71,11 @@ def learned(seed: int, matches: int) -> list[float]:
     trainer, rng = Trainer(SPEC, config), np.random.default_rng(seed)
     rule = rng.normal(size=FEATURES)
     replay = EpisodeReplay(
-        capacity=config.replay_capacity, limit=config.samples_per_insert, priority=config.priority
+        capacity=config.replay_capacity,
+        limit=config.samples_per_insert,
+        priority=config.priority,
+        gamma=config.gamma,
+        lam=config.target_lambda,
     )
     shares = []
     for version in range(matches):

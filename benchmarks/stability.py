@@ -32,7 +32,7 @@ import served
 import territory_learning
 
 from understudy.adapters.territory.remote_play import RemoteSession, play_remote
-from understudy.arena.judging import compiled
+from understudy.arena.compiling import compiled_duel
 from understudy.core.clock import SystemClock
 from understudy.games import catalog
 from understudy.match.duel import Duel
@@ -102,7 +102,7 @@ def win_rate(policy: Policy, kind: Kind, seed: int, matches: int, *, drawn: bool
     game = catalog.make("swarm", difficulty=kind.difficulty)
     seeds = match_seeds(seed, np.arange(matches), purpose=EVALUATION)
     player = PolicyPlayer(policy, sampled=drawn)
-    end = play(Duel(game, player), seeds, np.zeros(matches, np.bool_), engine=compiled)
+    end = play(Duel(game, player), seeds, np.zeros(matches, np.bool_), engine=compiled_duel)
     return 100.0 * float((end.score > 0).mean())
 
 

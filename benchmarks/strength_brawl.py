@@ -73,7 +73,8 @@ def judged(
     folder: RunFolder, version: int, seed: int, matches: int, names: tuple[str, ...]
 ) -> dict[str, EvaluationReport]:
     """Frozen matches with the likeliest actions."""
-    from understudy.arena.judging import compiled  # not above: JAX, before its cache is chosen
+    # Not above: JAX, before its cache is chosen.
+    from understudy.arena.compiling import compiled_duel
 
     bots = catalog.bots("brawl")
     return judge(
@@ -82,7 +83,7 @@ def judged(
         {name: BotPlayer(bots[name]) for name in names},
         matches=matches,
         seed=seed,
-        engine=compiled,
+        engine=compiled_duel,
     )
 
 

@@ -17,7 +17,7 @@ from understudy.analysis.encoding import (
     untrained_twin,
 )
 from understudy.analysis.study import UNTRAINED, with_untrained
-from understudy.arena.encoding import compiled
+from understudy.arena.compiling import compiled_encoder
 from understudy.core.errors import InputError
 from understudy.core.ops import NUMPY
 from understudy.policy.policy import Policy
@@ -32,7 +32,7 @@ def seen(frames: int, matches: int) -> np.ndarray:
     return rng.standard_normal((frames, matches, len(SPEC.features))).astype(np.float32)
 
 
-@pytest.mark.parametrize("encoder", [plain, compiled])
+@pytest.mark.parametrize("encoder", [plain, compiled_encoder])
 def test_latents_are_those_of_play_across_spans_and_chunks(encoder: Encoder) -> None:
     policy = lively_policy(SPEC, 3)
     obs = seen(SPAN + 40, COLUMNS + 3)

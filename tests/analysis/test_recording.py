@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from understudy.analysis.recording import portion, record
-from understudy.arena.judging import compiled
+from understudy.arena.compiling import compiled_duel
 from understudy.core.ops import NUMPY
 from understudy.match.duel import Duel, witnessed
 from understudy.match.evaluate import judge
@@ -18,7 +18,7 @@ from .makers import GAME, OPPONENTS, player
 MATCHES, FRAMES = 6, 150
 
 
-@pytest.mark.parametrize("engine", [plain, compiled])
+@pytest.mark.parametrize("engine", [plain, compiled_duel])
 def test_every_frame_that_the_agent_saw_is_there(engine: Engine) -> None:
     me = player()
     found = record(

@@ -14,7 +14,7 @@ from understudy.analysis.ablation import (
     swapped,
 )
 from understudy.analysis.recording import record
-from understudy.arena.judging import compiled
+from understudy.arena.compiling import compiled_duel
 from understudy.core.ops import NUMPY
 from understudy.match.duel import Duel
 from understudy.match.live_match import EVALUATION, match_seeds
@@ -50,7 +50,7 @@ def test_donors_are_of_the_same_opponent_or_of_any_other() -> None:
     assert (same != draw_donors(BANK, labels, same=True, seed=1)).any()
 
 
-@pytest.mark.parametrize("engine", [plain, compiled])
+@pytest.mark.parametrize("engine", [plain, compiled_duel])
 def test_told_its_own_latents_it_plays_the_very_same_match(engine: Engine) -> None:
     """The seam changes nothing but the latent; told others', it plays otherwise."""
     me, matches = player(), 6

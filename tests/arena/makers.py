@@ -6,7 +6,7 @@ JAX compiles once per plan, so tests take these plans rather than plans of their
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import jax
@@ -15,12 +15,10 @@ import numpy as np
 from match.tug import Moody, Steady, Tug
 from policy.makers import lively_params
 
-from understudy.arena import slots as slotting
 from understudy.arena.arena import Arena
-from understudy.arena.iteration import for_slots
+from understudy.arena.columns import Columns, MatchCounts, Plan, begin, per_column
 from understudy.arena.mix import Mix, parse
 from understudy.arena.rollout import Rollout, RolloutParameters, rollout
-from understudy.arena.slots import MatchCounts, Plan, Slots
 from understudy.core.arrays import NDArray
 from understudy.core.config import Config, with_values
 from understudy.core.ops import Array, Ops
@@ -60,7 +58,7 @@ CONFIG = with_values(
 
 
 class ShortTug(Tug):
-    """Ends soon enough that every slot plays several matches, late enough that some are cut."""
+    """Ends soon enough that every column plays several matches, late enough that some are cut."""
 
     max_frames = 24
 
@@ -91,7 +89,7 @@ KINDS = (2, 0, 1, 7)
 """Names of the bots and of snapshots; the network has none for the last."""
 
 
-def frozen_of(spec: PolicySpec) -> FixedInputs:
+def fixed_of(spec: PolicySpec) -> FixedInputs:
     """A normaliser that does something, and a return scale."""
     inputs = len(spec.features)
     return FixedInputs(
@@ -103,7 +101,7 @@ def frozen_of(spec: PolicySpec) -> FixedInputs:
     )
 
 
-FROZEN = frozen_of(PolicySpec(GAME.features, GAME.actions, NETWORK))
+FIXED = fixed_of(PolicySpec(GAME.features, GAME.actions, NETWORK))
 
 
 def spec_of(network: AnyNetwork = NETWORK) -> PolicySpec:
@@ -159,9 +157,9 @@ class Chapter(NamedTuple):
     """One rollout: what it began with and what came of it, as NumPy arrays."""
 
     free: tuple[bool, ...]
-    before: Slots
+    before: Columns
     rolled: Rollout
-    after: Slots
+    after: Columns
 
     @property
     def segments(self) -> Segments:
@@ -178,7 +176,7 @@ class Story(NamedTuple):
     plan: Plan
     mix: Mix
     ours: dict[str, NDArray]
-    rivals: tuple[dict[str, NDArray], ...]
+    snapshots: tuple[dict[str, NDArray], ...]
     chapters: tuple[Chapter, ...]
 
 
@@ -193,16 +191,19 @@ def bounds_of(plan: Plan, mix: Mix, free: Sequence[bool]) -> NDArray:
 
 @cache
 def _begin(plan: Plan) -> Any:
-    return jax.jit(lambda seed, bounds: slotting.begin(plan, seed, for_slots(plan, bounds)))
+    return jax.jit(partial(begin, plan))
 
 
 @cache
 def _rollout(plan: Plan) -> Any:
-    def one(ours: Any, rivals: Any, bounds: Any, slots: Slots) -> Any:
-        cast = RolloutParameters(
-            ours, rivals, for_slots(plan, bounds), jnp.asarray(WEIGHTS[: len(plan.rewards.names)])
+    def one(ours: Any, snapshots: Any, bounds: Any, columns: Columns) -> Any:
+        parameters = RolloutParameters(
+            ours,
+            snapshots,
+            per_column(plan, bounds),
+            jnp.asarray(WEIGHTS[: len(plan.rewards.names)]),
         )
-        return rollout(plan, cast, frozen_of(plan.spec), slots)
+        return rollout(plan, parameters, fixed_of(plan.spec), columns)
 
     return jax.jit(one)
 
@@ -211,17 +212,17 @@ def _rollout(plan: Plan) -> Any:
 def story(plan: Plan, seed: int = 0, mix: Mix | None = None) -> Story:
     parsed = mix or mix_of()
     ours = params_of(plan, 1)
-    rivals = tuple(params_of(plan, 2 + group) for group in range(plan.groups))
-    stacked = jax.tree.map(lambda *arrays: np.stack(arrays), *rivals)
-    slots = _begin(plan)(np.uint32(seed), bounds_of(plan, parsed, [False] * plan.groups))
+    snapshots = tuple(params_of(plan, 2 + group) for group in range(plan.groups))
+    stacked = jax.tree.map(lambda *arrays: np.stack(arrays), *snapshots)
+    columns = _begin(plan)(np.uint32(seed), bounds_of(plan, parsed, [False] * plan.groups))
     chapters = []
     for all_groups in FREE:
         free = all_groups[: plan.groups]
         bounds = bounds_of(plan, parsed, free)
-        after, rolled = _rollout(plan)(ours, stacked, bounds, slots)
-        chapters.append(Chapter(free, *jax.tree.map(np.asarray, (slots, rolled, after))))
-        slots = after
-    return Story(plan, parsed, ours, rivals, tuple(chapters))
+        after, rolled = _rollout(plan)(ours, stacked, bounds, columns)
+        chapters.append(Chapter(free, *jax.tree.map(np.asarray, (columns, rolled, after))))
+        columns = after
+    return Story(plan, parsed, ours, snapshots, tuple(chapters))
 
 
 def rows(story: Story, field: str) -> NDArray:

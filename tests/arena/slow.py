@@ -1,4 +1,4 @@
-"""The arena written slowly: one slot, one match, one frame after the other, under NumPy.
+"""The arena written slowly: one column, one match, one frame after the other, under NumPy.
 
 Every match begins from its seed with an empty memory on both sides; nothing else is carried over.
 """
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from understudy.arena import slots as slotting
+from understudy.arena import columns as arena_columns
 from understudy.arena.mix import Mix
 from understudy.core.arrays import NDArray
 from understudy.core.chance import fold, uniform
@@ -20,54 +20,54 @@ from understudy.games.moments import Moment
 from understudy.match.live_match import TRAINING
 from understudy.policy import distributions
 
-from .makers import WEIGHTS, Story, frozen_of
+from .makers import WEIGHTS, Story, fixed_of
 
 
 @dataclass
 class Told:
-    """What one slot plays, frame by frame, and what its matches came to."""
+    """What one column plays, frame by frame, and what its matches came to."""
 
     rows: list[dict[str, Any]] = field(default_factory=list)
     started: Counter[tuple[int, int]] = field(default_factory=Counter)
-    """(chapter, seat) to matches"""
+    """(chapter, opponent) to matches"""
     ended: Counter[tuple[int, int, float]] = field(default_factory=Counter)
-    """(chapter, seat, score) to matches"""
+    """(chapter, opponent, score) to matches"""
     frames: Counter[tuple[int, int]] = field(default_factory=Counter)
     returns: dict[tuple[int, int], float] = field(default_factory=dict)
-    ledger: dict[tuple[int, int], NDArray] = field(default_factory=dict)
+    sums: dict[tuple[int, int], NDArray] = field(default_factory=dict)
     matches: list[tuple[int, float, int, float]] = field(default_factory=list)
-    """seat, score, frames and return of each that ended"""
+    """opponent, score, frames and return of each that ended"""
     cuts: int = 0
 
 
-def tell(story: Story, slot: int, seed: int) -> Told:
-    """The whole story of one slot, from the seed of the arena alone."""
+def tell(story: Story, column: int, seed: int) -> Told:
+    """The whole story of one column, from the seed of the arena alone."""
     plan, told = story.plan, Told()
-    key = fold(fold(np.array([TRAINING], np.uint32), seed), slot)
-    match = fold(fold(key, slotting._SEED), 1)
-    cut_at = 1 + int(_draw(fold(key, slotting._CUT)) * np.float32(plan.game.max_frames - 1))
-    number, now = 1, _Match(story, slot, match, met(story.mix, match, free=False))
+    key = fold(fold(np.array([TRAINING], np.uint32), seed), column)
+    match = fold(fold(key, arena_columns._SEED), 1)
+    cut_at = 1 + int(_draw(fold(key, arena_columns._CUT)) * np.float32(plan.game.max_frames - 1))
+    number, now = 1, _Match(story, column, match, met(story.mix, match, free=False))
     for chapter in range(len(story.chapters)):
-        free = story.chapters[chapter].free[slot * plan.groups // plan.games]
+        free = story.chapters[chapter].free[column * plan.groups // plan.games]
         for _ in range(plan.segment):
             row = now.frame()
             over = bool(plan.game.over(NUMPY, now.state)[0])
             cut = now.frames == cut_at and not over
             told.rows.append(row | {"ongoing": not (over or cut), "valid": not cut})
             told.cuts += cut
-            if over and number > 1:  # the very first match of a slot is in no count
+            if over and number > 1:  # the very first match of a column is in no count
                 score = float(plan.game.score(NUMPY, now.state)[now.side, 0])
-                told.ended[chapter, now.seat, score] += 1
-                told.frames[chapter, now.seat] += now.frames
-                at = (chapter, now.seat)
+                told.ended[chapter, now.index, score] += 1
+                told.frames[chapter, now.index] += now.frames
+                at = (chapter, now.index)
                 told.returns[at] = told.returns.get(at, 0.0) + now.returned
-                told.ledger[at] = told.ledger.get(at, np.float32(0)) + now.ledger
-                told.matches.append((now.seat, score, now.frames, now.returned))
+                told.sums[at] = told.sums.get(at, np.float32(0)) + now.sums
+                told.matches.append((now.index, score, now.frames, now.returned))
             if over or cut:
                 number, cut_at = number + 1, -1
-                match = fold(fold(match, slotting._SEED), number)
-                now = _Match(story, slot, match, met(story.mix, match, free=free))
-                told.started[chapter, now.seat] += 1
+                match = fold(fold(match, arena_columns._SEED), number)
+                now = _Match(story, column, match, met(story.mix, match, free=free))
+                told.started[chapter, now.index] += 1
     return told
 
 
@@ -78,7 +78,7 @@ def met(mix: Mix, match: NDArray, *, free: bool) -> str:
         for name, weight in zip(mix.names, mix.weights, strict=True)
         if free or name != "self"
     }
-    left = float(_draw(fold(match, slotting._OPPONENT))) * sum(weights.values())
+    left = float(_draw(fold(match, arena_columns._OPPONENT))) * sum(weights.values())
     for name, weight in weights.items():
         if left < weight:
             return name
@@ -87,34 +87,36 @@ def met(mix: Mix, match: NDArray, *, free: bool) -> str:
 
 
 class _Match:
-    def __init__(self, story: Story, slot: int, seed: NDArray, opponent: str) -> None:
+    def __init__(self, story: Story, column: int, seed: NDArray, opponent: str) -> None:
         self.plan, self.seed, self.opponent = story.plan, seed, opponent
-        self.side = slot % 2
+        self.side = column % 2
         self.ours, self.rival = (
             story.ours,
-            story.rivals[slot * story.plan.groups // story.plan.games],
+            story.snapshots[column * story.plan.groups // story.plan.games],
         )
         network = story.plan.spec.network
         self.state = story.plan.game.start(NUMPY, seed)
         self.memories = [network.memory(NUMPY, 1), network.memory(NUMPY, 1)]
-        group = slot * story.plan.groups // story.plan.games
+        group = column * story.plan.groups // story.plan.games
         self.bots = story.mix.scripted
-        self.seat = len(self.bots) + group if opponent == "self" else self.bots.index(opponent)
-        kinds = story.plan.kinds or (-1,) * story.plan.opponents
-        self.kind = kinds[min(self.seat, len(self.bots))]
+        self.index = len(self.bots) + group if opponent == "self" else self.bots.index(opponent)
+        kinds = story.plan.kinds or (-1,) * story.plan.opponent_kinds
+        self.kind = kinds[min(self.index, len(self.bots))]
         self.frames, self.returned = 0, 0.0
-        self.ledger = np.zeros(story.plan.ledger, np.float32)
+        self.sums = np.zeros(story.plan.sums, np.float32)
 
     def frame(self) -> dict[str, Any]:
         game = self.plan.game
         obs, legal = game.observe(NUMPY, self.state), game.legal(NUMPY, self.state)
         us, them = self.side, 1 - self.side
-        ours, log_prob, value = self._act(0, self.ours, obs[us].T, legal[us].T, slotting._OURS)
+        ours, log_prob, value = self._act(0, self.ours, obs[us].T, legal[us].T, arena_columns._OURS)
         if self.opponent == "self":
-            theirs, _, _ = self._act(1, self.rival, obs[them].T, legal[them].T, slotting._THEIRS)
+            theirs, _, _ = self._act(
+                1, self.rival, obs[them].T, legal[them].T, arena_columns._THEIRS
+            )
         else:
-            bot = self.plan.bots[self.seat]
-            noise = fold(self.seed, slotting._BOT)
+            bot = self.plan.bots[self.index]
+            noise = fold(self.seed, arena_columns._BOT)
             theirs = bot.act(NUMPY, obs[them], noise, np.array([self.frames], np.int32)).T
         both = np.zeros((2, 1, 1), np.int32)
         both[us], both[them] = ours.T, theirs.T
@@ -122,7 +124,7 @@ class _Match:
         moment, rewards = Moment(game, self.state, after, both), self.plan.rewards
         terms = rewards.parts(NUMPY, moment, WEIGHTS[: len(rewards.names)])[:, us, 0]
         measures = self.plan.measures.values(NUMPY, moment)[:, us, 0]
-        self.ledger = self.ledger + np.concatenate([terms, measures])
+        self.sums = self.sums + np.concatenate([terms, measures])
         reward = float(terms.sum())
         row = {
             "obs": obs[us, :, 0],
@@ -135,7 +137,7 @@ class _Match:
             "opponent_actions": theirs[0],
             "opponent_kinds": self.kind,
             "seed": int(self.seed[0]),
-            "seat": self.seat,
+            "index": self.index,
             "score": float(game.score(NUMPY, after)[us, 0]),
             "state": after,
         }
@@ -146,8 +148,8 @@ class _Match:
         self, who: int, params: dict[str, NDArray], obs: NDArray, legal: NDArray, use: int
     ) -> tuple[NDArray, float, float]:
         spec = self.plan.spec
-        frozen = frozen_of(spec)
-        seen = (obs - frozen.obs_mean) * frozen.obs_scale
+        fixed = fixed_of(spec)
+        seen = (obs - fixed.obs_mean) * fixed.obs_scale
         logits, values, self.memories[who] = spec.network.step(
             NUMPY, params, seen, self.memories[who]
         )

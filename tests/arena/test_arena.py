@@ -95,15 +95,15 @@ def test_two_devices_share_the_games_and_learn_the_same(
     )
     assert done.returncode == 0, done.stderr
     with np.load(tmp_path / "kept.npz") as kept:
-        assert kept["devices"] == 2 and kept["slots"] == 2
+        assert kept["devices"] == 2 and kept["columns"] == 2
         assert kept["programs"] == 1, "compiled again for arrays that lie elsewhere"
         for name, value in first[0].trainer.weights().params.items():
             np.testing.assert_allclose(kept[f"params.{name}"], value, atol=1e-4)
-        np.testing.assert_array_equal(kept["opponents"], first[0].slots.opponent)
-        np.testing.assert_array_equal(kept["started"], first[0].slots.started)
+        np.testing.assert_array_equal(kept["opponents"], first[0].columns.kind)
+        np.testing.assert_array_equal(kept["started"], first[0].columns.started)
 
 
 def test_one_device_is_left_alone() -> None:
     one = arena()
     one.iterate()
-    assert len(jax.devices()) > 1 or placed(one.plan, one.slots) is one.slots
+    assert len(jax.devices()) > 1 or placed(one.plan, one.columns) is one.columns

@@ -50,7 +50,7 @@ def meet_a_rival(arena: Arena, iteration: int) -> None:
     if iteration == 1:
         params = arena.trainer.weights().params
         for group in range(arena.plan.groups):
-            arena.rivals.offer(group, "step-256", lambda: params)
+            arena.snapshots.offer(group, "step-256", lambda: params)
 
 
 def test_agents_learn_what_each_would_have_learned_alone() -> None:
@@ -68,7 +68,7 @@ def test_agents_learn_what_each_would_have_learned_alone() -> None:
                 k: r.matches for k, r in theirs.results.items()
             }
     for ours_, theirs_ in zip(together.members, alone, strict=True):
-        assert ours_.rivals.met == theirs_.rivals.met == ["step-256"] * 2
+        assert ours_.snapshots.met == theirs_.snapshots.met == ["step-256"] * 2
         mine, expected = ours_.trainer.weights(), theirs_.trainer.weights()
         for name, value in expected.params.items():
             np.testing.assert_allclose(mine.params[name], value, atol=2e-5, err_msg=name)
@@ -94,9 +94,9 @@ def test_a_member_that_is_restarted_begins_new_matches_and_no_other_does() -> No
     population = Population(members())
     for _ in range(3):
         population.iterate()
-    before = jax.device_get(population._slots)
+    before = jax.device_get(population._columns)
     population.members[2].restart(7)
-    begun = population._begun([member.given() for member in population.members])
+    begun = population._begun([member.inputs() for member in population.members])
     assert (begun.started[2] == 1).all() and (begun.frame[2] == 0).all()
     np.testing.assert_array_equal(begun.seeds[:2], before.seeds[:2])
     assert (np.asarray(begun.seeds[2]) != before.seeds[2]).all()

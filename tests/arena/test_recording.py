@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from understudy.arena.columns import Ends
 from understudy.arena.recording import (
     MatchRecorder,
     PlayedMatch,
@@ -17,7 +18,6 @@ from understudy.arena.recording import (
     recorded_columns,
     replayed,
 )
-from understudy.arena.slots import Ends
 from understudy.core.arrays import NDArray
 from understudy.core.ops import NUMPY
 from understudy.games import catalog
@@ -36,7 +36,7 @@ def recorded() -> tuple[Story, list[PlayedMatch]]:
     """Every match of four columns."""
     played = story(plan(recorded=COLUMNS), SEED)
     recorder = MatchRecorder(COLUMNS, steps=1, per_step=1000.0)
-    names = [f"seat {seat}" for seat in range(played.plan.seats)]
+    names = [f"opponent {index}" for index in range(played.plan.opponents)]
     for chapter in played.chapters:
         assert chapter.rolled.recorded is not None
         recorder.add(chapter.rolled.recorded, chapter.rolled.ends, names)
@@ -65,7 +65,7 @@ def test_a_recorded_match_is_that_of_the_slow_arena_state_by_state(
     assert len(longest.actions) > SEGMENT, "no match spans two rollouts"
     for match in found:
         column, slow = expected[match.seed]
-        assert (match.side, match.opponent) == (column % 2, f"seat {slow['seat'][0]}")
+        assert (match.side, match.opponent) == (column % 2, f"opponent {slow['index'][0]}")
         assert match.score == slow["score"][-1]
         sides = ("actions", "opponent_actions")[:: 1 - 2 * match.side]
         for player, name in enumerate(sides):
@@ -137,8 +137,8 @@ def frames_of(first_seed: int, length: int, began: list[int]) -> tuple[RecordedF
     )
     zeros = np.zeros((length, 1), np.int32)
     ends = Ends(
-        counts=flags, seat=zeros, score=zeros + 1.0, frames=zeros, returned=zeros, ledger=None,
-        began=flags, next_seat=zeros,
+        counts=flags, opponent=zeros, score=zeros + 1.0, frames=zeros, returned=zeros, sums=None,
+        began=flags, next_opponent=zeros,
     )  # fmt: skip
     return RecordedFrames(seeds, actions, seeds + np.uint32(100)), ends
 

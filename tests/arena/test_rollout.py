@@ -8,13 +8,12 @@ from typing import Any, cast
 import jax
 import numpy as np
 import pytest
-from policy.makers import lively_params
 
-from understudy.arena import slots as slotting
+from understudy.arena import columns as arena_columns
+from understudy.arena.columns import Plan
 from understudy.arena.iteration import IterationOutputs
 from understudy.arena.mix import parse
 from understudy.arena.rollout import Strategy
-from understudy.arena.slots import Plan
 from understudy.core.arrays import NDArray
 from understudy.core.ops import NUMPY
 from understudy.games import catalog
@@ -22,13 +21,13 @@ from understudy.games.moments import LIMIT, QUANTUM, RewardSet
 from understudy.learner.maths.jax_ops import JAX
 from understudy.policy import distributions
 from understudy.policy.mlp import Mlp
+from understudy.policy.network import emptied
 from understudy.policy.spec import AnyNetwork, PolicySpec
 from understudy.policy.strategist import Strategist
-from understudy.policy.transformer import Transformer
 from understudy.telemetry.training_rows import TrainingInterval
 from understudy.training.learning import matches_trained
 
-from .makers import FROZEN, GAMES, GROUPS, NETWORK, Story, arena, mix_of, plan, rows, story
+from .makers import FIXED, GAMES, GROUPS, NETWORK, Story, arena, mix_of, plan, rows, story
 from .slow import Told, tell
 
 SEED = 5
@@ -41,7 +40,7 @@ def played() -> Story:
 
 @pytest.fixture(scope="module")
 def told(played: Story) -> list[Told]:
-    return [tell(played, slot, SEED) for slot in range(GAMES)]
+    return [tell(played, column, SEED) for column in range(GAMES)]
 
 
 def of_all(told: list[Told], field: str) -> NDArray:
@@ -54,8 +53,8 @@ def of_all(told: list[Told], field: str) -> NDArray:
 def test_every_choice_is_that_of_the_slow_arena(
     played: Story, told: list[Told], field: str
 ) -> None:
-    """Of bots, of rivals and of ourselves; wherever matches begin, and whoever is met. In the slow
-    arena both sides begin every match with nothing in mind."""
+    """Of bots, of snapshots and of the policy, wherever matches begin. In the slow arena both sides
+    begin every match with an empty memory."""
     np.testing.assert_array_equal(rows(played, field), of_all(told, field))
 
 
@@ -71,22 +70,22 @@ def test_matches_are_counted_once_by_whom_they_were_against(
 ) -> None:
     """Every bot apart, and the snapshot of every group apart."""
     seen = set()
-    assert played.plan.seats == len(played.mix.scripted) + GROUPS
+    assert played.plan.opponents == len(played.mix.scripted) + GROUPS
     for index, chapter in enumerate(played.chapters):
-        for seat in range(played.plan.seats):
-            counts = {field: column[seat] for field, column in chapter.counts._asdict().items()
+        for opponent in range(played.plan.opponents):
+            counts = {field: column[opponent] for field, column in chapter.counts._asdict().items()
                       if field != "residual"}  # fmt: skip
-            assert counts["started"] == sum(one.started[index, seat] for one in told)
+            assert counts["started"] == sum(one.started[index, opponent] for one in told)
             for field, score in (("wins", 1.0), ("draws", 0.0), ("losses", -1.0)):
-                assert counts[field] == sum(one.ended[index, seat, score] for one in told)
-                seen.add((seat, field) if counts[field] else None)
-            assert counts["frames"] == sum(one.frames[index, seat] for one in told)
-            expected = sum(one.returns.get((index, seat), 0.0) for one in told)
+                assert counts[field] == sum(one.ended[index, opponent, score] for one in told)
+                seen.add((opponent, field) if counts[field] else None)
+            assert counts["frames"] == sum(one.frames[index, opponent] for one in told)
+            expected = sum(one.returns.get((index, opponent), 0.0) for one in told)
             assert counts["returns"] == pytest.approx(expected, abs=1e-3)
-            nothing = np.zeros(played.plan.ledger)
-            ledger = sum(one.ledger.get((index, seat), nothing) for one in told)
+            nothing = np.zeros(played.plan.sums)
+            sums = sum(one.sums.get((index, opponent), nothing) for one in told)
             whole = np.concatenate([counts["rest"], np.zeros(len(played.plan.measures.names))])
-            np.testing.assert_allclose(counts["ledger"] + whole, ledger, atol=1e-3)
+            np.testing.assert_allclose(counts["sums"] + whole, sums, atol=1e-3)
     assert {(0, "wins"), (1, "losses"), (3, "wins"), (4, "wins"), (4, "draws")} <= seen
 
 
@@ -95,7 +94,7 @@ def test_every_match_that_ended_is_told_with_its_return(played: Story, told: lis
     for chapter in played.chapters:
         ends = chapter.rolled.ends
         at = np.nonzero(ends.counts)
-        listed += zip(ends.seat[at], ends.score[at], ends.frames[at], ends.returned[at],
+        listed += zip(ends.opponent[at], ends.score[at], ends.frames[at], ends.returned[at],
                       strict=True)  # fmt: skip
     expected = sorted(match for one in told for match in one.matches)
     assert len(listed) == len(expected) > 2 * GAMES
@@ -107,7 +106,7 @@ def test_the_terms_of_a_match_add_up_to_its_return_to_the_last_bit(played: Story
     """Of matches in flight and of those that ended: what was trained on is what is told."""
     terms = len(played.plan.rewards.names)
     for chapter in played.chapters:
-        np.testing.assert_array_equal(chapter.after.ledger[:terms].sum(0), chapter.after.returned)
+        np.testing.assert_array_equal(chapter.after.sums[:terms].sum(0), chapter.after.returned)
         assert chapter.counts.residual == 0.0
     assert np.abs(played.chapters[-1].after.returned).max() > 0.5
 
@@ -117,22 +116,22 @@ def test_the_terms_of_many_matches_add_up_to_their_returns_to_the_last_bit() -> 
     made, rng, matches = arena(), np.random.default_rng(0), 500
     worth = rng.integers(-(2**22), 2**23, (1, 2, matches)) * QUANTUM
     nobody, nothing = np.zeros((1, matches), np.int32), cast(Any, None)
-    ends = slotting.Ends(
+    ends = arena_columns.Ends(
         counts=np.ones((1, matches), bool),
-        seat=nobody,
+        opponent=nobody,
         score=nobody.astype(np.float32),
         frames=nobody + 9,
         returned=worth.sum(1).astype(np.float32),
-        ledger=np.concatenate([worth, np.ones((1, 1, matches))], axis=1).astype(np.float32),
+        sums=np.concatenate([worth, np.ones((1, 1, matches))], axis=1).astype(np.float32),
         began=nobody > 0,
-        next_seat=nobody,
+        next_opponent=nobody,
     )
     np.testing.assert_array_equal(ends.returned, worth.sum(1))  # each match by itself is exact
-    counts = jax.device_get(jax.jit(partial(slotting.counted, made.plan))(ends))
-    empty = np.zeros((made.plan.seats, 0), np.float32)
-    strategy = Strategy(empty, np.zeros(made.plan.seats), 0.0, 0.0, 0.0)
+    counts = jax.device_get(jax.jit(partial(arena_columns.counted, made.plan))(ends))
+    empty = np.zeros((made.plan.opponents, 0), np.float32)
+    strategy = Strategy(empty, np.zeros(made.plan.opponents), 0.0, 0.0, 0.0)
     played = IterationOutputs(nothing, counts, ends, strategy, nothing, nothing)
-    told = made._iteration({}, played, list(made.rivals.met))
+    told = made._iteration({}, played, list(made.snapshots.met))
     assert told.results["rest"].terms == dict(
         zip(made.plan.rewards.names, worth[0].sum(1).tolist(), strict=True)
     )
@@ -150,15 +149,15 @@ def test_what_is_made_of_opponents_is_told_by_opponent(played: Story) -> None:
     state = jax.tree.map(np.asarray, chapter.after.state)
     obs = played.plan.game.observe(NUMPY, state)
     ours = np.where(np.arange(GAMES) % 2 == 1, obs[1], obs[0]).T
-    memory = slotting.emptied(chapter.after.ours, chapter.after.first)
-    seen = ((ours - FROZEN.obs_mean) * FROZEN.obs_scale).astype(np.float32)
+    memory = emptied(JAX, chapter.after.ours, chapter.after.first)
+    seen = ((ours - FIXED.obs_mean) * FIXED.obs_scale).astype(np.float32)
     insight = network.step_insight(NUMPY, played.ours, seen, jax.tree.map(np.asarray, memory))
-    seats = np.asarray(slotting.seat(played.plan, chapter.after))
-    for seat in range(played.plan.seats):
-        assert strategy.slots[seat] == (seats == seat).sum()
-        if (seats == seat).any():
-            mean = insight.latent[seats == seat].mean(0)
-            np.testing.assert_allclose(strategy.means[seat], mean, atol=1e-4)
+    opponents = np.asarray(arena_columns.opponent_index(played.plan, chapter.after))
+    for opponent in range(played.plan.opponents):
+        assert strategy.columns[opponent] == (opponents == opponent).sum()
+        if (opponents == opponent).any():
+            mean = insight.latent[opponents == opponent].mean(0)
+            np.testing.assert_allclose(strategy.means[opponent], mean, atol=1e-4)
     assert strategy.mean == pytest.approx(insight.latent.mean(), abs=1e-4)
     spread = np.sqrt(((insight.latent - insight.latent.mean(0)) ** 2).mean())
     assert strategy.spread == pytest.approx(spread, abs=1e-4) and spread > 0.01
@@ -172,12 +171,12 @@ def test_first_matches_are_cut_off_at_different_times_and_nothing_else_is(
     played: Story, told: list[Told]
 ) -> None:
     valid, first, ongoing = (rows(played, field) for field in ("valid", "first", "ongoing"))
-    frames, slots = np.nonzero(valid == 0)
+    frames, columns = np.nonzero(valid == 0)
     assert len(frames) == sum(one.cuts for one in told) >= 3
     assert len(set(frames)) >= 3, "clocks are not spread"
-    for frame, slot in zip(frames, slots, strict=True):
-        assert first[1 : frame + 1, slot].sum() == 0, "not the slot's first match"
-        assert ongoing[frame, slot] == 0 and first[frame + 1, slot]
+    for frame, column in zip(frames, columns, strict=True):
+        assert first[1 : frame + 1, column].sum() == 0, "not the column's first match"
+        assert ongoing[frame, column] == 0 and first[frame + 1, column]
     ended = first[1:] == (ongoing[:-1] == 0)
     assert ended.all(), "a match begins exactly after one ended"
 
@@ -192,7 +191,7 @@ def test_we_play_both_sides(played: Story) -> None:
         mine = pulled[:, side::2]
         assert mine.sum() > 10
         np.testing.assert_allclose(rewards[:, side::2][mine], 0.5, atol=1e-5)
-    assert list(np.asarray(slotting.sides(played.plan))) == [0, 1] * (GAMES // 2)
+    assert list(np.asarray(arena_columns.sides(played.plan))) == [0, 1] * (GAMES // 2)
 
 
 @pytest.mark.parametrize("network", [NETWORK, Mlp(widths=(6,))], ids=["strategist", "mlp"])
@@ -204,7 +203,7 @@ def test_before_a_gradient_step_every_ratio_is_one(network: AnyNetwork) -> None:
     inner = 0
     for chapter in played.chapters:
         s = chapter.segments
-        seen = ((s.obs - FROZEN.obs_mean) * FROZEN.obs_scale).astype(np.float32)
+        seen = ((s.obs - FIXED.obs_mean) * FIXED.obs_scale).astype(np.float32)
         logits, values, _ = unroll(played.ours, seen, s.first, s.memory)
         again = distributions.log_prob(JAX, actions, logits, s.actions, s.legal)
         np.testing.assert_allclose(np.exp(again - s.log_probs), 1.0, atol=1e-4)
@@ -226,34 +225,11 @@ def test_a_segment_goes_on_where_the_last_one_stopped(played: Story) -> None:
         ours = np.where(np.arange(GAMES) % 2 == 1, obs[1], obs[0]).T
         np.testing.assert_allclose(other.segments.obs[0], ours, atol=1e-6)
         fresh = one.after.first
-        memory = jax.tree.map(np.asarray, slotting.emptied(one.after.ours, fresh))
-        seen = ((ours - FROZEN.obs_mean) * FROZEN.obs_scale).astype(np.float32)
+        memory = jax.tree.map(np.asarray, emptied(JAX, one.after.ours, fresh))
+        seen = ((ours - FIXED.obs_mean) * FIXED.obs_scale).astype(np.float32)
         _, values, _ = network.step(NUMPY, played.ours, seen, memory)
         np.testing.assert_allclose(one.segments.bootstrap, values, atol=1e-4)
         np.testing.assert_allclose(one.segments.bootstrap, other.segments.values[0], atol=1e-4)
-
-
-@pytest.mark.parametrize(
-    "network", [NETWORK, Transformer(width=8, heads=2, layers=2, feed=8, window=4)],
-    ids=["strategist", "transformer"],
-)  # fmt: skip
-def test_an_emptied_memory_is_a_new_one(network: AnyNetwork) -> None:
-    rng = np.random.default_rng(0)
-    params = lively_params(network, 1, inputs=2)
-    memory = network.memory(NUMPY, 3)
-    for _ in range(9):
-        obs = rng.normal(size=(3, 2)).astype(np.float32)
-        _, _, memory = network.step(NUMPY, params, obs, memory)
-    emptied = jax.tree.map(np.asarray, slotting.emptied(memory, np.array([True, False, True])))
-    fresh = network.memory(NUMPY, 3)
-    for frame in range(9):
-        obs = rng.normal(size=(3, 2)).astype(np.float32)
-        expected, _, fresh = network.step(NUMPY, params, obs, fresh)
-        kept, _, memory = network.step(NUMPY, params, obs, memory)
-        got, _, emptied = network.step(NUMPY, params, obs, emptied)
-        np.testing.assert_allclose(got[::2], expected[::2], atol=1e-6)
-        np.testing.assert_allclose(got[1], kept[1], atol=1e-6)
-        assert frame or np.abs(got[1] - expected[1]).max() > 1e-3, "memory matters here"
 
 
 def test_the_same_seed_plays_the_same_matches_bit_for_bit(played: Story) -> None:
@@ -269,7 +245,7 @@ def test_opponents_are_met_as_often_as_they_weigh() -> None:
     mix = mix_of("rest=1,pull=3,self=4")
     seeds = np.arange(20_000, dtype=np.uint32)
     for share, expected in ((0.5, [1 / 8, 3 / 8, 4 / 8]), (0.0, [1 / 4, 3 / 4, 0.0])):
-        drawn = slotting._opponents(seeds, mix.bounds(share))
+        drawn = arena_columns._opponents(seeds, mix.bounds(share))
         shares = np.bincount(np.asarray(drawn), minlength=3) / len(seeds)
         np.testing.assert_allclose(shares, expected, atol=0.015)
         assert expected[2] > 0.0 or shares[2] == 0.0
@@ -282,13 +258,15 @@ def test_nobody_meets_itself_before_there_is_somebody_to_meet(played: Story) -> 
         any(chapter.free) for chapter in played.chapters
     ]
     for chapter in played.chapters:
-        met = (chapter.after.opponent == own).reshape(GROUPS, -1).sum(1)
-        np.testing.assert_array_equal(slotting.meetings(played.plan, chapter.after), met)
-    assert not (played.chapters[2].after.opponent.reshape(GROUPS, -1)[1] == own).any()
+        met = (chapter.after.kind == own).reshape(GROUPS, -1).sum(1)
+        np.testing.assert_array_equal(
+            arena_columns.snapshot_meetings(played.plan, chapter.after), met
+        )
+    assert not (played.chapters[2].after.kind.reshape(GROUPS, -1)[1] == own).any()
 
 
 def test_the_brawl_is_played_by_its_rules() -> None:
-    """Its matches, of two slots and so of both sides, are those that NumPy plays from the seeds."""
+    """Matches of two columns, and so of both sides, are those that NumPy plays from the seeds."""
     game, bots, mix = catalog.make("brawl"), catalog.bots("brawl"), parse("random,self", ["random"])
     terms = catalog.terms("brawl")
     brawl = Plan(
@@ -304,9 +282,9 @@ def test_the_brawl_is_played_by_its_rules() -> None:
         groups=1,
     )
     played = story(brawl, SEED, mix)
-    for slot in (0, 1):
-        told = tell(played, slot, SEED)
+    for column in (0, 1):
+        told = tell(played, column, SEED)
         for field in ("actions", "opponent_actions", "obs", "rewards", "log_probs", "first"):
             expected = np.array([row[field] for row in told.rows])
-            np.testing.assert_allclose(rows(played, field)[:, slot], expected, atol=1e-4)
+            np.testing.assert_allclose(rows(played, field)[:, column], expected, atol=1e-4)
     assert np.abs(rows(played, "rewards")).max() > 0

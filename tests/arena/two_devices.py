@@ -21,14 +21,14 @@ def main(out: str, iterations: int) -> None:
     one = arena()
     for _ in range(iterations):
         one.iterate()
-    slots = one.slots
+    columns = one.columns
     np.savez(
         out,
         devices=len(jax.devices()),
         programs=compiled(one.plan)._cache_size(),  # type: ignore[attr-defined]
-        slots=len(slots.seeds.sharding.device_set),
-        opponents=np.asarray(slots.opponent),
-        started=np.asarray(slots.started),
+        columns=len(columns.seeds.sharding.device_set),
+        opponents=np.asarray(columns.kind),
+        started=np.asarray(columns.started),
         **{f"params.{name}": value for name, value in one.trainer.weights().params.items()},
     )
 

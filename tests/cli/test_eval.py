@@ -312,11 +312,11 @@ def test_the_line_that_moves_fits_the_terminal_and_goes_away(
 
 def test_engines_by_name(monkeypatch: pytest.MonkeyPatch, elsewhere: Path) -> None:
     pytest.importorskip("jax")
-    from understudy.arena.judging import compiled
+    from understudy.arena.compiling import compiled_duel
 
     monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(elsewhere))
     assert engine_named("numpy") is plain
-    assert engine_named("jax") is engine_named("auto") is compiled
+    assert engine_named("jax") is engine_named("auto") is compiled_duel
     monkeypatch.setitem(sys.modules, "jax", None)
     assert engine_named("auto") is plain
 

@@ -15,7 +15,7 @@ from understudy.core.arrays import from_npz, to_npz
 from understudy.core.errors import FileFormatError
 from understudy.core.spaces import ActionSpace, Discrete, MultiBinary, MultiDiscrete
 from understudy.experience import episode as episodes
-from understudy.experience.episode import Episode, Meta, Outcome, surprise_of
+from understudy.experience.episode import Episode, Meta, Outcome, returns_of, surprise
 from understudy.policy.mlp import Mlp
 from understudy.policy.spec import PolicySpec
 
@@ -217,17 +217,39 @@ def test_an_episode_of_another_run_is_refused() -> None:
         episodes.decode(episodes.encode(other), narrow, what="it")
 
 
-@pytest.mark.parametrize("outcome", list(Outcome))
-def test_surprise_is_the_error_of_one_step_and_a_truncated_match_bootstraps(
-    outcome: Outcome,
-) -> None:
-    one = episode("a")
-    meta = msgspec.structs.replace(one.meta, outcome=outcome)
-    values, rewards = np.array([4.0, 5.0, 5.5], np.float32), np.array([1.0, -2.0, 0.25], np.float32)
-    settled = np.array([True, False, True])
-    one = replace(one, meta=meta, values=values, rewards=rewards, settled=settled)
-    expected = []
-    for t in range(3):
-        after = values[t + 1] if t < 2 else values[t] if outcome is Outcome.ABORTED else 0.0
-        expected.append(abs(rewards[t] + after - values[t]) if settled[t] else 0.0)
-    assert surprise_of(one).tolist() == expected
+def worth(*values: float) -> dict[str, Any]:
+    return {"values": np.array(values, np.float32)}
+
+
+def test_values_that_foretell_every_return_do_not_surprise() -> None:
+    rewards = np.array([1.0, 0.0, -2.0, 4.0], np.float32)
+    told = replace(
+        episode("a", length=4), rewards=rewards, **worth(*returns_of(rewards.astype(float), 0.5))
+    )
+    for lam in (0.0, 0.8, 1.0):
+        np.testing.assert_allclose(surprise(told, gamma=0.5, lam=lam), [0.0], atol=1e-7)
+        np.testing.assert_allclose(surprise(told, gamma=0.5, lam=lam, length=3), 0.0, atol=1e-7)
+    assert surprise(told, gamma=1.0, lam=0.8)[0] > 0.1
+
+
+def test_a_match_that_goes_on_unseen_is_not_taken_for_one_that_ended() -> None:
+    ended = replace(episode("a", length=3), rewards=np.zeros(3, np.float32), **worth(5, 5, 5))
+    assert surprise(ended, gamma=1.0, lam=0.0).tolist() == [5.0 / 3.0]
+    aborted = replace(ended, meta=msgspec.structs.replace(ended.meta, outcome=Outcome.ABORTED))
+    segment = replace(aborted, bootstrap=np.zeros(len(SPEC.features), np.float32))
+    for unseen in (aborted, segment):
+        assert surprise(unseen, gamma=1.0, lam=0.9).tolist() == [0.0]
+    # The last decision of an aborted match stands for what came next: nothing is learned from it.
+    last = np.array([0.0, 0.0, 7.0], np.float32)
+    assert surprise(replace(aborted, rewards=last), gamma=1.0, lam=0.9).tolist() == [0.0]
+    assert surprise(replace(segment, rewards=last), gamma=1.0, lam=0.0).tolist() == [7.0 / 3.0]
+
+
+def test_what_teaches_nothing_is_no_part_of_the_mean() -> None:
+    one = replace(
+        episode("a", length=4), rewards=np.array([0, 8, 0, 2], np.float32), **worth(1, 1, 1, 1)
+    )
+    settled = replace(one, settled=np.array([True, False, True, True]))
+    # One-step errors are 0, (7), 0, 1; only the last two are chained.
+    assert surprise(settled, gamma=1.0, lam=1.0).tolist() == [2.0 / 3.0]
+    assert surprise(settled, gamma=1.0, lam=1.0, length=3).tolist() == [0.0, 1.0]

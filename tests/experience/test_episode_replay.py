@@ -11,7 +11,7 @@ from understudy.experience.episode_replay import EpisodeReplay, Priority
 
 
 def held(capacity: int = 10, limit: int = 4, priority: Priority = "uniform") -> EpisodeReplay:
-    return EpisodeReplay(capacity=capacity, limit=limit, priority=priority)
+    return EpisodeReplay(capacity=capacity, limit=limit, priority=priority, gamma=0.9, lam=0.8)
 
 
 @settings(deadline=None)

@@ -13,20 +13,20 @@ import jax.numpy as jnp
 import msgspec
 import numpy as np
 import pytest
-from policy.makers import MLP, TRANSFORMER, lively_policy, play, spec_of
+from policy.makers import MLP, TRANSFORMER, aborted, lively_policy, play, spec_of
 from walk.toys import SetClock, check_registry, manifests, metas, reasons
 
 from understudy.core.arrays import NDArray
 from understudy.core.config import Config, LearnerConfig, with_values
 from understudy.core.ops import NUMPY
-from understudy.experience.episode import Episode, Meta, Outcome
+from understudy.experience.episode import Episode, Meta, Outcome, surprise
 from understudy.experience.spool import Spool
 from understudy.gates.decision import Verdict
 from understudy.learner.batch import Batch
 from understudy.learner.continuous.items import batch_of, cut
 from understudy.learner.continuous.learner import ContinuousLearner
 from understudy.learner.maths.descent import TrainingBatch, _loss
-from understudy.learner.maths.update import _material, _targets, _Towards, _whole, update
+from understudy.learner.maths.update import _Targets, _targets, _training_batch, _whole, update
 from understudy.learner.trainer import Trainer
 from understudy.policy.layers import Params
 from understudy.policy.policy import Policy, untrained
@@ -155,7 +155,7 @@ def batch_for(spec: PolicySpec, episodes: list[Episode], *, length: int) -> Batc
 
 
 @partial(jax.jit, static_argnums=(0, 1))
-def towards_of(spec: PolicySpec, config: LearnerConfig, params: Params, batch: Batch) -> _Towards:
+def towards_of(spec: PolicySpec, config: LearnerConfig, params: Params, batch: Batch) -> _Targets:
     return _targets(
         spec, config, *_whole(spec, config, params, batch), batch, lam=config.gae_lambda
     )
@@ -184,6 +184,35 @@ def test_every_first_ratio_on_fresh_items_is_one() -> None:
     assert surprise.shape == (8,) and (surprise > 0).all()
 
 
+ENDS: dict[str, dict[str, Any]] = {
+    "won": {},
+    "cut": {"bootstrap": "the last observation"},
+    "aborted": {"meta": aborted()},
+    "a reward never came": {"settled": np.array([1, 1, 0, 1, 1, 1, 0, 1], bool)},
+}
+
+
+@pytest.mark.parametrize("length", [8, 3])
+@pytest.mark.parametrize("end", ENDS)
+def test_the_surprise_an_item_comes_in_with_is_what_the_learner_finds(
+    end: str, length: int
+) -> None:
+    """Its priority is then replaced by what the learner found: both are on one scale."""
+    player, config = lively_policy(SPEC), config_of().learner
+    one = play(player, np.random.default_rng(5), 8, reward=lambda obs, action: float(obs[0]))
+    changes = dict(ENDS[end])
+    if end == "cut":  # as the value of a bootstrap is not recorded, let it be known
+        changes["bootstrap"] = one.observations[-1]
+    one = replace(one, **changes)
+    trainer = Trainer(SPEC, config)
+    trainer.restore({WEIGHTS: encode(player.weights)}, what="a lively one")
+    batch = batch_for(SPEC, [one], length=length)
+    _, found = trainer.train_items(batch, new=(), learning_rate=1e-3, entropy_weight=0.0)
+    expected = surprise(one, gamma=config.gamma, lam=config.target_lambda, length=length)
+    np.testing.assert_allclose(found[: len(expected)], expected, rtol=1e-4)
+    assert (expected > 0).all() and not found[len(expected) :].any()
+
+
 def test_importance_weights_reach_the_loss() -> None:
     """Doubling a weight doubles what that item adds to the gradient, and nothing else."""
     player = lively_policy(SPEC)
@@ -197,17 +226,17 @@ def test_importance_weights_reach_the_loss() -> None:
     towards = towards_of(SPEC, config, params, batch)
 
     @jax.jit
-    def slope(material: TrainingBatch) -> Params:
+    def slope(batch_: TrainingBatch) -> Params:
         share, bonus = jnp.float32(64.0), jnp.float32(0.02)
         found, _ = jax.grad(_loss, argnums=2, has_aux=True)(
-            SPEC, config, params, material, (), share, bonus
+            SPEC, config, params, batch_, (), share, bonus
         )
         slopes: Params = found
         return slopes
 
     def gradient(*weights: float) -> NDArray:
         each = np.tile(np.array(weights, np.float32), (9, 1))
-        found = slope(_material(batch._replace(weights=each), towards))
+        found = slope(_training_batch(batch._replace(weights=each), towards))
         return np.concatenate([np.ravel(part) for part in jax.tree.leaves(found)])
 
     alone = gradient(1, 0, 0, 0, 0, 0, 0, 0)

@@ -13,6 +13,7 @@ from policy.makers import MLP, lively_policy, spec_of
 
 from understudy.core.arrays import NDArray
 from understudy.core.config import LearnerConfig
+from understudy.core.errors import NotFinite
 from understudy.core.ops import NUMPY, Array
 from understudy.learner.hardware import narrow
 from understudy.learner.maths.descent import (
@@ -421,20 +422,9 @@ def trained(trainer: Trainer, spec: PolicySpec, *seeds: int) -> list[dict[str, f
     for seed in seeds:
         player = Policy(spec, trainer.weights(), 0)
         s = segments_of(player, seed)
-        squares: list[float] = []
-
-        def step(
-            state: LearnerState,
-            frozen: FixedInputs,
-            s: Segments = s,
-            squares: list[float] = squares,
-        ) -> tuple[LearnerState, UpdateReport]:
-            state, report, square = improve(spec, CONFIG, state, frozen, s)
-            squares.append(float(square))
-            return state, report
-
-        told.append(trainer.learn(step))
-        trainer.absorb_returns(LENGTH * COLUMNS, return_square=squares[0])
+        state, report, square = improve(spec, CONFIG, trainer.state, trainer.fixed_inputs, s)
+        told.append(trainer.accept(state, report))
+        trainer.absorb_returns(LENGTH * COLUMNS, return_square=float(square))
         trainer.adapt(told[-1]["kl"])
     return told
 
@@ -447,6 +437,20 @@ def test_everything_that_learning_goes_on_from_is_in_a_snapshot() -> None:
     assert other.snapshot() == one.snapshot() and other.learning_rate == one.learning_rate
     assert trained(one, spec, 3, 4) == trained(other, spec, 3, 4)
     assert other.snapshot() == one.snapshot()
+
+
+def test_a_state_with_a_number_that_is_not_finite_is_not_accepted() -> None:
+    spec = spec_of(MLP)
+    trainer = Trainer(spec, CONFIG)
+    s = segments_of(Policy(spec, trainer.weights(), 0), 1)
+    before = trainer.state
+    state, report, _ = improve(spec, CONFIG, before, trainer.fixed_inputs, s)
+    for bad in (report._replace(finite=np.bool_(False)), report._replace(kl=np.float32("nan"))):
+        with pytest.raises(NotFinite, match="not finite"):
+            trainer.accept(state, bad)
+        assert trainer.state is before
+    metrics = trainer.accept(state, report)
+    assert trainer.state is state and metrics["kl"] == float(report.kl)
 
 
 @pytest.mark.parametrize("network", [MLP, STRATEGIST], ids=["mlp", "strategist"])

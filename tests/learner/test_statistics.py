@@ -126,7 +126,7 @@ def test_moments_of_advantages_forget_sooner() -> None:
     for _ in range(60):
         seen = statistics.absorb_advantages(seen, Moments(5.0, 26.0, 1000.0))
     mean, square, count = seen.advantages
-    assert count == statistics.ADVANTAGE_HORIZON
+    assert count == statistics.VALUE_HORIZON
     assert (mean, square) == pytest.approx((5.0, 26.0), rel=0.01)
 
 

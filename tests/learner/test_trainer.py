@@ -121,8 +121,9 @@ def too_hopeful(priority: Priority, *, batches: int) -> float:
     )  # fmt: skip
     trainer, chance, rng = Trainer(SPEC, config), np.random.default_rng(0), np.random.default_rng(1)
     replay = EpisodeReplay(
-        capacity=config.replay_capacity, limit=config.samples_per_insert, priority=priority
-    )
+        capacity=config.replay_capacity, limit=config.samples_per_insert, priority=priority,
+        gamma=config.gamma, lam=config.target_lambda,
+    )  # fmt: skip
     above = []
     for version in range(batches):
         player, new = player_of(trainer, version), []
@@ -196,7 +197,7 @@ def test_a_minibatch_without_a_decision_is_no_step() -> None:
 
 
 def _steps(trainer: Trainer) -> int:
-    (count,) = (leaf for leaf in jax.tree.leaves(trainer._state.optimiser) if leaf.ndim == 0)
+    (count,) = (leaf for leaf in jax.tree.leaves(trainer.state.optimiser) if leaf.ndim == 0)
     return int(count)
 
 

@@ -9,8 +9,8 @@ from understudy.core.arrays import NDArray
 from understudy.core.config import LearnerConfig
 from understudy.core.spaces import Discrete
 from understudy.experience.episode import Episode, Meta, Outcome
+from understudy.learner.statistics import ValueFit, absorb_values
 from understudy.learner.trainer import Trainer
-from understudy.learner.value_fit import ValueFit, absorb
 from understudy.policy.mlp import Mlp
 from understudy.policy.policy import Policy
 from understudy.policy.spec import PolicySpec
@@ -26,41 +26,41 @@ def matches(rng: np.random.Generator, count: int, *, known: float) -> tuple[list
 
 
 def test_values_that_are_right_on_average_are_believed_whatever_chance_adds() -> None:
-    fit = absorb(ValueFit(), *matches(np.random.default_rng(1), 200, known=1.0))
+    fit = absorb_values(ValueFit(), *matches(np.random.default_rng(1), 200, known=1.0))
     assert fit.slope == pytest.approx(1.0, abs=0.05)
     assert fit.explained == pytest.approx(0.5, abs=0.1)
 
 
 def test_values_that_know_nothing_are_not_believed() -> None:
-    fit = absorb(ValueFit(), *matches(np.random.default_rng(1), 200, known=0.0))
+    fit = absorb_values(ValueFit(), *matches(np.random.default_rng(1), 200, known=0.0))
     assert fit.slope < 0.05 and fit.explained < 0.01
     assert fit.intercept == pytest.approx(fit.return_mean, abs=0.05)
 
 
 def test_few_matches_say_little_about_values_that_hardly_differ() -> None:
     values, returns = matches(np.random.default_rng(1), 5, known=1.0)
-    assert absorb(ValueFit(), [0.01 * one for one in values], returns).slope < 0.2
+    assert absorb_values(ValueFit(), [0.01 * one for one in values], returns).slope < 0.2
 
 
 def test_nothing_known_changes_nothing() -> None:
-    assert absorb(ValueFit(), [], []) == ValueFit()
+    assert absorb_values(ValueFit(), [], []) == ValueFit()
     assert (ValueFit().slope, ValueFit().intercept, ValueFit().explained) == (1.0, 0.0, 1.0)
 
 
 def test_matches_count_alike_however_they_come_in() -> None:
     values, returns = matches(np.random.default_rng(2), 30, known=0.5)
-    at_once = absorb(ValueFit(), values, returns)
+    at_once = absorb_values(ValueFit(), values, returns)
     one_by_one = ValueFit()
     for value, after in zip(values, returns, strict=True):
-        one_by_one = absorb(one_by_one, [value], [after])
+        one_by_one = absorb_values(one_by_one, [value], [after])
     assert one_by_one == pytest.approx(at_once)
 
 
 def test_older_matches_fade() -> None:
     rng = np.random.default_rng(3)
-    fit = absorb(ValueFit(), *matches(rng, 300, known=0.0))
+    fit = absorb_values(ValueFit(), *matches(rng, 300, known=0.0))
     for _ in range(300):
-        fit = absorb(fit, *matches(rng, 1, known=1.0))
+        fit = absorb_values(fit, *matches(rng, 1, known=1.0))
     assert fit.slope > 0.8
     assert fit.decisions <= 10_000.0
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from understudy.arena.judging import compiled
+from understudy.arena.compiling import compiled_duel
 from understudy.core import chance
 from understudy.core.arrays import NDArray
 from understudy.core.ops import NUMPY, Array, Ops
@@ -89,7 +89,7 @@ def test_the_toy_conforms() -> None:
     check_game(GAME)
 
 
-@pytest.mark.parametrize("engine", [plain, compiled])
+@pytest.mark.parametrize("engine", [plain, compiled_duel])
 def test_side_by_side_is_one_at_a_time(engine: Engine) -> None:
     """A policy with memory against a bot with noise, another policy, and a bot without."""
     reports = judge(
@@ -126,7 +126,7 @@ def test_side_by_side_is_one_at_a_time(engine: Engine) -> None:
 def test_both_engines_play_the_same_matches() -> None:
     opponents = ((player(PLAIN), 7), (player(Moody()), 5))
     duel = Duel(GAME, PolicyPlayer(ATTENTIVE, sampled=True), opponents)
-    ends = [play(duel, SEEDS, SECOND, engine=engine) for engine in (plain, compiled)]
+    ends = [play(duel, SEEDS, SECOND, engine=engine) for engine in (plain, compiled_duel)]
     for field in ("score", "frames", "path"):
         ours, theirs = (np.asarray(getattr(end, field)) for end in ends)
         assert ours.dtype == theirs.dtype

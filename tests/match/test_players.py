@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from understudy.arena import judging
-from understudy.arena.judging import compiled
+from understudy.arena import compiling
+from understudy.arena.compiling import compiled_duel
 from understudy.core.ops import Array, Ops
 from understudy.match.duel import Duel, begin
 from understudy.match.evaluate import judge
@@ -40,7 +40,9 @@ def opinionated(network: AnyNetwork, seed: int) -> Policy:
     return policy
 
 
-@pytest.mark.parametrize(("engine", "sampled"), [(plain, False), (plain, True), (compiled, True)])
+@pytest.mark.parametrize(
+    ("engine", "sampled"), [(plain, False), (plain, True), (compiled_duel, True)]
+)
 def test_a_pool_is_its_members_side_by_side(engine: Engine, sampled: bool) -> None:
     policies = tuple(opinionated(SIGHTED, seed) for seed in range(MEMBERS))
     me = BotPlayer(Moody())
@@ -107,7 +109,7 @@ def test_other_weights_need_no_other_program() -> None:
         pool = PoolPlayer(tuple(opinionated(Mlp((4,)), seed + one) for one in (1, 2)))
         agent = PolicyPlayer(opinionated(Mlp((4,)), seed), sampled)
         met: dict[str, Player] = {"pool": pool, "moody": BotPlayer(Moody())}
-        return judge(game, agent, met, matches=6, seed=0, engine=compiled)
+        return judge(game, agent, met, matches=6, seed=0, engine=compiled_duel)
 
     first = judged(0)
     read = game.read
@@ -131,7 +133,7 @@ def test_a_player_without_a_form_is_compiled_for_itself() -> None:
 
     duel = Duel(GAME, Plain(), ((BotPlayer(Moody()), 12),))
     assert duel.program_key is None
-    kept = judging._shared_program.cache_info().currsize
-    ends = [play(duel, SEEDS, SECOND, engine=engine) for engine in (plain, compiled)]
+    kept = compiling._shared_program.cache_info().currsize
+    ends = [play(duel, SEEDS, SECOND, engine=engine) for engine in (plain, compiled_duel)]
     np.testing.assert_array_equal(ends[0].path, ends[1].path)
-    assert judging._shared_program.cache_info().currsize == kept
+    assert compiling._shared_program.cache_info().currsize == kept

@@ -8,13 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policy.makers import FEATURES, NETWORKS, TRANSFORMER, lively_params, spec_of
+from policy.makers import FEATURES, NETWORKS, STRATEGIST, TRANSFORMER, lively_params, spec_of
 from policy.slow import slow_transformer
 from understudy.core.arrays import NDArray
 from understudy.core.errors import ConfigError
 from understudy.core.ops import NUMPY, Array, Ops, Tree
 from understudy.learner.maths.jax_ops import JAX
 from understudy.policy.mlp import Mlp
+from understudy.policy.network import emptied
 from understudy.policy.spec import AnyNetwork, PolicySpec
 from understudy.policy.strategist import Strategist
 from understudy.policy.transformer import Transformer
@@ -212,3 +213,23 @@ def test_a_window_of_one_sees_the_present_alone() -> None:
     logits, _, _ = network.unroll(NUMPY, params, obs, np.zeros((40, COLUMNS), bool), memory)
     alone, _, _ = network.step(NUMPY, params, obs[39], memory)
     np.testing.assert_allclose(logits[39], alone, atol=1e-5)
+
+
+@pytest.mark.parametrize("network", [TRANSFORMER, STRATEGIST], ids=["transformer", "strategist"])
+def test_an_emptied_memory_is_a_new_one(network: AnyNetwork) -> None:
+    rng = np.random.default_rng(0)
+    params = lively_params(network, 1, inputs=3)
+    memory = network.memory(NUMPY, 3)
+    for _ in range(9):
+        obs = rng.normal(size=(3, 3)).astype(np.float32)
+        _, _, memory = network.step(NUMPY, params, obs, memory)
+    again = emptied(NUMPY, memory, np.array([True, False, True]))
+    fresh = network.memory(NUMPY, 3)
+    for frame in range(9):
+        obs = rng.normal(size=(3, 3)).astype(np.float32)
+        expected, _, fresh = network.step(NUMPY, params, obs, fresh)
+        kept, _, memory = network.step(NUMPY, params, obs, memory)
+        got, _, again = network.step(NUMPY, params, obs, again)
+        np.testing.assert_allclose(got[::2], expected[::2], atol=1e-6)
+        np.testing.assert_allclose(got[1], kept[1], atol=1e-6)
+        assert frame or np.abs(got[1] - expected[1]).max() > 1e-3, "memory matters here"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from understudy.arena.judging import compiled
+from understudy.arena.compiling import compiled_duel
 from understudy.core.ops import Array, Ops
 from understudy.games.brawl import Brawl, bots
 from understudy.match.evaluate import judge
@@ -32,7 +32,7 @@ def test_the_second_benchmark_does_not_compile() -> None:
 
     def one(seed: int) -> Any:
         policy = untrained(spec, seed)
-        return benchmark(game, policy, known, matches=4, seed=1, engine=compiled)
+        return benchmark(game, policy, known, matches=4, seed=1, engine=compiled_duel)
 
     first = one(0)
     read = Counting.read

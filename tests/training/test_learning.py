@@ -39,7 +39,7 @@ def test_matches_by_opponent_and_one_by_one() -> None:
         results={"based": result(2, 1, knockouts=5.0), "step-64": result(0, 0)},
         ended=[EndedMatch("based", 1, 12, 2.5)],
         residual=0.0,
-        insight=None,
+        opponent_latents=None,
     )
     told = matches_trained(iteration, steps=128, stage="first")
     assert (told.steps, told.stage) == (128, "first")

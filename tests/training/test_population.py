@@ -346,8 +346,8 @@ def test_a_run_that_goes_on_within_a_round_meets_the_agents_of_that_round(tmp_pa
 
     def check_seats(version: int) -> None:
         with PopulationLearning(*resumed(run, **mix), SystemClock(), None) as learning:
-            rivals = [one.member.rivals for one in learning.agents]
-        for one in rivals:
+            snapshots = [one.member.snapshots for one in learning.agents]
+        for one in snapshots:
             for group, name in enumerate(one.met):
                 agent, _, number = name.partition("@")
                 assert number == "1"

@@ -48,9 +48,9 @@ class Room:
         seen = []
         for _ in range(number):
             self.opponents.assign()
-            self.arena.rivals.settle(QUIET)
-            seen.append(tuple(self.arena.rivals.met))
-            self.arena.rivals.note(np.full(GROUPS, FULL_STINT))
+            self.arena.snapshots.settle(QUIET)
+            seen.append(tuple(self.arena.snapshots.met))
+            self.arena.snapshots.note(np.full(GROUPS, FULL_STINT))
         return seen
 
     def journal(self) -> list[events.Event]:
@@ -102,14 +102,14 @@ def test_a_group_keeps_its_snapshot_for_a_stint(tmp_path: Path) -> None:
     room = Room(tmp_path)
     room.snapshots(100, 200, 300)
     room.opponents.assign()
-    room.arena.rivals.settle(QUIET)
-    before = list(room.arena.rivals.met)
+    room.arena.snapshots.settle(QUIET)
+    before = list(room.arena.snapshots.met)
     first = np.array([FULL_STINT, FULL_STINT // GROUPS])
-    room.arena.rivals.note(first - 1)
+    room.arena.snapshots.note(first - 1)
     draws = room.opponents.state().draws
     room.opponents.assign()
-    assert room.opponents.state().draws == draws and room.arena.rivals.met == before
-    room.arena.rivals.note(np.array([1, 0]))
+    assert room.opponents.state().draws == draws and room.arena.snapshots.met == before
+    room.arena.snapshots.note(np.array([1, 0]))
     room.opponents.assign()
     assert room.opponents.state().draws == draws + 1, "only the group that has played enough draws"
 
@@ -133,11 +133,11 @@ def test_a_run_meets_most_of_its_league(tmp_path: Path) -> None:
     met: dict[str, int] = {}
     changes: list[list[bool]] = []
     for _ in range(120):
-        before = list(room.arena.rivals.met)
+        before = list(room.arena.snapshots.met)
         for name, one in room.arena.iterate().results.items():
             met[name] = met.get(name, 0) + one.started
         room.opponents.assign()
-        changes.append([a != b for a, b in zip(before, room.arena.rivals.met, strict=True)])
+        changes.append([a != b for a, b in zip(before, room.arena.snapshots.met, strict=True)])
     own = {name: count for name, count in met.items() if name.startswith("step-")}
     assert len(own) >= 9, f"{len(own)} of 12 were met"
     assert max(own.values()) <= 0.3 * sum(own.values())
@@ -150,8 +150,8 @@ def test_the_same_snapshot_again_just_stays(tmp_path: Path) -> None:
     room.snapshots(100)
     assert set(room.turns(3)) == {("step-100", "step-100")}
     room.opponents.assign()
-    assert not room.arena.rivals.waiting and room.arena.rivals.free.all(), "nobody has to wait"
-    assert room.arena.rivals.begun == [0, 0]
+    assert not room.arena.snapshots.waiting and room.arena.snapshots.free.all(), "no group waits"
+    assert room.arena.snapshots.begun == [0, 0]
 
 
 def test_one_that_left_the_pool_is_not_taken_up_again(tmp_path: Path) -> None:
@@ -162,7 +162,7 @@ def test_one_that_left_the_pool_is_not_taken_up_again(tmp_path: Path) -> None:
     again = Room(tmp_path / "other")
     again.snapshots(200)
     again.opponents.restore(kept)
-    assert again.arena.rivals.met == ["", ""]
+    assert again.arena.snapshots.met == ["", ""]
     assert again.turns(1) == [("step-200", "step-200")]
 
 
@@ -213,7 +213,7 @@ def test_one_opponent_for_good(tmp_path: Path) -> None:
     }
     room.opponents.assign_all("victim", params)
     assert room.turns(3) == [("victim", "victim")] * 3
-    for key, value in room.arena.rivals.params.items():
+    for key, value in room.arena.snapshots.params.items():
         np.testing.assert_array_equal(np.asarray(value)[1], params[key])
 
 

@@ -250,16 +250,16 @@ def test_going_on_begins_with_the_bits_that_were_kept(trained: Path, tmp_path: P
     state = ArenaState(learning.opponents.state(), learning.stages.state)
     assert msgspec.json.encode(state) == files.pop(TRAINING)
     assert arena.trainer.snapshot() == files
-    for group, name in enumerate(arena.rivals.met):
+    for group, name in enumerate(arena.snapshots.met):
         params = learning.opponents.league.weights(name).params
-        for key, value in arena.rivals.params.items():
+        for key, value in arena.snapshots.params.items():
             np.testing.assert_array_equal(np.asarray(value)[group], params[key])
 
 
 def test_matches_in_flight_restart_with_other_seeds(trained: Path, tmp_path: Path) -> None:
     def seeds(learning: ArenaLearning) -> set[int]:
         learning.iterate()
-        return set(np.asarray(learning.arena.slots.seeds).tolist())
+        return set(np.asarray(learning.arena.columns.seeds).tolist())
 
     older = folder_of(trained)
     older.versions.head_manifest = lambda: None  # type: ignore[method-assign]
@@ -392,16 +392,16 @@ def test_what_is_not_finite_is_tried_again_with_smaller_steps(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The second update and, later, three in a row break."""
-    calls, learn = [0], Trainer.learn
+    calls, accept = [0], Trainer.accept
     broken = {2, 5, 6, 7}
 
-    def sometimes(self: Trainer, step: Any) -> Any:
+    def sometimes(self: Trainer, state: Any, report: Any) -> Any:
         calls[0] += 1
         if calls[0] in broken:
             raise NotFinite("training gave numbers that are not finite")
-        return learn(self, step)
+        return accept(self, state, report)
 
-    monkeypatch.setattr(Trainer, "learn", sometimes)
+    monkeypatch.setattr(Trainer, "accept", sometimes)
     run = tmp_path / "run"
     with pytest.raises(NotFinite):
         quietly(session(run, settings(train__schedule="constant"), steps=9 * ROLLOUT))
@@ -589,13 +589,13 @@ def test_the_learning_rate_keeps_to_its_schedule(tmp_path: Path, schedule: str) 
 def bonuses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The weight of the entropy bonus in every update."""
     seen: list[float] = []
-    learn = Trainer.learn
+    accept = Trainer.accept
 
-    def noted(self: Trainer, step: Any) -> Any:
+    def noted(self: Trainer, state: Any, report: Any) -> Any:
         seen.append(self.entropy_weight)
-        return learn(self, step)
+        return accept(self, state, report)
 
-    monkeypatch.setattr(Trainer, "learn", noted)
+    monkeypatch.setattr(Trainer, "accept", noted)
     return seen
 
 

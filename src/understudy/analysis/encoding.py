@@ -28,7 +28,7 @@ SPAN, COLUMNS = 256, 32
 Unroll: TypeAlias = Callable[[Params, NDArray, Tree], tuple[NDArray, Tree]]
 """Parameters, normalised obs [SPAN, COLUMNS, F] and memory to latents and the next memory."""
 Encoder: TypeAlias = Callable[[Strategist], Unroll]
-"""`plain` here, `arena.encoding.compiled` under JAX."""
+"""`plain` here, `arena.compiling.compiled_encoder` under JAX."""
 
 
 def strategist_of(policy: Policy, *, who: str) -> Strategist:

@@ -1,9 +1,8 @@
-"""The arena: self-play at the speed of the machine, one compiled iteration after the other.
+"""The arena: self-play at full speed of the machine, one compiled iteration after the other.
 
-Where the slots lie: on one device, or shared out evenly among several.
-
-Every array of a slot is cut along its batch; parameters are whole on every device. XLA sees from
-that how to share the work and where to add gradients up.
+The columns lie on one device or are divided evenly among several: every array of the columns is cut
+along its batch, and parameters are whole on every device. XLA derives from that how to divide the
+work and where to sum gradients.
 """
 
 from __future__ import annotations
@@ -16,12 +15,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from understudy.arena import slots as slotting
-from understudy.arena.iteration import IterationInputs, IterationOutputs, compiled, for_slots
+from understudy.arena.columns import Columns, Plan, begin
+from understudy.arena.iteration import IterationInputs, IterationOutputs, compiled
 from understudy.arena.mix import Mix, Share
 from understudy.arena.recording import MatchRecorder, recorded_columns
 from understudy.arena.results import EndedMatch, Iteration, OpponentLatents, Result
-from understudy.arena.slots import Plan, Slots
 from understudy.arena.snapshot_opponents import NOBODY, SnapshotSides
 from understudy.core.arrays import NDArray
 from understudy.core.config import Config
@@ -29,17 +27,17 @@ from understudy.core.errors import ConfigError
 from understudy.core.ops import Array, Tree
 from understudy.games.base import Bot, Game
 from understudy.games.moments import RewardSet
-from understudy.learner.maths.descent import FixedInputs, LearnerState, UpdateReport
+from understudy.learner.maths.descent import LearnerState
 from understudy.learner.trainer import Trainer
 
 _GAMES = "games"
 
 
-def placed(plan: Plan, slots: Slots) -> Slots:
-    """The slots on all devices of this process."""
+def placed(plan: Plan, columns: Columns) -> Columns:
+    """The columns on all devices of this process."""
     devices = jax.devices()
     if len(devices) == 1:
-        return slots
+        return columns
     check_devices(plan.games, plan.groups)
     mesh = Mesh(devices, (_GAMES,))
 
@@ -49,20 +47,20 @@ def placed(plan: Plan, slots: Slots) -> Slots:
         return jax.device_put(array, NamedSharding(mesh, PartitionSpec(*names)))  # type: ignore[no-untyped-call]
 
     rest = {
-        name: jax.tree.map(lambda array: cut(array, 0), getattr(slots, name))
-        for name in Slots._fields
-        if name not in ("state", "theirs", "ledger")
+        name: jax.tree.map(lambda array: cut(array, 0), getattr(columns, name))
+        for name in Columns._fields
+        if name not in ("state", "theirs", "sums")
     }
-    return Slots(
-        state=jax.tree.map(lambda array: cut(array, array.ndim - 1), slots.state),
-        ledger=cut(slots.ledger, 1),
-        theirs=jax.tree.map(lambda array: cut(array, 1), slots.theirs),
+    return Columns(
+        state=jax.tree.map(lambda array: cut(array, array.ndim - 1), columns.state),
+        sums=cut(columns.sums, 1),
+        theirs=jax.tree.map(lambda array: cut(array, 1), columns.theirs),
         **rest,
     )
 
 
 def check_devices(games: int, groups: int) -> None:
-    """Games that cannot be shared out evenly are an error that says so."""
+    """Raise a `ConfigError` if the games cannot be divided evenly among the devices."""
     devices = len(jax.devices())
     if devices > 1 and games % (devices * groups):
         raise ConfigError(
@@ -72,8 +70,8 @@ def check_devices(games: int, groups: int) -> None:
 
 
 def everywhere(tree: Tree) -> Tree:
-    """The tree whole on every device: left to itself it would lie there or not, from one iteration
-    to the next, and each way of lying is compiled anew."""
+    """The tree whole on every device. Without this its placement would change from one iteration
+    to the next, and each placement is compiled anew."""
     devices = jax.devices()
     if len(devices) == 1:
         return tree
@@ -84,7 +82,7 @@ NO_MEASURES = RewardSet((), ())
 
 
 class Arena:
-    """Plays and learns; the trainer holds what is learned. `order` it before it plays."""
+    """Plays and learns; the trainer holds what is learned. Call `order` before `iterate`."""
 
     def __init__(
         self,
@@ -122,7 +120,7 @@ class Arena:
             per_step=train.record / train.checkpoint_steps,
         )
         self.trainer = trainer
-        self.rivals = SnapshotSides(
+        self.snapshots = SnapshotSides(
             self.plan.groups,
             self.trainer.weights().params,
             stint=config.league.stint * (self.plan.games // self.plan.groups),
@@ -131,14 +129,14 @@ class Arena:
         self._mix: Mix | None = None
         self._weights: NDArray | None = None
         self._seed = np.uint32(seed & 0xFFFFFFFF)
-        self._slots: Slots | None = None
+        self._columns: Columns | None = None
 
     @property
-    def slots(self) -> Slots:
+    def columns(self) -> Columns:
         """The matches in progress; the first iteration begins them."""
-        if self._slots is None:
+        if self._columns is None:
             raise ValueError("nothing was played yet")
-        return self._slots
+        return self._columns
 
     @property
     def steps_an_iteration(self) -> int:
@@ -146,34 +144,39 @@ class Arena:
         return self.plan.games * self.plan.segment
 
     def order(self, mix: Mix, weights: NDArray) -> None:
-        """Whom matches that begin from now on are against, and what is rewarded, [terms]."""
+        """Set the opponents of matches that begin from now on, and the rewards' weights [terms]."""
         mix = mix.among(self.bots, with_self=self.plan.meets_itself)
         if self._mix is not None and mix != self._mix:
             self.share = Share()
         self._mix, self._weights = mix, weights
 
     def iterate(self) -> Iteration:
-        """A rollout of every slot and the update on it; `NotFinite` if learning broke."""
-        orders = self._orders()
-        if self._slots is None:
-            self._slots = placed(self.plan, _begin(self.plan)(self._seed, orders.bounds))
-        met = list(self.rivals.met)
-        slots, played = self._slots, list[IterationOutputs]()
-
-        def step(state: LearnerState, frozen: FixedInputs) -> tuple[LearnerState, UpdateReport]:
-            state, frozen, rivals, given = everywhere((state, frozen, self.rivals.params, orders))
-            state, after, result = compiled(self.plan)(state, frozen, rivals, given, slots)
-            self._slots = placed(self.plan, after)
-            played.append(jax.device_get(result))
-            self._note(played[0])  # matches were played, whatever is learned
-            return state, played[0].report
-
-        metrics = self.trainer.learn(step)
-        result = played[0]
-        self.trainer.absorb_returns(
-            self.steps_an_iteration, return_square=float(result.return_square)
+        """A rollout of every column and the update on it; `NotFinite` if learning broke."""
+        inputs = self.inputs()
+        if self._columns is None:
+            self._columns = placed(self.plan, _begin(self.plan)(self._seed, inputs.bounds))
+        trainer = self.trainer
+        state, fixed, snapshots, inputs = everywhere(
+            (trainer.state, trainer.fixed_inputs, self.snapshots.params, inputs)
         )
-        return self._iteration(metrics, result, met)
+        state, columns, outputs = compiled(self.plan)(
+            state, fixed, snapshots, inputs, self._columns
+        )
+        self._columns = placed(self.plan, columns)
+        return self.accept(state, jax.device_get(outputs))
+
+    def accept(self, state: LearnerState, outputs: IterationOutputs) -> Iteration:
+        """Count the matches that were played and take what was learned from them.
+
+        Raises `NotFinite` if learning broke; the matches count all the same.
+        """
+        met = list(self.snapshots.met)  # whom these matches were against; `_note` may replace them
+        self._note(outputs)
+        metrics = self.trainer.accept(state, outputs.report)
+        self.trainer.absorb_returns(
+            self.steps_an_iteration, return_square=float(outputs.return_square)
+        )
+        return self._iteration(metrics, outputs, met)
 
     @property
     def mix(self) -> Mix:
@@ -182,42 +185,43 @@ class Arena:
             raise ValueError("order the arena before it plays")
         return self._mix
 
-    def _orders(self) -> IterationInputs:
-        mix, free = self.mix, self.rivals.free
+    def inputs(self) -> IterationInputs:
+        """What the next iteration is played by."""
+        mix, free = self.mix, self.snapshots.free
         own = self.share.owed(mix.own_share, ahead=self.plan.games) if free.any() else 0.0
         rows = [mix.bounds(own if one else 0.0) for one in free]
         return IterationInputs(jnp.asarray(np.stack(rows)), jnp.asarray(self._weights, jnp.float32))
 
-    def _note(self, played: IterationOutputs) -> None:
-        if played.recorded is not None:
-            self.recorder.add(played.recorded, played.ends, self._names(self.rivals.met))
+    def _note(self, outputs: IterationOutputs) -> None:
+        if outputs.recorded is not None:
+            self.recorder.add(outputs.recorded, outputs.ends, self._names(self.snapshots.met))
         if not self.plan.meets_itself:
             return
-        started, scripted = played.counts.started, len(self.plan.bots)
+        started, scripted = outputs.counts.started, len(self.plan.bots)
         # Before there is a snapshot, and where none is to be met, nothing is owed to them.
-        if self.rivals.free.any() and self.mix.own_share:
+        if self.snapshots.free.any() and self.mix.own_share:
             self.share = self.share.after(int(started.sum()), int(started[scripted:].sum()))
-        self.rivals.note(started[scripted:])
+        self.snapshots.note(started[scripted:])
         if self.mix.own_share:
-            self.rivals.settle(played.meetings)
+            self.snapshots.settle(outputs.meetings)
         else:
-            self.rivals.leave(played.meetings)
+            self.snapshots.leave(outputs.meetings)
 
     def _iteration(
-        self, metrics: dict[str, float], played: IterationOutputs, met: list[str]
+        self, metrics: dict[str, float], outputs: IterationOutputs, met: list[str]
     ) -> Iteration:
         names = self._names(met)
         results: dict[str, Result] = {}
-        for seat, name in enumerate(names):
-            result = self._result(played, seat)
+        for opponent, name in enumerate(names):
+            result = self._result(outputs, opponent)
             if name in results:
                 results[name] += result
             elif name != NOBODY:
                 results[name] = result
-        ends = played.ends
+        ends = outputs.ends
         ended = [
             EndedMatch(
-                names[ends.seat[at]],
+                names[ends.opponent[at]],
                 int(ends.score[at]),
                 int(ends.frames[at]),
                 float(ends.returned[at]),
@@ -225,49 +229,51 @@ class Arena:
             for at in zip(*np.nonzero(ends.counts), strict=True)
         ]
         return Iteration(
-            metrics, results, ended, float(played.counts.residual), _insight(played, names)
+            metrics,
+            results,
+            ended,
+            float(outputs.counts.residual),
+            _opponent_latents(outputs, names),
         )
 
     def _names(self, met: Sequence[str]) -> tuple[str, ...]:
-        """The opponents by seat, with `met` in the groups."""
+        """The opponents by index, with `met` in the groups."""
         return (*self.bots, *met) if self.plan.meets_itself else self.bots
 
-    def _result(self, played: IterationOutputs, seat: int) -> Result:
+    def _result(self, outputs: IterationOutputs, opponent: int) -> Result:
         terms, measures = self.plan.rewards.names, self.plan.measures.names
-        counts = played.counts
-        ledger = counts.ledger[seat].tolist()
-        exact = [one + rest for one, rest in zip(ledger, counts.rest[seat].tolist(), strict=False)]
+        counts = outputs.counts
+        sums = counts.sums[opponent].tolist()
+        exact = [
+            one + rest for one, rest in zip(sums, counts.rest[opponent].tolist(), strict=False)
+        ]
         return Result(
-            started=int(counts.started[seat]),
-            wins=int(counts.wins[seat]),
-            draws=int(counts.draws[seat]),
-            losses=int(counts.losses[seat]),
-            frames=int(counts.frames[seat]),
-            returns=float(counts.returns[seat]),
+            started=int(counts.started[opponent]),
+            wins=int(counts.wins[opponent]),
+            draws=int(counts.draws[opponent]),
+            losses=int(counts.losses[opponent]),
+            frames=int(counts.frames[opponent]),
+            returns=float(counts.returns[opponent]),
             terms=dict(zip(terms, exact, strict=True)),
-            measures=dict(zip(measures, ledger[len(terms) :], strict=True)),
+            measures=dict(zip(measures, sums[len(terms) :], strict=True)),
         )
 
 
 @cache
 def _begin(plan: Plan) -> jax.stages.Wrapped:
-    return jax.jit(partial(_begun, plan))
+    return jax.jit(partial(begin, plan))
 
 
-def _begun(plan: Plan, seed: Array, bounds: Array) -> Slots:
-    return slotting.begin(plan, seed, for_slots(plan, bounds))
-
-
-def _insight(played: IterationOutputs, names: Sequence[str]) -> OpponentLatents | None:
-    strategy = played.strategy
+def _opponent_latents(outputs: IterationOutputs, names: Sequence[str]) -> OpponentLatents | None:
+    strategy = outputs.strategy
     if not strategy.means.shape[1]:
         return None
     sums: dict[str, NDArray] = {}
     held: dict[str, float] = {}
-    for name, mean, slots in zip(names, strategy.means, strategy.slots, strict=True):
-        if slots and name != NOBODY:
-            sums[name] = sums.get(name, 0.0) + mean * slots
-            held[name] = held.get(name, 0.0) + float(slots)
+    for name, mean, count in zip(names, strategy.means, strategy.columns, strict=True):
+        if count and name != NOBODY:
+            sums[name] = sums.get(name, 0.0) + mean * count
+            held[name] = held.get(name, 0.0) + float(count)
     return OpponentLatents(
         latents={name: tuple((total / held[name]).tolist()) for name, total in sums.items()},
         mean=float(strategy.mean),
@@ -277,7 +283,7 @@ def _insight(played: IterationOutputs, names: Sequence[str]) -> OpponentLatents 
 
 
 def check(game: Game, config: Config, *, meets_itself: bool) -> None:
-    """An arena that cannot be is an error that names the setting."""
+    """Raise a `ConfigError` that names the setting if no such arena can be played."""
     train, learner = config.train, config.learner
     if game.players != 2:
         raise ConfigError(f"train: expected a game of two players; {game.name} has {game.players}")

@@ -1,4 +1,4 @@
-"""One iteration of the arena, compiled whole: a rollout of every slot, then the update."""
+"""One iteration of the arena, compiled whole: a rollout of every column, then the update."""
 
 from __future__ import annotations
 
@@ -7,13 +7,18 @@ from functools import cache, partial
 from typing import NamedTuple, TypeAlias
 
 import jax
-import jax.numpy as jnp
 
-from understudy.arena import slots as slotting
+from understudy.arena.columns import (
+    Columns,
+    Ends,
+    MatchCounts,
+    Plan,
+    per_column,
+    snapshot_meetings,
+)
 from understudy.arena.compiling import options
 from understudy.arena.recording import RecordedFrames
 from understudy.arena.rollout import RolloutParameters, Strategy, rollout
-from understudy.arena.slots import Ends, MatchCounts, Plan, Slots
 from understudy.core.ops import Array
 from understudy.learner.hardware import computing
 from understudy.learner.maths.descent import FixedInputs, LearnerState, UpdateReport
@@ -26,7 +31,7 @@ class IterationInputs(NamedTuple):
     """What may change from one iteration to the next without being compiled again."""
 
     bounds: Array
-    """float32 [groups, N]: whom the slots of each group may meet next, see `Mix.bounds`"""
+    """float32 [groups, N]: whom the columns of each group may meet next, see `Mix.bounds`"""
     weights: Array
     """float32 [terms]: what each term of the rewards weighs"""
 
@@ -39,7 +44,7 @@ class IterationOutputs(NamedTuple):
     ends: Ends
     strategy: Strategy
     meetings: Array
-    """int32 [groups]: slots in a match against their group's snapshot"""
+    """int32 [groups]: columns in a match against their group's snapshot"""
     return_square: Array
     """mean square of the returns, in units of reward"""
     recorded: RecordedFrames | None = None
@@ -47,44 +52,39 @@ class IterationOutputs(NamedTuple):
 
 
 Iterate: TypeAlias = Callable[
-    [LearnerState, FixedInputs, Params, IterationInputs, Slots],
-    tuple[LearnerState, Slots, IterationOutputs],
+    [LearnerState, FixedInputs, Params, IterationInputs, Columns],
+    tuple[LearnerState, Columns, IterationOutputs],
 ]
 
 
 @cache
 def compiled(plan: Plan) -> Iterate:
-    """`iterate(state, frozen, rivals, orders, slots)`; the slots given are used up."""
+    """`iterate(state, fixed, snapshots, inputs, columns)`; the columns given are used up."""
     return jax.jit(partial(iterate, plan), donate_argnums=4, compiler_options=options())
 
 
 def iterate(
     plan: Plan,
     state: LearnerState,
-    frozen: FixedInputs,
-    rivals: Params,
-    orders: IterationInputs,
-    slots: Slots,
-) -> tuple[LearnerState, Slots, IterationOutputs]:
-    """rivals: [groups, ...]."""
-    cast = RolloutParameters(
+    fixed: FixedInputs,
+    snapshots: Params,
+    inputs: IterationInputs,
+    columns: Columns,
+) -> tuple[LearnerState, Columns, IterationOutputs]:
+    """snapshots: [groups, ...]."""
+    parameters = RolloutParameters(
         params=computing(plan.config, state.params),
-        rivals=computing(plan.config, rivals),
-        bounds=for_slots(plan, orders.bounds),
-        weights=orders.weights,
+        snapshots=computing(plan.config, snapshots),
+        bounds=per_column(plan, inputs.bounds),
+        weights=inputs.weights,
     )
-    slots, rolled = rollout(plan, cast, frozen, slots)
+    columns, rolled = rollout(plan, parameters, fixed, columns)
     # Without this wall XLA would compute parts of the game again inside the update.
     segments = JAX.barrier(rolled.segments)
-    state, report, squares = improve(plan.spec, plan.config, state, frozen, segments)
-    meetings = slotting.meetings(plan, slots)
-    ends = rolled.ends._replace(ledger=None)  # counted already; the host has no use for it
-    played = IterationOutputs(
+    state, report, squares = improve(plan.spec, plan.config, state, fixed, segments)
+    meetings = snapshot_meetings(plan, columns)
+    ends = rolled.ends._replace(sums=None)  # counted already; the host has no use for it
+    outputs = IterationOutputs(
         report, rolled.counts, ends, rolled.strategy, meetings, squares, rolled.recorded
     )
-    return state, slots, played
-
-
-def for_slots(plan: Plan, bounds: Array) -> Array:
-    """float32 [groups, N] as [B, N]."""
-    return jnp.repeat(bounds, plan.games // plan.groups, axis=0)
+    return state, columns, outputs

@@ -1,7 +1,7 @@
-"""The mix of opponents: who is met how often, by weight, counted in matches started.
+"""The mix of opponents: how often each one is met, by weight, counted in matches started.
 
-A mix is an order to the arena, not a part of what is compiled: a curriculum changes it while
-matches go on, and those that are being played end against whoever they began with.
+A mix is an input of the compiled program, not a part of it: a curriculum changes it while matches
+go on, and matches in progress end against the opponent that they began with.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A population: agents that play and learn side by side, all of them in one compiled program.
 
-Every member has a trainer, rivals and orders of its own; the program alone is shared. What a member
-learns is what it would have learned in an arena of its own, up to rounding.
+Every member has its own trainer, snapshots and inputs; only the program is shared. A member learns
+what it would have learned in an arena of its own, up to rounding.
 """
 
 from __future__ import annotations
@@ -14,16 +14,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from understudy.arena import slots as slotting
 from understudy.arena.arena import Arena
+from understudy.arena.columns import Columns, Plan, begin
 from understudy.arena.compiling import options
-from understudy.arena.iteration import IterationInputs, IterationOutputs, for_slots, iterate
+from understudy.arena.iteration import IterationInputs, IterationOutputs, iterate
 from understudy.arena.results import Iteration
-from understudy.arena.slots import Plan, Slots
 from understudy.core.arrays import NDArray
 from understudy.core.errors import NotFinite
 from understudy.core.ops import Array, Tree
-from understudy.learner.maths.descent import FixedInputs, LearnerState, UpdateReport
+from understudy.learner.maths.descent import FixedInputs, LearnerState
 from understudy.policy.layers import Params
 
 Program: TypeAlias = Callable[
@@ -32,9 +31,9 @@ Program: TypeAlias = Callable[
         tuple[FixedInputs, ...],
         tuple[Params, ...],
         tuple[IterationInputs, ...],
-        Slots,
+        Columns,
     ],
-    tuple[tuple[LearnerState, ...], Slots, IterationOutputs],
+    tuple[tuple[LearnerState, ...], Columns, IterationOutputs],
 ]
 
 
@@ -45,34 +44,20 @@ class Member(Arena):
     """Whether its matches begin anew with the next iteration."""
 
     def iterate(self) -> Iteration:
-        """Never alone."""
         raise ValueError("a member of a population plays with the others: Population.iterate")
 
     def restart(self, seed: int) -> None:
-        """Begin new matches: those in flight are remembered by weights that are gone."""
+        """Begin new matches: the memories of those in progress belong to weights that are gone."""
         self._seed, self.fresh = np.uint32(seed & 0xFFFFFFFF), True
 
     @property
     def seed(self) -> np.uint32:
-        """Of its matches."""
         return self._seed
 
-    def given(self) -> IterationInputs:
-        """What the next iteration is played by."""
-        return self._orders()
-
-    def took_part(self, played: IterationOutputs) -> None:
-        """Matches were played, whatever is learned."""
+    def accept(self, state: LearnerState, outputs: IterationOutputs) -> Iteration:
+        """As an arena does, of an iteration that the population played."""
         self.fresh = False
-        self._note(played)
-
-    def told(
-        self, metrics: dict[str, float], played: IterationOutputs, met: list[str]
-    ) -> Iteration:
-        """What was learned, counted; `met` sat in the groups while it was played."""
-        square = float(played.return_square)
-        self.trainer.absorb_returns(self.steps_an_iteration, return_square=square)
-        return self._iteration(metrics, played, met)
+        return super().accept(state, outputs)
 
 
 class Population:
@@ -83,124 +68,77 @@ class Population:
             raise ValueError("members of a population have one plan: network, game and settings")
         self.members = tuple(members)
         self._plan = members[0].plan
-        self._slots: Slots | None = None
+        self._columns: Columns | None = None
 
     def iterate(self) -> list[Iteration | NotFinite]:
         """One iteration of every member; the error for one whose learning broke, which is then as
         it was before."""
-        orders = tuple(member.given() for member in self.members)
-        slots = self._begun(orders)
-        met = [list(member.rivals.met) for member in self.members]
-        rivals = tuple(member.rivals.params for member in self.members)
-
-        def play(
-            states: tuple[LearnerState, ...], frozen: tuple[FixedInputs, ...]
-        ) -> tuple[tuple[LearnerState, ...], list[IterationOutputs]]:
-            after, self._slots, result = _program(self._plan)(states, frozen, rivals, orders, slots)
-            fetched = jax.device_get(result)
-            played = [_row(fetched, index) for index in range(len(self.members))]
-            for member, own in zip(self.members, played, strict=True):
-                member.took_part(own)
-            return after, played
-
-        learned, played = _Chain(self.members, play).learn()
+        inputs = tuple(member.inputs() for member in self.members)
+        states, self._columns, outputs = _program(self._plan)(
+            tuple(member.trainer.state for member in self.members),
+            tuple(member.trainer.fixed_inputs for member in self.members),
+            tuple(member.snapshots.params for member in self.members),
+            inputs,
+            self._begun(inputs),
+        )
+        fetched = jax.device_get(outputs)
         return [
-            metrics if isinstance(metrics, NotFinite) else member.told(metrics, own, who)
-            for member, metrics, own, who in zip(self.members, learned, played, met, strict=True)
+            _accepted(member, state, _row(fetched, index))
+            for index, (member, state) in enumerate(zip(self.members, states, strict=True))
         ]
 
-    def _begun(self, orders: Sequence[IterationInputs]) -> Slots:
-        """The slots [K, ...], with new matches where a member wants them."""
+    def _begun(self, inputs: Sequence[IterationInputs]) -> Columns:
+        """The columns [K, ...], with new matches where a member wants them."""
         fresh = np.array([member.fresh for member in self.members])
-        if self._slots is not None and not fresh.any():
-            return self._slots
+        if self._columns is not None and not fresh.any():
+            return self._columns
         seeds = np.array([member.seed for member in self.members], np.uint32)
-        begun: Slots = _begin(self._plan)(seeds, np.stack([one.bounds for one in orders]))
-        return begun if self._slots is None else _renewed(self._slots, begun, fresh)
+        begun: Columns = _begin(self._plan)(seeds, np.stack([one.bounds for one in inputs]))
+        return begun if self._columns is None else _renewed(self._columns, begun, fresh)
 
 
-class _Chain:
-    """Learning of all trainers by one step: each one's step waits for the next one's.
-
-    `Trainer.learn` hands out what it has and takes back what came of it, in one call. So the first
-    trainer's step calls the second one's `learn`, and so on; the last one's step plays for all.
-    """
-
-    def __init__(
-        self,
-        members: Sequence[Member],
-        play: Callable[
-            [tuple[LearnerState, ...], tuple[FixedInputs, ...]],
-            tuple[tuple[LearnerState, ...], list[IterationOutputs]],
-        ],
-    ) -> None:
-        self._trainers = [member.trainer for member in members]
-        self._play = play
-        self._states: list[LearnerState] = []
-        self._frozen: list[FixedInputs] = []
-        self._after: tuple[LearnerState, ...] = ()
-        self._played: list[IterationOutputs] = []
-        self._learned: list[dict[str, float] | NotFinite] = []
-
-    def learn(self) -> tuple[list[dict[str, float] | NotFinite], list[IterationOutputs]]:
-        """Metrics or the error of each, and what each played."""
-        self._link(0)
-        return self._learned[::-1], self._played  # the last one is the first to be done
-
-    def _link(self, index: int) -> None:
-        if index == len(self._trainers):
-            self._after, self._played = self._play(tuple(self._states), tuple(self._frozen))
-            return
-        try:
-            self._learned.append(self._trainers[index].learn(partial(self._step, index)))
-        except NotFinite as error:
-            self._learned.append(error)
-
-    def _step(
-        self, index: int, state: LearnerState, frozen: FixedInputs
-    ) -> tuple[LearnerState, UpdateReport]:
-        self._states.append(state)
-        self._frozen.append(frozen)
-        self._link(index + 1)
-        return self._after[index], self._played[index].report
+def _accepted(
+    member: Member, state: LearnerState, outputs: IterationOutputs
+) -> Iteration | NotFinite:
+    try:
+        return member.accept(state, outputs)
+    except NotFinite as error:
+        return error
 
 
 @cache
 def _program(plan: Plan) -> Program:
-    """The slots given are used up. Stacking and taking apart is part of the program: by itself it
+    """The columns given are used up. Stacking and taking apart is part of the program: by itself it
     would be hundreds of small calls an iteration."""
 
     def run(
         states: tuple[LearnerState, ...],
-        frozen: tuple[FixedInputs, ...],
-        rivals: tuple[Params, ...],
-        orders: tuple[IterationInputs, ...],
-        slots: Slots,
-    ) -> tuple[tuple[LearnerState, ...], Slots, IterationOutputs]:
-        after, slots, played = jax.vmap(partial(iterate, plan))(
-            _stacked(states), _stacked(frozen), _stacked(rivals), _stacked(orders), slots
+        fixed: tuple[FixedInputs, ...],
+        snapshots: tuple[Params, ...],
+        inputs: tuple[IterationInputs, ...],
+        columns: Columns,
+    ) -> tuple[tuple[LearnerState, ...], Columns, IterationOutputs]:
+        after, columns, outputs = jax.vmap(partial(iterate, plan))(
+            _stacked(states), _stacked(fixed), _stacked(snapshots), _stacked(inputs), columns
         )
-        return tuple(_row(after, index) for index in range(len(states))), slots, played
+        return tuple(_row(after, index) for index in range(len(states))), columns, outputs
 
     return jax.jit(run, donate_argnums=4, compiler_options=options())
 
 
 @cache
 def _begin(plan: Plan) -> jax.stages.Wrapped:
-    def one(seed: Array, bounds: Array) -> Slots:
-        return slotting.begin(plan, seed, for_slots(plan, bounds))
-
-    return jax.jit(jax.vmap(one))
+    return jax.jit(jax.vmap(partial(begin, plan)))
 
 
 @partial(jax.jit, donate_argnums=0)
-def _renewed(slots: Slots, begun: Slots, fresh: NDArray) -> Slots:
-    """Those of `begun` where `fresh` [K], else the slots, which are used up."""
+def _renewed(columns: Columns, begun: Columns, fresh: NDArray) -> Columns:
+    """Those of `begun` where `fresh` [K], else the columns, which are used up."""
 
     def one(old: Array, new: Array) -> Array:
         return jnp.where(fresh.reshape(-1, *[1] * (old.ndim - 1)), new, old)
 
-    renewed: Slots = jax.tree.map(one, slots, begun)
+    renewed: Columns = jax.tree.map(one, columns, begun)
     return renewed
 
 

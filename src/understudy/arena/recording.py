@@ -15,8 +15,8 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
+from understudy.arena.columns import Ends
 from understudy.arena.compiling import options
-from understudy.arena.slots import Ends
 from understudy.core.arrays import NDArray
 from understudy.core.ops import Array
 from understudy.games.base import Game, State
@@ -84,7 +84,7 @@ class MatchRecorder:
         self._whole: list[PlayedMatch] = []
 
     def add(self, frames: RecordedFrames, ends: Ends, names: Sequence[str]) -> None:
-        """What one iteration played; `names` are the opponents by seat."""
+        """What one iteration played; `names` are the opponents by index."""
         began = ends.began[:, self._columns]
         self._owed = min(self._owed + self._growth, self._most)
         chosen = {(int(t), int(c)) for t, c in np.argwhere(began)[: int(self._owed)]}
@@ -96,7 +96,7 @@ class MatchRecorder:
                 self._extend(column, own, start, last + 1)
                 pieces = self._open.pop(column, None)
                 if pieces and ends.counts[last, column]:
-                    opponent = names[ends.seat[last, column]]
+                    opponent = names[ends.opponent[last, column]]
                     self._whole.append(
                         _joined(pieces, column, opponent, int(ends.score[last, column]))
                     )

@@ -76,7 +76,7 @@ class Iteration:
     ended: list[EndedMatch]
     residual: float
     """The largest difference between a return and the sum of its terms: 0 where they are exact."""
-    insight: OpponentLatents | None
+    opponent_latents: OpponentLatents | None
 
     @property
     def matches(self) -> int:

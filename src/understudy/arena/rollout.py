@@ -1,11 +1,8 @@
-"""Rollouts: a segment of every slot's match, played by the policy against its opponents.
+"""Rollouts: a segment of every column's match, played by the policy against its opponents.
 
-Only our own decisions are kept; what the opponent did stands beside them, to be foretold.
-
-What the policy makes of its opponents, looked at once an iteration: latents and attention.
-
-One look at the last frame of a rollout costs as much as one frame of it, which had to be thought
-about anyway, for the value of what follows.
+Only the policy's own decisions are kept; the opponent's actions stand beside them as targets of the
+auxiliary loss that predicts them. At the last frame of a rollout, latents and attention are read
+too: the policy computes that frame anyway, for the value of what follows.
 """
 
 from __future__ import annotations
@@ -15,9 +12,23 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from understudy.arena import slots as slotting
+from understudy.arena.columns import (
+    Columns,
+    Ends,
+    MatchCounts,
+    Plan,
+    action_uniforms,
+    bot_actions,
+    counted,
+    endings,
+    in_groups,
+    meets_snapshot,
+    opponent_index,
+    restart,
+    sides,
+    ungrouped,
+)
 from understudy.arena.recording import RecordedFrames, record
-from understudy.arena.slots import Ends, MatchCounts, Plan, Slots
 from understudy.core.ops import Array, Tree
 from understudy.games.frame import BySide, by_side, own_side, play_frame
 from understudy.learner.hardware import computing, frames_at_once
@@ -26,16 +37,17 @@ from understudy.learner.maths.jax_ops import JAX
 from understudy.learner.segments import Segments
 from understudy.policy import distributions
 from understudy.policy.layers import Params
+from understudy.policy.network import emptied
 from understudy.policy.strategist import Strategist
 
 
 class Strategy(NamedTuple):
-    """Latents [L] of the slots at one frame; all empty for a network that has none."""
+    """Latents [L] of the columns at one frame; all empty for a network that has none."""
 
     means: Array
-    """float32 [seats, L]: of the slots that meet each of them"""
-    slots: Array
-    """float32 [seats]: how many do"""
+    """float32 [opponents, L]: of the columns that meet each of them"""
+    columns: Array
+    """float32 [opponents]: how many do"""
     mean: Array
     """float32 []: of all numbers of all latents"""
     spread: Array
@@ -45,24 +57,24 @@ class Strategy(NamedTuple):
 
 
 def looked_at(
-    plan: Plan, params: Params, seen: Array, memory: Tree, slots: Slots
+    plan: Plan, params: Params, seen: Array, memory: Tree, columns: Columns
 ) -> tuple[Array, Strategy]:
     """Values [B] of what is seen [B, F] with this memory, and what is made of the opponents."""
     network = plan.spec.network
     if not isinstance(network, Strategist):
         _, values, _ = network.step(JAX, params, seen, memory)
         nothing = jnp.zeros((), jnp.float32)
-        empty = jnp.zeros((plan.seats, 0), jnp.float32)
-        return values, Strategy(empty, jnp.zeros(plan.seats), nothing, nothing, nothing)
+        empty = jnp.zeros((plan.opponents, 0), jnp.float32)
+        return values, Strategy(empty, jnp.zeros(plan.opponents), nothing, nothing, nothing)
     insight = network.step_insight(JAX, params, seen, memory)
     latent = insight.latent.astype(jnp.float32)
-    seats = jnp.arange(plan.seats, dtype=jnp.int32)[:, None] == slotting.seat(plan, slots)
-    hits = seats.astype(jnp.float32)
+    indices = jnp.arange(plan.opponents, dtype=jnp.int32)[:, None]
+    hits = (indices == opponent_index(plan, columns)).astype(jnp.float32)
     held = hits.sum(1)
     middle = latent.mean(0)
     strategy = Strategy(
         means=hits @ latent / jnp.maximum(held, 1.0)[:, None],
-        slots=held,
+        columns=held,
         mean=middle.mean(),
         spread=jnp.sqrt(jnp.square(latent - middle).mean()),
         attention_entropy=_entropy(insight.attention),
@@ -77,13 +89,13 @@ def _entropy(attention: Array) -> Array:
 
 
 class RolloutParameters(NamedTuple):
-    """Who plays, in the precision that networks compute in."""
+    """The networks that play, in the precision that they compute in, and what a rollout is told."""
 
     params: Params
-    rivals: Params
+    snapshots: Params
     """[groups, ...]: the snapshot that each group may meet"""
     bounds: Array
-    """float32 [B, N]: whom each slot may meet next, see `Mix.bounds`"""
+    """float32 [B, N]: whom each column may meet next, see `Mix.bounds`"""
     weights: Array
     """float32 [terms]: what each term of the rewards weighs"""
 
@@ -105,7 +117,7 @@ class _Row(NamedTuple):
 
 
 class Rollout(NamedTuple):
-    """What a rollout came to, but for the slots."""
+    """What a rollout came to, but for the columns."""
 
     segments: Segments
     counts: MatchCounts
@@ -116,21 +128,23 @@ class Rollout(NamedTuple):
 
 
 def rollout(
-    plan: Plan, cast: RolloutParameters, frozen: FixedInputs, slots: Slots
-) -> tuple[Slots, Rollout]:
-    """`plan.segment` frames of every slot."""
+    plan: Plan, parameters: RolloutParameters, fixed: FixedInputs, columns: Columns
+) -> tuple[Columns, Rollout]:
+    """`plan.segment` frames of every column."""
 
-    def frame(slots: Slots, _: None) -> tuple[Slots, tuple[_Row, Ends, RecordedFrames | None]]:
-        return _frame(plan, cast, frozen, slots)
+    def frame(
+        columns: Columns, _: None
+    ) -> tuple[Columns, tuple[_Row, Ends, RecordedFrames | None]]:
+        return _frame(plan, parameters, fixed, columns)
 
-    memory = slots.ours
-    slots, (rows, ends, recorded) = jax.lax.scan(
-        frame, slots, length=plan.segment, unroll=frames_at_once()
+    memory = columns.ours
+    columns, (rows, ends, recorded) = jax.lax.scan(
+        frame, columns, length=plan.segment, unroll=frames_at_once()
     )
-    obs = by_side(JAX, _second(plan), plan.game.observe(JAX, slots.state))[0].T
-    seen = computing(plan.config, normalised(frozen, obs))
+    obs = by_side(JAX, _second(plan), plan.game.observe(JAX, columns.state))[0].T
+    seen = computing(plan.config, normalised(fixed, obs))
     bootstrap, strategy = looked_at(
-        plan, cast.params, seen, slotting.emptied(slots.ours, slots.first), slots
+        plan, parameters.params, seen, emptied(JAX, columns.ours, columns.first), columns
     )
     segments = Segments(
         **rows._asdict(),
@@ -138,44 +152,48 @@ def rollout(
         memory=memory,
         bootstrap=bootstrap,
     )
-    return slots, Rollout(segments, slotting.counted(plan, ends), ends, strategy, recorded)
+    return columns, Rollout(segments, counted(plan, ends), ends, strategy, recorded)
 
 
 def _frame(
-    plan: Plan, cast: RolloutParameters, frozen: FixedInputs, slots: Slots
-) -> tuple[Slots, tuple[_Row, Ends, RecordedFrames | None]]:
+    plan: Plan, parameters: RolloutParameters, fixed: FixedInputs, columns: Columns
+) -> tuple[Columns, tuple[_Row, Ends, RecordedFrames | None]]:
     second = _second(plan)
 
     def act(obs: BySide, legal: BySide) -> tuple[BySide, Tree]:
         seen, allowed = obs[0].T, legal[0].T
-        logits, values, ours = _think(plan, cast.params, frozen, seen, slots.ours, slots.first)
-        uniforms = slotting.draws(plan, slots, ours=True)
+        logits, values, ours = _think(
+            plan, parameters.params, fixed, seen, columns.ours, columns.first
+        )
+        uniforms = action_uniforms(plan, columns, ours=True)
         actions, log_probs = distributions.choose(JAX, plan.spec.actions, logits, allowed, uniforms)
-        theirs = slotting.scripted(plan, slots, obs[1])
-        their_memory = slots.theirs
+        theirs = bot_actions(plan, columns, obs[1])
+        their_memory = columns.theirs
         if plan.meets_itself:
-            own, their_memory = _rivals(plan, cast, frozen, slots, obs[1].T, legal[1].T)
-            theirs = jnp.where(slotting.met(plan, slots), own.T, theirs)
+            own, their_memory = _snapshot_actions(
+                plan, parameters, fixed, columns, obs[1].T, legal[1].T
+            )
+            theirs = jnp.where(meets_snapshot(plan, columns), own.T, theirs)
         return (actions.T, theirs), (seen, allowed, log_probs, values, ours, their_memory)
 
-    frame = play_frame(JAX, plan.game, slots.state, second, act, plan.measures)
+    frame = play_frame(JAX, plan.game, columns.state, second, act, plan.measures)
     obs, legal, log_probs, values, ours, their_memory = frame.kept
     actions, theirs = frame.chosen
     recorded = None
     if plan.recorded:
-        recorded = record(plan.recorded, slots.seeds, frame.moment.actions, frame.moment.after)
-    terms = own_side(JAX, second, plan.rewards.parts(JAX, frame.moment, cast.weights))
+        recorded = record(plan.recorded, columns.seeds, frame.moment.actions, frame.moment.after)
+    terms = own_side(JAX, second, plan.rewards.parts(JAX, frame.moment, parameters.weights))
     rewards = terms.sum(0)
     over = frame.over
-    slots = slots._replace(
+    columns = columns._replace(
         state=frame.moment.after,
-        frame=slots.frame + 1,
-        returned=slots.returned + rewards,
-        ledger=slots.ledger + jnp.concatenate([terms, frame.measured]),
+        frame=columns.frame + 1,
+        returned=columns.returned + rewards,
+        sums=columns.sums + jnp.concatenate([terms, frame.measured]),
         ours=ours,
         theirs=their_memory,
     )
-    cut = (slots.frame >= slots.cut_at) & ~over
+    cut = (columns.frame >= columns.cut_at) & ~over
     row = _Row(
         obs=obs,
         legal=legal,
@@ -184,46 +202,51 @@ def _frame(
         values=values,
         rewards=rewards,
         ongoing=1.0 - (over | cut).astype(jnp.float32),
-        first=slots.first,
+        first=columns.first,
         valid=1.0 - cut.astype(jnp.float32),
         opponent_actions=theirs.T,
-        opponent_kinds=_kinds(plan, slots),
+        opponent_kinds=_kinds(plan, columns),
     )
-    anew = slotting.restart(plan, slots, over | cut, cast.bounds)
-    return anew, (row, slotting.endings(plan, slots, over, frame.score, anew), recorded)
+    anew = restart(plan, columns, over | cut, parameters.bounds)
+    return anew, (row, endings(plan, columns, over, frame.score, anew), recorded)
 
 
-def _kinds(plan: Plan, slots: Slots) -> Array:
+def _kinds(plan: Plan, columns: Columns) -> Array:
     """int32 [B]: who is met, as the network learns to name it."""
     if not plan.kinds:
         return jnp.full(plan.games, -1, jnp.int32)
-    return jnp.asarray(plan.kinds, jnp.int32)[slots.opponent]
+    return jnp.asarray(plan.kinds, jnp.int32)[columns.kind]
 
 
 def _think(
-    plan: Plan, params: Params, frozen: FixedInputs, obs: Array, memory: Tree, first: Array
+    plan: Plan, params: Params, fixed: FixedInputs, obs: Array, memory: Tree, first: Array
 ) -> tuple[Array, Array, Tree]:
     """logits, values and memory of one network for obs [B, F]."""
-    memory = slotting.emptied(memory, first)
-    seen = computing(plan.config, normalised(frozen, obs))
+    memory = emptied(JAX, memory, first)
+    seen = computing(plan.config, normalised(fixed, obs))
     return plan.spec.network.step(JAX, params, seen, memory)
 
 
-def _rivals(
-    plan: Plan, cast: RolloutParameters, frozen: FixedInputs, slots: Slots, obs: Array, legal: Array
+def _snapshot_actions(
+    plan: Plan,
+    parameters: RolloutParameters,
+    fixed: FixedInputs,
+    columns: Columns,
+    obs: Array,
+    legal: Array,
 ) -> tuple[Array, Tree]:
     """Actions [B, parts] of each group's snapshot, and their memory [groups, ...]."""
-    first, obs = slotting.in_groups(plan, (slots.first, obs))
+    first, obs = in_groups(plan, (columns.first, obs))
 
     def one_group(
         params: Params, obs: Array, memory: Tree, first: Array
     ) -> tuple[Array, Array, Tree]:
-        return _think(plan, params, frozen, obs, memory, first)
+        return _think(plan, params, fixed, obs, memory, first)
 
     def think(memory: Tree) -> tuple[Array, Tree]:
-        logits, _, memory = jax.vmap(one_group)(cast.rivals, obs, memory, first)
-        uniforms = slotting.draws(plan, slots, ours=False)
-        logits = slotting.side_by_side(logits)
+        logits, _, memory = jax.vmap(one_group)(parameters.snapshots, obs, memory, first)
+        uniforms = action_uniforms(plan, columns, ours=False)
+        logits = ungrouped(logits)
         actions, _ = distributions.choose(JAX, plan.spec.actions, logits, legal, uniforms)
         return actions, memory
 
@@ -233,11 +256,11 @@ def _rivals(
 
     # Before there is a snapshot, and in stages that meet none, nobody needs to think.
     acted: tuple[Array, Tree] = jax.lax.cond(
-        slotting.met(plan, slots).any(), think, rest, slots.theirs
+        meets_snapshot(plan, columns).any(), think, rest, columns.theirs
     )
     return acted
 
 
 def _second(plan: Plan) -> Array:
     """bool [B]: where we are the game's second player."""
-    return slotting.sides(plan) == 1
+    return sides(plan) == 1

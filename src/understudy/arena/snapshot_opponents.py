@@ -1,9 +1,13 @@
-"""Rivals: the snapshots that the policy meets, one in each group of slots.
+"""The snapshots that the policy meets, one in each group of columns.
 
-A group's snapshot is replaced only when no slot is in a match against it, so a rival never changes
-in the middle of a match. From the moment that a replacement waits, slots of that group that begin
-a match draw scripted opponents, so the wait ends. Groups do not change together: the first stint of
-each is shorter by another part of it.
+A group's snapshot is replaced only when no column is in a match against it, so an opponent never
+changes in the middle of a match. While a replacement waits, columns of that group that begin a
+match draw scripted bots, so the wait ends.
+
+The groups are staggered: in its first stint, group g of G counts g/G of a stint as played already,
+so it asks for its second snapshot earlier by that much. All later stints are whole ones, so the
+groups keep that distance and change one after the other, and the policy always meets snapshots of
+several ages.
 """
 
 from __future__ import annotations
@@ -22,7 +26,7 @@ NOBODY = ""
 
 
 class SnapshotAssignment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Who sits where, for a version: what `SnapshotSides` is restored from."""
+    """Which snapshot each group meets and waits for, as a version stores it."""
 
     met: tuple[str, ...] = ()
     waiting: tuple[str, ...] = ()
@@ -52,7 +56,7 @@ class SnapshotSides:
         )
 
     def restless(self) -> list[int]:
-        """Groups that meet nobody yet, or the same one for a whole stint."""
+        """Groups without a snapshot, or with the same one for a whole stint."""
         return [
             group
             for group, (met, begun) in enumerate(zip(self.met, self.begun, strict=True))
@@ -64,47 +68,47 @@ class SnapshotSides:
         if name == self.met[group]:
             self.begun[group] = 0
         elif self.met[group] == NOBODY:
-            self._seat(group, name, load())
+            self._assign(group, name, load())
         else:
             self.waiting[group] = (name, dict(load()))
 
     def settle(self, meetings: NDArray) -> None:
-        """Replace where something waits and nobody is in a match; meetings int32 [groups]."""
+        """Replace snapshots without an open match where another waits; meetings int32 [groups]."""
         for group in [group for group in self.waiting if meetings[group] == 0]:
-            self._seat(group, *self.waiting.pop(group))
+            self._assign(group, *self.waiting.pop(group))
 
     def leave(self, meetings: NDArray) -> None:
-        """No snapshot is to be met for now: who is in no match any more rises, and nobody waits."""
+        """Remove snapshots without an open match, and all that wait; meetings int32 [groups]."""
         self.waiting.clear()
         for group in np.flatnonzero(meetings == 0).tolist():
             self.met[group], self.begun[group] = NOBODY, 0
 
     def note(self, begun: NDArray) -> None:
-        """So many matches more began against each group's, int [groups]."""
+        """Count matches that began against each group's snapshot, int [groups]."""
         self.begun = [old + int(new) for old, new in zip(self.begun, begun, strict=True)]
 
     def named(self) -> set[str]:
-        """Whoever sits or waits."""
+        """All snapshots that are met or wait."""
         return {*self.met, *(name for name, _ in self.waiting.values())} - {NOBODY}
 
-    def seating(self) -> SnapshotAssignment:
-        """For a version."""
+    def assignment(self) -> SnapshotAssignment:
+        """What a version stores."""
         groups = range(len(self.met))
         waiting = (self.waiting[group][0] if group in self.waiting else NOBODY for group in groups)
         return SnapshotAssignment(tuple(self.met), tuple(waiting), tuple(self.begun))
 
-    def restore(self, seating: SnapshotAssignment, load: Callable[[str], Params | None]) -> None:
-        """As it was, group by group; whoever cannot be loaded any more is nobody again."""
-        for group in range(min(len(self.met), len(seating.met))):
-            params = load(seating.met[group]) if seating.met[group] else None
+    def restore(self, assignment: SnapshotAssignment, load: Callable[[str], Params | None]) -> None:
+        """As it was, group by group; a group whose snapshot cannot be loaded has none again."""
+        for group in range(min(len(self.met), len(assignment.met))):
+            params = load(assignment.met[group]) if assignment.met[group] else None
             if params is not None:
-                self._seat(group, seating.met[group], params)
-                self.begun[group] = seating.begun[group]
-            params = load(seating.waiting[group]) if seating.waiting[group] else None
+                self._assign(group, assignment.met[group], params)
+                self.begun[group] = assignment.begun[group]
+            params = load(assignment.waiting[group]) if assignment.waiting[group] else None
             if params is not None:
-                self.waiting[group] = (seating.waiting[group], params)
+                self.waiting[group] = (assignment.waiting[group], params)
 
-    def _seat(self, group: int, name: str, params: Params) -> None:
+    def _assign(self, group: int, name: str, params: Params) -> None:
         first = self.met[group] == NOBODY
         self.params = {key: array.at[group].set(params[key]) for key, array in self.params.items()}
         self.met[group] = name

@@ -216,25 +216,48 @@ def _numbers(name: str, array: NDArray) -> NDArray:
     return finite | np.isnan(array) if name == "expected" else finite
 
 
-def returns_of(rewards: Sequence[float] | NDArray, gamma: float, *, later: float = 0.0) -> NDArray:
-    """Discounted returns [T] of one episode; `later` is the return after its end."""
-    returns = np.empty(len(rewards))
-    for index in range(len(rewards) - 1, -1, -1):
-        later = float(rewards[index]) + gamma * later
-        returns[index] = later
+def returns_of(
+    rewards: Sequence[float] | NDArray, discounts: float | NDArray, *, later: float = 0.0
+) -> NDArray:
+    """Discounted returns [T, ...] of rewards [T, ...], in their precision.
+
+    `discounts` (one for all, or [T, ...]) weigh what follows each reward; `later` follows the last.
+    """
+    rewards = np.asarray(rewards)
+    discounts = np.broadcast_to(np.asarray(discounts, rewards.dtype), rewards.shape)
+    returns = np.empty_like(rewards)
+    following: NDArray = np.full_like(rewards[0], later)
+    for t in reversed(range(len(rewards))):
+        following = rewards[t] + discounts[t] * following
+        returns[t] = following
     return returns
 
 
-def surprise_of(episode: Episode) -> NDArray:
-    """float64 [T]: the absolute one-step TD error of each decision; 0 if it is not learned from.
+def surprise(episode: Episode, *, gamma: float, lam: float, length: int | None = None) -> NDArray:
+    """float64 [N]: mean distance between value and target in each stretch of `length` decisions
+    (all of them by default); what a replay prefers episodes or items by.
 
-    The value after the last decision of a truncated episode is not recorded; the value before it
-    takes its place. With 0 there, every aborted match would seem surprising.
+    The targets are the lambda-returns that the learner trains values towards, made of the values
+    that were recorded. An error at t is the one-step error plus gamma * lam times the error at
+    t + 1, as in GAE. It is cut where training cuts it: at the end of a stretch, which bootstraps
+    from the next value, and before a decision whose reward never came. Nothing follows the end of a
+    match, but a truncated one goes on: from its last decision, or, where a bootstrap was seen, from
+    a state whose value is not recorded and taken to be that of the last decision.
     """
-    value_t = episode.values.astype(np.float64)  # sums of float32 numbers cannot overflow here
-    value_tp1 = np.append(value_t[1:], value_t[-1] if episode.truncated else 0.0)
-    surprise: NDArray = np.abs(episode.rewards + value_tp1 - value_t) * episode.taught
-    return surprise
+    values = episode.values.astype(np.float64)  # no sum of finite float32 numbers overflows here
+    taught = episode.taught.astype(np.float64)
+    if episode.truncated and episode.bootstrap is None:
+        taught[-1] = 0.0
+    after = np.append(values[1:], values[-1] if episode.truncated else 0.0)
+    errors = (episode.rewards + gamma * after - values) * taught
+    starts = np.arange(0, len(episode), length or len(episode))
+    traces = gamma * lam * taught
+    traces[starts[1:] - 1] = 0.0
+    distances = np.abs(returns_of(errors, traces))
+    mean: NDArray = np.add.reduceat(distances, starts) / np.maximum(
+        np.add.reduceat(taught, starts), 1.0
+    )
+    return mean
 
 
 def largest_number(episode: Episode, spec: PolicySpec) -> tuple[float, str]:

@@ -13,7 +13,8 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from understudy.experience.episode import Episode, Outcome, surprise_of
+from understudy.core.arrays import NDArray
+from understudy.experience.episode import Episode, Outcome, surprise
 from understudy.experience.replay import Replay
 
 Priority = Literal["uniform", "won", "surprise"]
@@ -32,8 +33,12 @@ class Held:
 class EpisodeReplay:
     """The newest episodes that have samples left, by id."""
 
-    def __init__(self, *, capacity: int, limit: int, priority: Priority) -> None:
-        self._priority = priority
+    def __init__(
+        self, *, capacity: int, limit: int, priority: Priority, gamma: float, lam: float
+    ) -> None:
+        """`gamma`, `lam`: of the returns that values are trained towards, for `surprise`."""
+        self._priority: Priority = priority
+        self._gamma, self._lam = gamma, lam
         # Drawn in proportion to its weight as it is: `valued_once` keeps that from the value.
         self._replay = Replay(
             capacity=capacity,
@@ -86,8 +91,8 @@ class EpisodeReplay:
         if known is not None:
             self._replay.discard(_slots([known]))
             self._forget(known)
-        weight = np.array([_weight(episode, self._priority)])
-        slot = int(self._replay.insert(1, now=0.0, priorities=weight, samples=samples)[0])
+        slots = self._replay.insert(1, now=0.0, priorities=self._weight(episode), samples=samples)
+        slot = int(slots[0])
         if slot >= 0:
             self._forget(slot)  # the replay removed the oldest episode to make room
             self._items[slot] = name, episode
@@ -102,6 +107,13 @@ class EpisodeReplay:
             self._forget(slot)
         return episodes
 
+    def _weight(self, episode: Episode) -> NDArray:
+        """[1]"""
+        if self._priority == "surprise":
+            return surprise(episode, gamma=self._gamma, lam=self._lam)
+        won = self._priority == "won" and episode.meta.outcome is Outcome.VICTORY
+        return np.array([_WON_WEIGHT if won else 1.0])
+
     def _forget(self, slot: int) -> None:
         if slot in self._items:
             _, episode = self._items.pop(slot)
@@ -110,9 +122,3 @@ class EpisodeReplay:
 
 def _slots(slots: Iterable[int]) -> npt.NDArray[np.intp]:
     return np.array(list(slots), np.intp)
-
-
-def _weight(episode: Episode, priority: Priority) -> float:
-    if priority == "won":
-        return _WON_WEIGHT if episode.meta.outcome is Outcome.VICTORY else 1.0
-    return float(surprise_of(episode).mean()) + 1e-3 if priority == "surprise" else 1.0

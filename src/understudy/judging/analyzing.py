@@ -65,9 +65,9 @@ def engines_named(name: str) -> tuple[Engine, encoding.Encoder]:
     engine = engine_named(name)
     if engine is plain:
         return engine, encoding.plain
-    from understudy.arena.encoding import compiled
+    from understudy.arena.compiling import compiled_encoder
 
-    return engine, compiled
+    return engine, compiled_encoder
 
 
 def analyze(asked: AnalysisRequest, telling: Telling) -> Findings:

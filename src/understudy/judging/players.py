@@ -257,6 +257,6 @@ def engine_named(name: str) -> Engine:
     from understudy.supervise.compile_cache import keep_compiled
 
     keep_compiled()
-    from understudy.arena.judging import compiled
+    from understudy.arena.compiling import compiled_duel
 
-    return compiled
+    return compiled_duel

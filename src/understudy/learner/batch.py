@@ -74,7 +74,7 @@ def assemble(
         on_policy=np.zeros(shape, np.float32),
         imitated=np.zeros(shape, np.float32),
         weights=None,
-        first=_starts(shape) if spec.remembers else None,
+        first=starts(shape) if spec.remembers else None,
     )
     for column, episode in enumerate(episodes):
         _fill(batch, column, episode, oldest=version - max_lag)
@@ -138,7 +138,8 @@ def _fill(batch: Batch, column: int, episode: Episode, *, oldest: int) -> None:
         batch.first[: len(episode), column] |= episode.cuts
 
 
-def _starts(shape: tuple[int, int]) -> NDArray:
+def starts(shape: tuple[int, int]) -> NDArray:
+    """bool [T, B]: the first row of every column."""
     first = np.zeros(shape, np.bool_)
     first[0] = True
     return first

@@ -49,6 +49,8 @@ class RingLearner(BackgroundLearner[EpisodeReplay]):
                 capacity=config.replay_capacity,
                 limit=config.samples_per_insert,
                 priority=config.priority,
+                gamma=config.gamma,
+                lam=config.target_lambda,
             ),
             ingested_by_training=True,
         )
@@ -81,6 +83,8 @@ class RingLearner(BackgroundLearner[EpisodeReplay]):
     def publish_rest(self) -> None:
         if self._intake.uncommitted:
             self.publish()
+
+    # --- learning ------------------------------------------------------------------------------
 
     def _gathered(self, waiting: int) -> bool:
         """Whether to learn now, or to wait a moment for the batch to fill."""

@@ -69,15 +69,15 @@ def improve(
     spec: PolicySpec,
     config: LearnerConfig,
     state: LearnerState,
-    frozen: FixedInputs,
+    fixed: FixedInputs,
     segments: Segments,
 ) -> tuple[LearnerState, UpdateReport, Array]:
     """PPO on segments; also returns the mean square of the returns, in units of reward."""
-    advantages = _advantages(config, segments, frozen.value_scale)
+    advantages = _advantages(config, segments, fixed.value_scale)
     targets = segments.values + advantages
     valid = segments.valid
-    material = TrainingBatch(
-        obs=normalised(frozen, segments.obs),
+    batch = TrainingBatch(
+        obs=normalised(fixed, segments.obs),
         legal=segments.legal,
         actions=segments.actions,
         first=segments.first,
@@ -92,8 +92,8 @@ def improve(
         opponent_actions=segments.opponent_actions,
         opponent_kinds=segments.opponent_kinds,
     )
-    state, details = descend(spec, config, state, frozen, material, segments.memory)
-    means, norm, steps = summary(details, material)
+    state, details = descend(spec, config, state, fixed, batch, segments.memory)
+    means, norm, steps = summary(details, batch)
     report = UpdateReport(
         losses=means,
         kl=_last_pass(details.losses.kl, details.taken, config.minibatches),
@@ -105,7 +105,7 @@ def improve(
         finite=finite(state.params),
     )
     squares = (jnp.square(targets) * valid).sum() / jnp.maximum(valid.sum(), 1.0)
-    return state, report, squares * jnp.square(frozen.value_scale)
+    return state, report, squares * jnp.square(fixed.value_scale)
 
 
 def _advantages(config: LearnerConfig, segments: Segments, scale: Array) -> Array:

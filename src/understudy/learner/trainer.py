@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from understudy.core.arrays import NDArray, from_npz, to_npz
 from understudy.core.config import LearnerConfig
 from understudy.core.errors import FileFormatError, NotFinite
 from understudy.experience.episode import Episode, returns_of
-from understudy.learner import refit, settling, statistics, value_fit
+from understudy.learner import refit, settling, statistics
 from understudy.learner.batch import Batch, assemble, of_observations, valued_once
 from understudy.learner.hardware import as_numpy, float32_products
 from understudy.learner.maths.descent import FixedInputs, LearnerState, UpdateReport, optimiser
@@ -22,8 +22,7 @@ from understudy.learner.maths.returns import Moments
 from understudy.learner.maths.update import moved, update
 from understudy.learner.refit import Normaliser
 from understudy.learner.settling import Settling
-from understudy.learner.statistics import Statistics
-from understudy.learner.value_fit import ValueFit
+from understudy.learner.statistics import Statistics, ValueFit
 from understudy.policy import weights as weight_files
 from understudy.policy.layers import Params
 from understudy.policy.network import raw_features
@@ -83,8 +82,7 @@ class Trainer:
         if self._config.priority != "uniform":
             batch = valued_once(batch, new=len(new))
         self.entropy_weight = self._config.entropy_weight * self._settling.share
-        report = self._update(batch, new, whole=True)
-        metrics = _metrics(report)
+        metrics, _ = self._update(batch, new, whole=True)
         self.adapt(metrics["kl"])
         return metrics | self._told(batch)
 
@@ -104,8 +102,8 @@ class Trainer:
         """
         kept, share = self._kept(), self._settling.share
         self.learning_rate, self.entropy_weight = learning_rate * share, entropy_weight * share
-        report = self._update(batch, new, whole=False)
-        metrics = _metrics(report) | self._told(batch)
+        metrics, report = self._update(batch, new, whole=False)
+        metrics |= self._told(batch)
         if not keep:
             self._go_back(kept)
         return metrics, np.asarray(report.surprise)
@@ -123,20 +121,21 @@ class Trainer:
     def _go_back(self, kept: tuple[LearnerState, Weights, Statistics, Settling]) -> None:
         self._state, self._weights, self._statistics, self._settling = kept
 
-    def _update(self, batch: Batch, new: Sequence[Episode], *, whole: bool) -> UpdateReport:
+    def _update(
+        self, batch: Batch, new: Sequence[Episode], *, whole: bool
+    ) -> tuple[dict[str, float], UpdateReport]:
         kept = self._kept()
         self._absorb(new, batch, whole=whole)
         self._settling = settling.begun(self._settling, self._state.params)
         config = as_numpy(self._config)
         few = whole and int(np.asarray(batch.valid).any(0).sum()) < settling.FEW
         fit = self._statistics.value_fit if few else ValueFit()
+        fixed = _believing(self.fixed_inputs, fit)
+        with float32_products():
+            state, made = update(self.spec, config, self._state, fixed, batch)
+        report: UpdateReport = jax.device_get(made)
         try:
-            with float32_products():
-                report = self._take(
-                    lambda state, frozen: update(
-                        self.spec, config, state, _believing(frozen, fit), batch
-                    )
-                )
+            metrics = self.accept(state, report)
         except NotFinite:
             self._go_back(kept)
             raise
@@ -148,27 +147,16 @@ class Trainer:
             decisions=float(batch.valid.sum()),
             pace=_pace(self.spec, whole=whole, few=few),
         )
-        return report
+        return metrics, report
 
-    def learn(
-        self, step: Callable[[LearnerState, FixedInputs], tuple[LearnerState, UpdateReport]]
-    ) -> dict[str, float]:
-        """Take the state that `step` makes of the present one, if every number in it is finite."""
-        return _metrics(self._take(step))
+    @property
+    def state(self) -> LearnerState:
+        """What the next update starts from and changes."""
+        return self._state
 
-    def _take(
-        self, step: Callable[[LearnerState, FixedInputs], tuple[LearnerState, UpdateReport]]
-    ) -> UpdateReport:
-        """The same, with everything that the step reports, as NumPy arrays."""
-        state, made = step(self._state, self._frozen())
-        report: UpdateReport = jax.device_get(made)  # in one go: each fetch alone waits for a GPU
-        metrics = _metrics(report)
-        if not (np.isfinite(list(metrics.values())).all() and report.finite):
-            raise NotFinite(f"training gave numbers that are not finite: {metrics}")
-        self._state = state
-        return report
-
-    def _frozen(self) -> FixedInputs:
+    @property
+    def fixed_inputs(self) -> FixedInputs:
+        """What the next update reads and leaves as it is."""
         w = self._weights
         return FixedInputs(
             w.obs_mean,
@@ -178,6 +166,18 @@ class Trainer:
             np.float32(self.entropy_weight),
             Moments(*(np.float32(number) for number in self._statistics.advantages)),
         )
+
+    def accept(self, state: LearnerState, report: UpdateReport) -> dict[str, float]:
+        """Take `state`, which an update made of `self.state`, and return the metrics of its report.
+
+        Raises `NotFinite`, and stays as it is, if a metric or a parameter is not finite.
+        """
+        fetched: UpdateReport = jax.device_get(report)  # at once: each fetch alone waits for a GPU
+        metrics = _metrics(fetched)
+        if not (np.isfinite(list(metrics.values())).all() and fetched.finite):
+            raise NotFinite(f"training gave numbers that are not finite: {metrics}")
+        self._state = state
+        return metrics
 
     def weights(self) -> Weights:
         """What a bot would play with now, as NumPy arrays."""
@@ -251,7 +251,7 @@ class Trainer:
         observations = np.concatenate([episode.observations for episode in episodes])
         returns = [
             returns_of(
-                episode.rewards,
+                episode.rewards.astype(np.float64),
                 self._config.gamma,
                 later=0.0 if whole or not episode.truncated else float(episode.values[-1]),
             )
@@ -268,7 +268,7 @@ class Trainer:
             for episode, after in zip(episodes, returns, strict=True)
             if episode.sampled.any() and not episode.truncated
         ]
-        fit = value_fit.absorb(
+        fit = statistics.absorb_values(
             self._statistics.value_fit, [said for said, _ in told], [came for _, came in told]
         )
         self._statistics = replace(self._statistics, value_fit=fit)
@@ -333,11 +333,11 @@ class Trainer:
         config = as_numpy(self._config)
 
         def apart(normaliser: Normaliser, params: Params) -> float:
-            frozen = self._frozen()
-            after = frozen._replace(obs_mean=normaliser.mean, obs_scale=normaliser.scale)
+            fixed = self.fixed_inputs
+            after = fixed._replace(obs_mean=normaliser.mean, obs_scale=normaliser.scale)
             with float32_products():
                 return float(
-                    moved(self.spec, config, (self._state.params, params), (frozen, after), batch)
+                    moved(self.spec, config, (self._state.params, params), (fixed, after), batch)
                 )
 
         made = refit.fit(
@@ -377,11 +377,11 @@ class Trainer:
         self.learning_rate = max(self.learning_rate / 2.0, least)
 
 
-def _believing(frozen: FixedInputs, fit: ValueFit) -> FixedInputs:
+def _believing(fixed: FixedInputs, fit: ValueFit) -> FixedInputs:
     """Values count as far as they foretold what came."""
-    return frozen._replace(
+    return fixed._replace(
         slope=np.float32(fit.slope),
-        intercept=np.float32(fit.intercept / float(frozen.value_scale)),
+        intercept=np.float32(fit.intercept / float(fixed.value_scale)),
         explained=np.float32(fit.explained),
     )
 

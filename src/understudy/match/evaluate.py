@@ -71,7 +71,7 @@ def judge(
             more where `matches` is no multiple of their number.
         matches: Against each opponent.
         seed: Of the match seeds, which training never uses.
-        engine: `plain` (NumPy) or `arena.judging.compiled` (JAX).
+        engine: `plain` (NumPy) or `arena.compiling.compiled_duel` (JAX).
         show: Gets the share of the longest possible match that is over, 0 to 1, now and then.
         measures: Terms to sum over each match, from the player's side. None: those that the
             catalog has for the game.

@@ -23,7 +23,7 @@ FEW = 256
 
 Stride: TypeAlias = Callable[[DuelState], DuelState]
 Engine: TypeAlias = Callable[[Duel], Stride]
-"""Makes the function that plays a stride of a duel: `plain`, or `arena.judging.compiled`."""
+"""Makes the function that plays a stride of a duel: `plain`, or `arena.compiling.compiled_duel`."""
 
 
 def plain(duel: Duel) -> Stride:

@@ -71,8 +71,13 @@ def largest_entropy(ops: Ops, space: ActionSpace, legal: Array) -> Array:
     xp = ops.xp
     if isinstance(space, Continuous):
         return xp.zeros(legal.shape[:-1], xp.float32)
-    counts = [piece.sum(-1).astype(xp.float32) for piece in _pieces(space.parts, legal)]
+    counts = [count.astype(xp.float32) for count in legal_options(space, legal)]
     return sum(xp.log(xp.maximum(count, _ONE)) for count in counts)
+
+
+def legal_options(space: ActionSpace, legal: Array) -> list[Array]:
+    """How many options of each part are legal, each [...]."""
+    return [piece.sum(-1) for piece in _pieces(space.parts, legal)]
 
 
 def divergence(ops: Ops, space: ActionSpace, old_log_p: Array, new_log_p: Array) -> Array:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 
 from understudy.core.arrays import NDArray
-from understudy.core.ops import Array, Ops, Tree
+from understudy.core.ops import Array, Ops, Tree, mapped
 from understudy.policy.layers import Params
 
 
@@ -65,3 +65,16 @@ class ReadsRaw(Protocol):
 def raw_features(network: Network) -> tuple[int, ...]:
     """Which features a network must be given as they are: mean 0, scale 1. Most have none."""
     return network.raw_features if isinstance(network, ReadsRaw) else ()
+
+
+def emptied(ops: Ops, memory: Tree, first: Array) -> Tree:
+    """Memory [B, ...] with nothing in it where `first` [B]: where a match begins.
+
+    Caches [B, past, ...] keep their bytes, since the flags beside them [B, past] say that no entry
+    of them holds anything: writing zeros into them would cost as much as reading them.
+    """
+
+    def at_first(x: Array) -> Array:
+        return ops.xp.where(first[:, None], ops.xp.zeros_like(x), x) if x.ndim <= 2 else x
+
+    return mapped(at_first, memory)

@@ -14,7 +14,7 @@ from typing import Self
 import msgspec
 
 from understudy.arena.arena import Arena, check
-from understudy.arena.judging import compiled
+from understudy.arena.compiling import compiled_duel
 from understudy.arena.results import Iteration, OpponentLatents
 from understudy.core.config import Config
 from understudy.core.errors import ConfigError, FileFormatError
@@ -126,7 +126,7 @@ class ArenaLearning(Learning[TrainProgress]):
         self._folder = folder
         self._journal = journal
         self._metrics: dict[str, float] = {}
-        self._insight: OpponentLatents | None = None
+        self._opponent_latents: OpponentLatents | None = None
         self._news: list[events.Event] = []
         """What a resume found, to be journalled when the session starts."""
         trainer = Trainer(folder.spec, folder.config.learner)
@@ -137,7 +137,7 @@ class ArenaLearning(Learning[TrainProgress]):
         self._bots = bots = catalog.bots(game, **options)
         self._monitor = folder.config.monitor
         self.stages = StagePlan(game, folder.config, tuple(bots))
-        # Matches that were in flight are not played again: the slots begin with other seeds.
+        # Matches that were in flight are not played again: the columns begin with other seeds.
         seed = folder.config.learner.seed * 1_000_003 + self.counters.get(_ITERATIONS, 0)
         self.arena = Arena(
             trainer,
@@ -194,7 +194,7 @@ class ArenaLearning(Learning[TrainProgress]):
             progress.note(iteration, self.arena.steps_an_iteration)
             self._commit_if_due(iteration, progress.share)
             if self.benchmark_due(last=False):
-                self.benchmark(compiled)
+                self.benchmark(compiled_duel)
             progress.version = self.version
             progress.stage = self.stages.stage
             progress.rating = self.opponents.league.learner
@@ -202,11 +202,11 @@ class ArenaLearning(Learning[TrainProgress]):
 
     def finish(self, interrupts: Interrupts, show: Callable[[TrainProgress], None]) -> None:
         if self.benchmark_due(last=True) and not interrupts.asked:
-            self.benchmark(compiled)
+            self.benchmark(compiled_duel)
             show(self.progress)
         self.commit()
         if not interrupts.asked:
-            self._exploited = self.exploited(compiled)
+            self._exploited = self.exploited(compiled_duel)
 
     def summary(self, code: int) -> TrainSummary:
         """The summary of the session."""
@@ -305,7 +305,7 @@ class ArenaLearning(Learning[TrainProgress]):
             return {NAME: ORIGIN}
         if league_files.FILE in self._checkpoints.extras:  # it has its own, and keeps them
             return {}
-        return anchors_of(game, options, engine=compiled)
+        return anchors_of(game, options, engine=compiled_duel)
 
     def _restore(self) -> None:
         """League, stage and opponents as the version has them that the session resumes from."""
@@ -374,10 +374,12 @@ class ArenaLearning(Learning[TrainProgress]):
             )
         )
         self._journal.write(matches_trained(iteration, steps=self.steps, stage=self.stages.stage))
-        if iteration.insight is not None:
-            measured = strategy_measured(iteration.insight, self._insight, steps=self.steps)
+        if iteration.opponent_latents is not None:
+            measured = strategy_measured(
+                iteration.opponent_latents, self._opponent_latents, steps=self.steps
+            )
             self._journal.write(measured)
-            self._insight = iteration.insight
+            self._opponent_latents = iteration.opponent_latents
 
 
 def _stage_changed(change: StageChange) -> events.StageChanged:

@@ -57,7 +57,7 @@ class SnapshotOpponents:
         share = self._arena.share
         started = (share.started, share.own)
         return OpponentState(
-            self._arena.rivals.seating(), self._arena.mix.as_dict(), started, self._draws
+            self._arena.snapshots.assignment(), self._arena.mix.as_dict(), started, self._draws
         )
 
     def restore(self, state: OpponentState) -> None:
@@ -65,12 +65,12 @@ class SnapshotOpponents:
         self._draws = state.draws
         if state.mix == self._arena.mix.as_dict():  # under another mix nothing is owed
             self._arena.share = Share(*state.started)
-        self._arena.rivals.restore(state.assignment, self._params)
+        self._arena.snapshots.restore(state.assignment, self._params)
 
     def assign_all(self, name: str, params: Params) -> None:
         """Assign one opponent to every group, for good."""
         for group in range(self._arena.plan.groups):
-            self._arena.rivals.offer(group, name, lambda: params)
+            self._arena.snapshots.offer(group, name, lambda: params)
 
     def note(self, results: Mapping[str, Result], *, steps: int) -> None:
         """Give the results of one iteration to the league."""
@@ -83,11 +83,11 @@ class SnapshotOpponents:
 
         Draws only while the mix contains snapshots: one drawn in an earlier stage would be old.
         """
-        rivals = self._arena.rivals
-        for group in rivals.restless() if self._arena.mix.own_share else ():
+        snapshots = self._arena.snapshots
+        for group in snapshots.restless() if self._arena.mix.own_share else ():
             name = self.league.draw(self._uniform())
             if name is not None:
-                rivals.offer(group, name, partial(self._loaded, name))
+                snapshots.offer(group, name, partial(self._loaded, name))
 
     def offer_if_due(self, steps: int) -> SnapshotVerdict | None:
         """Offer the present weights to the league as a snapshot, where one is due."""

@@ -70,7 +70,6 @@ def test_every_decision_is_in_one_item_with_what_followed_it(
         assert not items["terminal"].any()
     np.testing.assert_array_equal(after, ends)
     assert not items["gated"].any()
-    assert (items["surprise"] > 0).all()
 
 
 @pytest.mark.parametrize(

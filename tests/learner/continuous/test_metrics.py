@@ -6,9 +6,9 @@ import pytest
 from understudy.core.spaces import Continuous, Discrete, MultiDiscrete
 from understudy.learner.continuous.metrics import (
     Collapse,
+    entropy_bound,
     entropy_share,
     entropy_weight,
-    largest_entropy,
 )
 
 
@@ -19,13 +19,13 @@ def test_the_largest_entropy_is_what_the_masks_left_open() -> None:
     legal[2, 1, :] = True  # padding: nobody decided there
     valid = np.array([[1, 1], [1, 1], [1, 0]], np.float32)
     names = Discrete(tuple("abcdef"))
-    assert largest_entropy(names, legal, valid) == pytest.approx(np.log((6 + 4 * 4) / 5))
+    assert entropy_bound(names, legal, valid) == pytest.approx(np.log((6 + 4 * 4) / 5))
     two = MultiDiscrete((4, 2))
     legal[..., 4] = True
     expected = np.log(4.0) + np.log((2 + 4 * 1) / 5)
-    assert largest_entropy(two, legal, valid) == pytest.approx(expected)
-    assert largest_entropy(names, legal, 0 * valid) == 0.0
-    assert largest_entropy(Continuous(("x",), (None,), (None,)), legal[..., :2], valid) == 0.0
+    assert entropy_bound(two, legal, valid) == pytest.approx(expected)
+    assert entropy_bound(names, legal, 0 * valid) == 0.0
+    assert entropy_bound(Continuous(("x",), (None,), (None,)), legal[..., :2], valid) == 0.0
 
 
 def test_where_there_was_no_choice_nothing_is_said_of_the_policy() -> None:

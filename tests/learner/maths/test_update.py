@@ -20,7 +20,7 @@ from understudy.learner.batch import Batch, assemble
 from understudy.learner.maths import descent
 from understudy.learner.maths.descent import FixedInputs, LearnerState, _deal, optimiser
 from understudy.learner.maths.losses import Losses, LossTerms, losses
-from understudy.learner.maths.update import _targets, _Towards, _whole, update
+from understudy.learner.maths.update import _Targets, _targets, _whole, update
 from understudy.policy import distributions
 from understudy.policy.layers import Params
 from understudy.policy.policy import Policy, untrained
@@ -33,7 +33,7 @@ SPECS = {"mlp": spec_of(MLP), "transformer": spec_of(TRANSFORMER)}
 
 
 @partial(jax.jit, static_argnums=(0, 1))
-def targets(spec: PolicySpec, config: LearnerConfig, params: Params, batch: Batch) -> _Towards:
+def targets(spec: PolicySpec, config: LearnerConfig, params: Params, batch: Batch) -> _Targets:
     return _targets(
         spec, config, *_whole(spec, config, params, batch), batch, lam=config.gae_lambda
     )

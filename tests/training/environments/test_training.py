@@ -16,6 +16,7 @@ from understudy.core.clock import SystemClock
 from understudy.core.config import Config, with_values
 from understudy.core.errors import ConfigError, InputError, LearnerBusy, RunFolderError
 from understudy.core.spaces import Discrete
+from understudy.experience.episode import returns_of
 from understudy.learner.segments import Segments
 from understudy.learner.trainer import Trainer
 from understudy.policy.mlp import Mlp
@@ -30,7 +31,7 @@ from understudy.telemetry.fold import StatusReader
 from understudy.telemetry.journal import Entry, Reader
 from understudy.training.environments.environments import Environments
 from understudy.training.environments.factory import maker
-from understudy.training.environments.learning import Endings, fit_first_segment, returns_of
+from understudy.training.environments.learning import Endings, fit_first_segment
 from understudy.training.environments.rollout import judge
 from understudy.training.environments.session import (
     EnvironmentProgress,
@@ -215,7 +216,7 @@ def test_the_critic_begins_by_saying_the_same_of_everything() -> None:
     np.testing.assert_allclose(policy.weights.obs_mean, segments.obs.mean((0, 1)), rtol=1e-4)
     # Nine steps from an end a return is nearly the whole sum, at an end it is one reward.
     slow = [-3.0 * sum(0.9**k for k in range(10 - t)) for t in range(10)]
-    returns = returns_of(segments, 0.9, beyond=level).reshape(shape)
+    returns = returns_of(segments.rewards, np.float32(0.9) * segments.ongoing, later=level)
     np.testing.assert_allclose(returns[:10, 0], slow, rtol=1e-5)
     np.testing.assert_allclose(returns[-1], -3.0 + 0.9 * level, rtol=1e-5)
 
@@ -378,13 +379,13 @@ def test_more_minutes_do_not_pay_the_entropy_bonus_once_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     seen: list[float] = []
-    learn = Trainer.learn
+    accept = Trainer.accept
 
-    def noted(self: Trainer, step: Any) -> Any:
+    def noted(self: Trainer, state: Any, report: Any) -> Any:
         seen.append(self.entropy_weight)
-        return learn(self, step)
+        return accept(self, state, report)
 
-    monkeypatch.setattr(Trainer, "learn", noted)
+    monkeypatch.setattr(Trainer, "accept", noted)
     train_environment(session(steps=4 * BATCH, evaluate=0))
     assert seen[0] > seen[-1] > 0.0
     seen.clear()

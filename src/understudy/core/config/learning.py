@@ -84,6 +84,11 @@ class LearnerConfig(Section, frozen=True, kw_only=True):
     seed: int = 0
     """Seeds the initial parameters, the order of minibatches and, in `train`, the matches."""
 
+    @property
+    def target_lambda(self) -> float:
+        """Lambda of the returns that the value is trained towards."""
+        return self.gae_lambda if self.algorithm == "actor_critic" else 1.0
+
     def __post_init__(self) -> None:
         positive(self, "learner", "learning_rate", "learning_rate_min", "learning_rate_max")
         positive(self, "learner", "clip", "behaviour_clip", "max_gradient_norm", "kl_target")

@@ -73,7 +73,7 @@ class LeagueConfig(Section, frozen=True, kw_only=True):
     power: float = 2.0
     """For `prioritised`: a snapshot weighs (1 - our win rate) to this power; 0: all alike."""
     stint: int = 4
-    """Matches that a slot plays against a snapshot before its group draws another."""
+    """Matches that a column plays against a snapshot before its group draws another."""
     exploits: str = ""
     """The role of an exploiter: RUN@VERSION is its only opponent; empty: no exploiter."""
 

@@ -20,7 +20,7 @@ from understudy.core.arrays import NDArray
 from understudy.core.clock import Clock
 from understudy.core.config import Config
 from understudy.core.errors import ConfigError
-from understudy.experience.episode import Episode
+from understudy.experience.episode import Episode, surprise
 from understudy.experience.replay import Replay, SlotColumns
 from understudy.learner.continuous.items import cut, fields, item_length
 from understudy.policy.spec import PolicySpec
@@ -49,6 +49,7 @@ class ItemReplay:
         c = config.continuous
         _check(config)
         self._spec = spec
+        self._learner = config.learner
         self._clock = clock
         self._per_insert = c.samples_per_insert
         self._max_age_s = c.max_age_s
@@ -96,11 +97,12 @@ class ItemReplay:
         """Hold an episode whose items were sampled this often; how many items it has."""
         items = cut(episode, self._spec, length=self.length)
         count = len(items["length"])
+        learner = self._learner
+        surprises = surprise(
+            episode, gamma=learner.gamma, lam=learner.target_lambda, length=self.length
+        )
         slots = self._replay.insert(
-            count,
-            now=self._clock.time(),
-            priorities=items["surprise"].astype(np.float64),
-            samples=samples,
+            count, now=self._clock.time(), priorities=surprises[:count], samples=samples
         )
         self._columns.put(slots, items)
         held = slots[slots >= 0]

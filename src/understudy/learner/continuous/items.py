@@ -14,7 +14,7 @@ import numpy as np
 
 from understudy.core.arrays import NDArray
 from understudy.core.config import Config
-from understudy.experience.episode import Episode, surprise_of
+from understudy.experience.episode import Episode
 from understudy.learner.batch import Batch
 from understudy.policy.spec import PolicySpec
 
@@ -44,7 +44,6 @@ def fields(spec: PolicySpec, length: int) -> Fields:
         "length": ((), np.int32),
         "terminal": ((), np.bool_),
         "gated": ((), np.bool_),
-        "surprise": ((), np.float32),
     }
 
 
@@ -80,8 +79,6 @@ def cut(episode: Episode, spec: PolicySpec, *, length: int) -> dict[str, NDArray
     sent = np.ones(total, np.bool_) if episode.sent is None else episode.sent
     explored = np.zeros(total, np.bool_) if episode.explored is None else episode.explored
     expected = np.full(total, np.nan, np.float32) if episode.expected is None else episode.expected
-    surprise = np.minimum(surprise_of(episode), 1e30).astype(np.float32)
-    lengths = np.minimum(total - starts, length).astype(np.int32)
     return {
         "obs": seen[starts[:, None] + np.arange(length + 1)],
         "legal": rows(np.packbits(legal, axis=1)),
@@ -94,10 +91,9 @@ def cut(episode: Episode, spec: PolicySpec, *, length: int) -> dict[str, NDArray
         "explored": rows(explored),
         "settled": rows(episode.taught),
         "versions": rows(episode.versions),
-        "length": lengths,
+        "length": np.minimum(total - starts, length).astype(np.int32),
         "terminal": (starts + length >= total) & (not truncated),
         "gated": np.full(count, gated),
-        "surprise": rows(surprise).sum(1) / np.maximum(lengths, 1) + 1e-3,
     }
 
 

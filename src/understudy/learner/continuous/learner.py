@@ -25,9 +25,9 @@ from understudy.learner.continuous.item_replay import Drawn, ItemReplay, Uncount
 from understudy.learner.continuous.metrics import (
     BatchProgress,
     Collapse,
+    entropy_bound,
     entropy_share,
     entropy_weight,
-    largest_entropy,
 )
 from understudy.registry.checkpoints import STEPS, Resumable
 from understudy.registry.retention import GOOD
@@ -210,7 +210,7 @@ class ContinuousLearner(BackgroundLearner[ItemReplay]):
         for key, value in ((STEPS, int(metrics["steps"])), (_UPDATES, 1)):
             counters[key] = counters.get(key, 0) + value
         batch = ready.batch
-        largest = largest_entropy(self._folder.spec.actions, batch.legal, batch.valid)
+        largest = entropy_bound(self._folder.spec.actions, batch.legal, batch.valid)
         share = entropy_share(metrics["entropy"], largest)
         if share is not None:
             metrics["entropy_share"] = share

@@ -10,11 +10,10 @@ from __future__ import annotations
 import math
 from collections import Counter
 
-import numpy as np
-
 from understudy.core.arrays import NDArray
 from understudy.core.clock import Clock
 from understudy.core.spaces import ActionSpace, Continuous
+from understudy.policy import distributions
 from understudy.telemetry import events
 from understudy.telemetry.journal import Journal
 
@@ -101,14 +100,15 @@ class BatchProgress:
             self._sums[name] += value  # type: ignore[assignment]  # a counter adds floats as well
 
 
-def largest_entropy(space: ActionSpace, legal: NDArray, valid: NDArray) -> float:
-    """In nats, over decisions valid [...] with masks legal bool [..., options]: the log of the mean
-    number of legal options, summed over parts. 0 where there was no choice, or none is bounded."""
+def entropy_bound(space: ActionSpace, legal: NDArray, valid: NDArray) -> float:
+    """An upper bound, in nats, of the mean entropy of decisions valid [...] with masks legal bool
+    [..., options]: the log of the mean number of legal options, summed over parts. 0 where there
+    was no choice, or none is bounded."""
     masks = legal[valid > 0]
     if isinstance(space, Continuous) or not len(masks):
         return 0.0
-    pieces = np.split(masks, np.cumsum(space.parts)[:-1], axis=1)
-    return sum(math.log(max(float(piece.sum(1).mean()), 1.0)) for piece in pieces)
+    counts = distributions.legal_options(space, masks)
+    return sum(math.log(max(float(count.mean()), 1.0)) for count in counts)
 
 
 def entropy_share(entropy: float, largest: float) -> float | None:

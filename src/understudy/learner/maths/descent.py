@@ -1,7 +1,14 @@
 """The passes over a batch: shuffled minibatches, one gradient step each.
 
-Whoever has a batch (whole episodes of the ring, segments of the arena) says what each decision is
-trained towards; from there on all learning is this one loop.
+The ring (whole episodes) and the arena (segments) say what each decision is trained towards; from
+there on all learning is this one loop.
+
+A minibatch is a set of columns of the batch [T, B], since a network with memory must be unrolled
+through a whole column. Without memory the batch is first laid out as one row of T * B columns, so
+minibatches are sets of single decisions. Each pass permutes the columns, sorts those with at least
+one valid decision before the padding, and deals them out in turn to the minibatches, so every
+minibatch gets its share of what was played. The steps of all passes are one `lax.scan` over the
+list of column indices.
 """
 
 from __future__ import annotations
@@ -120,8 +127,8 @@ def descend(
     spec: PolicySpec,
     config: LearnerConfig,
     state: LearnerState,
-    frozen: FixedInputs,
-    material: TrainingBatch,
+    fixed: FixedInputs,
+    batch: TrainingBatch,
     memory: Tree,
 ) -> tuple[LearnerState, Details]:
     """All passes. `memory` [B, ...] is what each column began with, and no gradient leaves by it.
@@ -130,9 +137,9 @@ def descend(
     which have less in common with each other.
     """
     if not jax.tree.leaves(memory):
-        material = jax.tree.map(_one_row, material)
-    filled = material.valid.any(0)
-    share = jnp.maximum(material.valid.sum() / config.minibatches, 1.0)
+        batch = jax.tree.map(_one_row, batch)
+    filled = batch.valid.any(0)
+    share = jnp.maximum(batch.valid.sum() / config.minibatches, 1.0)
     key, shuffle = jax.random.split(state.key)
     # As a loop: written out, ten passes take as long to compile as all the rest.
     order = jax.lax.map(
@@ -146,13 +153,13 @@ def descend(
         carry: tuple[Params, Tree, Array], index: Array
     ) -> tuple[tuple[Params, Tree, Array], Details]:
         params, moments, moved = carry
-        part = jax.tree.map(lambda array: array[:, index], material)
+        part = jax.tree.map(lambda array: array[:, index], batch)
         began = jax.tree.map(lambda array: jax.lax.stop_gradient(array[index]), memory)
         gradient, detail = jax.grad(_loss, argnums=2, has_aux=True)(
-            spec, config, params, part, began, share, frozen.entropy_weight
+            spec, config, params, part, began, share, fixed.entropy_weight
         )
         step, moments = transform.update(gradient, moments)
-        params = jax.tree.map(lambda p, s: p - frozen.learning_rate * s, params, step)
+        params = jax.tree.map(lambda p, s: p - fixed.learning_rate * s, params, step)
         # A minibatch of nothing is no step: momentum alone must not move the policy.
         real = part.valid.any()
         after = jax.tree.map(partial(jnp.where, real), (params, moments), carry[:2])
@@ -206,13 +213,13 @@ def forward(
     )
 
 
-def summary(details: Details, material: TrainingBatch) -> tuple[Losses, Array, Array]:
+def summary(details: Details, batch: TrainingBatch) -> tuple[Losses, Array, Array]:
     """Means over the steps that were taken, some of which may be nearly empty: the losses, the
     norm of the gradient and how many steps there were."""
     steps = jnp.maximum(details.taken.sum(), 1.0)
     means = Losses(*((part * details.taken).sum() / steps for part in details.losses))
     # The clipped share is of those decisions that can be clipped.
-    fraction = material.on_policy.sum() / jnp.maximum(material.valid.sum(), 1.0)
+    fraction = batch.on_policy.sum() / jnp.maximum(batch.valid.sum(), 1.0)
     means = means._replace(clip_share=means.clip_share / jnp.maximum(fraction, 1e-6))
     norm = (details.gradient_norm * details.taken).sum() / steps
     return means, norm, details.taken.sum()
@@ -223,9 +230,9 @@ def finite(params: Params) -> Array:
     return jnp.isfinite(sum(array.sum() for array in params.values()))
 
 
-def normalised(frozen: FixedInputs, obs: Array) -> Array:
+def normalised(fixed: FixedInputs, obs: Array) -> Array:
     """Raw features as networks see them."""
-    weights = Weights({}, frozen.obs_mean, frozen.obs_scale, frozen.value_scale)
+    weights = Weights({}, fixed.obs_mean, fixed.obs_scale, fixed.value_scale)
     return normalise(JAX, weights, obs)
 
 
@@ -238,8 +245,8 @@ def _loss(
     share: Array,
     entropy_weight: Array,
 ) -> tuple[Array, Losses]:
-    said = forward(spec, config, params, part.obs, part.first, memory)
-    logits, values, foretold = said.logits, said.values, said.opponent_logits
+    outputs = forward(spec, config, params, part.obs, part.first, memory)
+    logits, values, foretold = outputs.logits, outputs.values, outputs.opponent_logits
     space = spec.actions
     floor = config.imitation_entropy * distributions.largest_entropy(JAX, space, part.legal)
     result = losses(
@@ -264,8 +271,8 @@ def _loss(
             foretold=part.foretold,
             kind_log_probs=(
                 jnp.zeros_like(values)
-                if said.kind_logits is None
-                else _named(said.kind_logits, part.opponent_kinds)
+                if outputs.kind_logits is None
+                else _named(outputs.kind_logits, part.opponent_kinds)
             ),
             weights=part.weights,
             value_weights=part.value_weights,
@@ -291,9 +298,9 @@ def _one_row(array: Array) -> Array:
 
 
 def _deal(key: Array, filled: Array, hands: int) -> Array:
-    """Columns [hands, size], shuffled; those that are filled [B] go round evenly, like cards.
+    """Columns [hands, size], shuffled; those that are filled [B] are dealt evenly, like cards.
 
-    Left to chance, the few matches of a small batch would often sit in one minibatch together.
+    Left to chance, the few matches of a small batch would often share one minibatch.
     """
     columns = filled.shape[0]
     shuffled = jax.random.permutation(key, columns)[: columns // hands * hands]

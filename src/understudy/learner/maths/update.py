@@ -10,7 +10,7 @@ import jax.numpy as jnp
 
 from understudy.core.config import LearnerConfig
 from understudy.core.ops import Array
-from understudy.learner.batch import Batch
+from understudy.learner.batch import Batch, starts
 from understudy.learner.maths.descent import (
     FixedInputs,
     LearnerState,
@@ -35,7 +35,7 @@ from understudy.policy.layers import Params
 from understudy.policy.spec import PolicySpec
 
 
-class _Towards(NamedTuple):
+class _Targets(NamedTuple):
     """What each decision [T, B] is trained towards, fixed before the first step.
 
     Advantages are in units of the return scale.
@@ -48,38 +48,38 @@ class _Towards(NamedTuple):
 
 @partial(jax.jit, static_argnames=("spec", "config"))
 def update(
-    spec: PolicySpec, config: LearnerConfig, state: LearnerState, frozen: FixedInputs, batch: Batch
+    spec: PolicySpec, config: LearnerConfig, state: LearnerState, fixed: FixedInputs, batch: Batch
 ) -> tuple[LearnerState, UpdateReport]:
     """Some passes over the batch; every episode begins with an empty memory."""
     batch = batch._replace(
-        obs=normalised(frozen, batch.obs), rewards=batch.rewards / frozen.value_scale
+        obs=normalised(fixed, batch.obs), rewards=batch.rewards / fixed.value_scale
     )
     logits, values = _whole(spec, config, state.params, batch)
     log_p = distributions.log_probs(JAX, spec.actions, logits, batch.legal)
-    believed = frozen.slope * values + frozen.intercept
+    believed = fixed.slope * values + fixed.intercept
     # Credit passes through values as far as they are believed, and else comes from what followed.
-    lam = 1.0 - frozen.explained * (1.0 - config.gae_lambda)
-    towards = _targets(spec, config, logits, believed, batch, lam=lam)
+    lam = 1.0 - fixed.explained * (1.0 - config.gae_lambda)
+    targets = _targets(spec, config, logits, believed, batch, lam=lam)
     counted = jnp.maximum(batch.on_policy, batch.imitated)
-    advantages = towards.advantages * frozen.value_scale
-    scaled = standardised_beside(advantages, counted, frozen.advantages)
-    material = _material(batch, towards._replace(advantages=scaled))
+    advantages = targets.advantages * fixed.value_scale
+    scaled = standardised_beside(advantages, counted, fixed.advantages)
+    training_batch = _training_batch(batch, targets._replace(advantages=scaled))
     memory = spec.network.memory(JAX, batch.valid.shape[1])
-    state, details = descend(spec, config, state, frozen, material, memory)
+    state, details = descend(spec, config, state, fixed, training_batch, memory)
     after_logits, _ = _whole(spec, config, state.params, batch)
     after = distributions.log_probs(JAX, spec.actions, after_logits, batch.legal)
     apart = distributions.divergence(JAX, spec.actions, log_p, after)
-    means, norm, steps = summary(details, material)
+    means, norm, steps = summary(details, training_batch)
     report = UpdateReport(
         losses=means,
         kl=(apart * batch.valid).sum() / jnp.maximum(batch.valid.sum(), 1.0),
-        explained_variance=explained(towards.targets, values, batch.valid),
+        explained_variance=explained(targets.targets, values, batch.valid),
         behaviour_kl=details.losses.behaviour_kl[0],
         behaviour_kl_max=details.losses.behaviour_kl_max[0],
         gradient_norm=norm,
         gradient_steps=steps,
         finite=finite(state.params),
-        surprise=_surprise(towards.targets, values, batch) * frozen.value_scale,
+        surprise=_surprise(targets.targets, values, batch) * fixed.value_scale,
         advantages=moments(advantages, counted),
     )
     return state, report
@@ -90,7 +90,7 @@ def moved(
     spec: PolicySpec,
     config: LearnerConfig,
     params: tuple[Params, Params],
-    frozen: tuple[FixedInputs, FixedInputs],
+    fixed: tuple[FixedInputs, FixedInputs],
     batch: Batch,
 ) -> Array:
     """KL divergence a decision from one policy to another, (before, after), on raw observations."""
@@ -101,21 +101,21 @@ def moved(
             _whole(spec, config, each, batch._replace(obs=normalised(under, batch.obs)))[0],
             batch.legal,
         )
-        for each, under in zip(params, frozen, strict=True)
+        for each, under in zip(params, fixed, strict=True)
     )
     apart = distributions.divergence(JAX, spec.actions, before, after)
     return (apart * batch.valid).sum() / jnp.maximum(batch.valid.sum(), 1.0)
 
 
-def _material(batch: Batch, towards: _Towards) -> TrainingBatch:
+def _training_batch(batch: Batch, targets: _Targets) -> TrainingBatch:
     """Nothing is known of opponents here."""
     return TrainingBatch(
         obs=batch.obs,
         legal=batch.legal,
         actions=batch.actions,
-        first=_starts(batch),
+        first=_first(batch),
         behaviour_log_probs=batch.log_probs,
-        **towards._asdict(),
+        **targets._asdict(),
         on_policy=batch.on_policy,
         imitated=batch.imitated,
         valid=batch.valid,
@@ -133,10 +133,8 @@ def _surprise(targets: Array, values: Array, batch: Batch) -> Array:
     return (jnp.abs(targets - values) * batch.valid).sum(0) / count
 
 
-def _starts(batch: Batch) -> Array:
-    if batch.first is not None:
-        return batch.first
-    return jnp.zeros(batch.valid.shape, bool).at[0].set(True)
+def _first(batch: Batch) -> Array:
+    return jnp.asarray(starts(batch.valid.shape)) if batch.first is None else batch.first
 
 
 def _whole(
@@ -144,8 +142,8 @@ def _whole(
 ) -> tuple[Array, Array]:
     """logits and values of whole episodes from empty memory under the given parameters."""
     memory = spec.network.memory(JAX, batch.valid.shape[1])
-    said = forward(spec, config, params, batch.obs, _starts(batch), memory)
-    return said.logits, said.values
+    outputs = forward(spec, config, params, batch.obs, _first(batch), memory)
+    return outputs.logits, outputs.values
 
 
 def _targets(
@@ -156,7 +154,7 @@ def _targets(
     batch: Batch,
     *,
     lam: Array | float,
-) -> _Towards:
+) -> _Targets:
     """From what the parameters before the batch say."""
     anchor = distributions.log_prob(JAX, spec.actions, logits, batch.actions, batch.legal)
     # A row that only bootstraps (or pads) ends in its own value, so that it corrects nothing. The
@@ -178,7 +176,7 @@ def _targets(
         )
     targets = jnp.concatenate([targets, values[-1:]])
     advantages = jnp.concatenate([advantages, jnp.zeros_like(values[-1:])])
-    return _Towards(
+    return _Targets(
         anchor_log_probs=anchor,
         targets=targets,
         advantages=advantages,

@@ -17,6 +17,7 @@ from understudy.core.arrays import NDArray
 from understudy.core.clock import SystemClock
 from understudy.core.dependencies import needs_learner
 from understudy.core.errors import ConfigError
+from understudy.experience.episode import returns_of
 from understudy.match.live_match import TRAINING, match_seeds
 from understudy.policy import weights as weight_files
 from understudy.policy.policy import Policy
@@ -232,23 +233,20 @@ class EnvironmentLearning(Learning[EnvironmentProgress]):
 
     def _learn(self, segments: Segments, finished: list[Finished]) -> None:
         from understudy.learner.hardware import as_numpy, float32_products
-        from understudy.learner.maths.descent import FixedInputs, LearnerState, UpdateReport
         from understudy.learner.segments import improve
 
-        config = as_numpy(self._config.learner)
-        squares: list[float] = []
-
-        def step(state: LearnerState, frozen: FixedInputs) -> tuple[LearnerState, UpdateReport]:
-            with float32_products():
-                state, report, square = improve(self._trainer.spec, config, state, frozen, segments)
-            squares.append(float(square))
-            return state, report
-
+        config, trainer = as_numpy(self._config.learner), self._trainer
         began = time.monotonic()
-        metrics: dict[str, Any] | None = self._schedule.attempt(lambda: self._trainer.learn(step))
+        with float32_products():
+            state, report, return_square = improve(
+                trainer.spec, config, trainer.state, trainer.fixed_inputs, segments
+            )
+        metrics: dict[str, Any] | None = self._schedule.attempt(
+            lambda: trainer.accept(state, report)
+        )
         if metrics is None:
             return
-        self._trainer.absorb(seen(segments), return_square=squares[0])
+        trainer.absorb(seen(segments), return_square=float(return_square))
         rate = self._schedule.follow(self.progress.share, kl=metrics["kl"])
         self.progress.updates += 1
         self.progress.metrics = metrics
@@ -288,7 +286,8 @@ def fit_first_segment(trainer: Trainer, segments: Segments, gamma: float) -> Non
     five; with this it is between -88 and -116 after 100,000 steps on four of the same five.
     """
     level = usual_return(segments, gamma)
-    returns = returns_of(segments, gamma, beyond=level)
+    discounts = np.float32(gamma) * segments.ongoing
+    returns = returns_of(segments.rewards, discounts, later=level)[segments.valid > 0]
     trainer.absorb(seen(segments), return_square=float(np.square(returns).mean()))
     weights = trainer.weights()
     params = {
@@ -311,17 +310,6 @@ def usual_return(segments: Segments, gamma: float) -> float:
     counted = segments.valid > 0
     ends = 1.0 - gamma * float(segments.ongoing[counted].mean())
     return float(segments.rewards[counted].mean()) / max(ends, 1.0 / len(segments.rewards))
-
-
-def returns_of(segments: Segments, gamma: float, *, beyond: float) -> NDArray:
-    """Discounted returns [N]; `beyond` is what follows the segment."""
-    total = np.zeros_like(segments.rewards)
-    following = np.full_like(segments.rewards[0], beyond)
-    for t in reversed(range(len(total))):
-        following = segments.rewards[t] + np.float32(gamma) * segments.ongoing[t] * following
-        total[t] = following
-    counted: NDArray = total[segments.valid > 0]
-    return counted
 
 
 class Endings:

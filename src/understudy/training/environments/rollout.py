@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from understudy.core.arrays import NDArray
-from understudy.core.ops import Tree
+from understudy.core.ops import NUMPY, Tree
 from understudy.match.tally import Tally
+from understudy.policy.network import emptied
 from understudy.policy.policy import Policy
 from understudy.training.environments.environments import EnvironmentInputs, Environments
 from understudy.training.environments.session import Finished
@@ -56,7 +57,7 @@ class EnvironmentRollout:
             if stop():
                 return None
             now = environments.moment()
-            memory = emptied(self._memory, policy.begin(environments.columns), now.first)
+            memory = emptied(NUMPY, self._memory, now.first)
             uniforms = self._uniforms(now.first, parts)
             choice = policy.act(now.obs, memory, legal=now.legal, uniforms=uniforms)
             after = environments.step(choice.actions)
@@ -101,7 +102,7 @@ class EnvironmentRollout:
     def _ahead(self, policy: Policy) -> NDArray:
         """The bootstrap value [B] after the segment."""
         now = self._environments.moment()
-        memory = emptied(self._memory, policy.begin(self._environments.columns), now.first)
+        memory = emptied(NUMPY, self._memory, now.first)
         return policy.act(now.obs, memory, legal=now.legal).values
 
 
@@ -117,7 +118,7 @@ def judge(
 
     def act(now: EnvironmentInputs, ended: NDArray) -> NDArray:
         nonlocal memory
-        memory = emptied(memory, policy.begin(environments.columns), now.first)
+        memory = emptied(NUMPY, memory, now.first)
         choice = policy.act(now.obs, memory, legal=now.legal)
         memory = choice.memory
         return choice.actions
@@ -150,7 +151,7 @@ def meet(
     def act(now: EnvironmentInputs, ended: NDArray) -> NDArray:
         chosen = []
         for index, player in enumerate((policy, opponent)):
-            memory = emptied(memories[index], player.begin(columns), now.first)
+            memory = emptied(NUMPY, memories[index], now.first)
             uniforms = rng.random(shape, dtype=np.float32)
             choice = player.act(now.obs, memory, legal=now.legal, uniforms=uniforms)
             memories[index] = choice.memory
@@ -192,15 +193,3 @@ def _played(
     show(1.0)
     rounds = zip(*(one[:each] for one in ended), strict=True)
     return [match for together in rounds for match in together][:matches]
-
-
-def emptied(memory: Tree, empty: Tree, first: NDArray) -> Tree:
-    """Memory [B, ...], empty where a match begins."""
-    if not first.any():
-        return memory
-    if isinstance(memory, dict):
-        return {key: emptied(value, empty[key], first) for key, value in memory.items()}
-    if isinstance(memory, tuple):
-        inner = [emptied(one, none, first) for one, none in zip(memory, empty, strict=True)]
-        return type(memory)(*inner) if hasattr(memory, "_fields") else tuple(inner)
-    return np.where(first.reshape(-1, *(1,) * (memory.ndim - 1)), empty, memory)

@@ -372,18 +372,18 @@ class PopulationLearning(Learning[PopulationProgress]):
             agent.member.order(stages.mix, weights)
 
     def _assign_opponents(self) -> None:
-        """Draw for every group of slots an agent as it was at the last round."""
+        """Draw for every group of columns an agent as it was at the last round."""
         if not self._context.stages.meets_itself:
             return
         weights = [agent.weights_at(self.lineage.steps) for agent in self.agents]
         key = np.full(1, seed_of(self._context.seed, RIVALS, self.lineage.rounds), np.uint32)
         for agent in self.agents:
-            rivals = agent.member.rivals
-            groups = np.arange(len(rivals.met), dtype=np.uint32)
+            snapshots = agent.member.snapshots
+            groups = np.arange(len(snapshots.met), dtype=np.uint32)
             for group, drawn in enumerate(uniform(NUMPY, fold(key, agent.number), groups)[:, 0]):
                 other = int(drawn * len(self.agents))
                 name = f"{name_of(other + 1)}@{self.lineage.rounds}"
-                rivals.offer(group, name, lambda params=weights[other]: params)  # type: ignore[misc]
+                snapshots.offer(group, name, lambda params=weights[other]: params)  # type: ignore[misc]
 
     def _journal_replacement(self, row: LineageRow, agent: Agent) -> None:
         event = events.AgentReplaced(

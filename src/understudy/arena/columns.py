@@ -1,7 +1,7 @@
-"""The slots of the arena: matches side by side, each against one opponent, restarted as they end.
+"""The columns of the arena: matches side by side, each against one opponent, restarted as they end.
 
-A slot is a column of every array. Its opponent is a scripted bot or its group's snapshot; it draws
-a new one with every match. Nothing of a match reaches the next one: memories are emptied, and
+Column b of every array belongs to match b. Its opponent is a scripted bot or its group's snapshot,
+drawn anew with every match. Nothing of a match reaches the next one: memories are emptied, and
 random numbers come from the seed of the match alone.
 """
 
@@ -29,7 +29,7 @@ _SEED, _OPPONENT, _CUT, _OURS, _THEIRS, _BOT = range(101, 107)
 """What a random number is for."""
 _NEVER = np.iinfo(np.int32).max
 _COARSE = 2.0**-4
-"""Terms of rewards are summed over matches in multiples of this, and the rest apart."""
+"""Terms of rewards are summed over matches in multiples of this, and the rest apart: `counted`."""
 
 
 @dataclass(frozen=True)
@@ -55,17 +55,17 @@ class Plan:
     """columns whose matches are recorded"""
 
     @property
-    def opponents(self) -> int:
+    def opponent_kinds(self) -> int:
         """How many kinds of opponent there are: each bot, and a group's snapshot."""
         return len(self.bots) + self.meets_itself
 
     @property
-    def seats(self) -> int:
+    def opponents(self) -> int:
         """How many opponents are counted apart: each bot, and each group's snapshot."""
         return len(self.bots) + (self.groups if self.meets_itself else 0)
 
     @property
-    def ledger(self) -> int:
+    def sums(self) -> int:
         """How many numbers are summed over a match: the rewards' terms, then the measures."""
         return len(self.rewards.names) + len(self.measures.names)
 
@@ -75,35 +75,35 @@ class Plan:
         return jnp.bfloat16 if narrow(self.config) else np.float32
 
 
-class Slots(NamedTuple):
+class Columns(NamedTuple):
     """What a match in progress is; the batch is the last axis of `state`, the first of memories."""
 
     state: Tree
     seeds: Array
     """uint32 [B], of the match"""
     started: Array
-    """uint32 [B]: matches that this slot has begun"""
+    """uint32 [B]: matches that this column has begun"""
     frame: Array
     """int32 [B], of the match"""
     first: Array
     """bool [B]: the match begins with the next frame"""
     cut_at: Array
-    """int32 [B]: the frame at which a slot's very first match is cut off, so that the slots' clocks
-    are spread and matches end evenly over time"""
-    opponent: Array
-    """int32 [B]: the kind that is met"""
+    """int32 [B]: the frame at which a column's very first match is cut off, so that the clocks of
+    the columns are spread and matches end evenly over time"""
+    kind: Array
+    """int32 [B]: the kind of opponent that is met: a bot, or the group's snapshot, which is last"""
     returned: Array
     """float32 [B]: rewards of the match so far"""
-    ledger: Array
-    """float32 [ledger, B]: the same term by term, and the measures"""
+    sums: Array
+    """float32 [sums, B]: the same term by term, and the measures"""
     ours: Tree
     theirs: Tree
     """[groups, B / groups, ...]; nothing where `self` is not met"""
 
 
 class MatchCounts(NamedTuple):
-    """By seat, float32 [seats]. A slot's very first match is in none of these, whether it ended or
-    was cut off: only the short ones of them end."""
+    """By opponent, float32 [opponents]. A column's very first match is in none of these, whether it
+    ended or was cut off: only the short ones of them end."""
 
     started: Array
     wins: Array
@@ -111,114 +111,104 @@ class MatchCounts(NamedTuple):
     losses: Array
     frames: Array
     returns: Array
-    ledger: Array
-    """[seats, ledger]; of the rewards' terms, multiples of 2**-4 alone"""
+    sums: Array
+    """[opponents, sums]; of the rewards' terms, multiples of 2**-4 alone"""
     rest: Array
-    """[seats, terms]: what the terms have beside that. float32 holds multiples of 2**-16 up to 256
-    and no further, but the sums of many matches go further: in these two parts both are exact, for
-    2**13 matches and for a million of rewards at the least"""
+    """[opponents, terms]: what the terms have beside that, see `counted`"""
     residual: Array
     """The largest difference between a return and the sum of its terms: 0 where they are exact."""
 
 
 class Ends(NamedTuple):
-    """The matches that ended and those that began, by frame and slot [T, B]."""
+    """The matches that ended and those that began, by frame and column [T, B]."""
 
     counts: Array
     """bool: a match ended, and it counts"""
-    seat: Array
-    """int32: whom it was against"""
+    opponent: Array
+    """int32: whom it was against, see `opponent_index`"""
     score: Array
     """float32"""
     frames: Array
     """int32"""
     returned: Array
     """float32"""
-    ledger: Array | None
-    """float32 [T, ledger, B]; None once it was counted"""
+    sums: Array | None
+    """float32 [T, sums, B]; None once it was counted"""
     began: Array
     """bool: a match begins with the next frame"""
-    next_seat: Array
+    next_opponent: Array
     """int32: whom that is against"""
 
 
 def sides(plan: Plan) -> Array:
-    """int32 [B]: the player that a slot plays; every other slot the second one."""
+    """int32 [B]: the player that a column plays; every other column the second one."""
     return jnp.arange(plan.games, dtype=jnp.int32) % plan.game.players
 
 
-def begin(plan: Plan, seed: Array, bounds: Array) -> Slots:
-    """All slots at the start of their first match; seed uint32 [], bounds as in `restart`."""
-    slot = jnp.arange(plan.games, dtype=jnp.uint32)
-    key = fold(fold(jnp.full(plan.games, TRAINING, jnp.uint32), seed), slot)
+def begin(plan: Plan, seed: Array, bounds: Array) -> Columns:
+    """All columns at the start of their first match; seed uint32 [], bounds [groups, N]."""
+    column = jnp.arange(plan.games, dtype=jnp.uint32)
+    key = fold(fold(jnp.full(plan.games, TRAINING, jnp.uint32), seed), column)
     started = jnp.ones(plan.games, jnp.uint32)
     seeds = fold(fold(key, _SEED), started)
     share = _draw(fold(key, _CUT))
     network = plan.spec.network
-    return Slots(
+    return Columns(
         state=plan.game.start(JAX, seeds),
         seeds=seeds,
         started=started,
         frame=jnp.zeros(plan.games, jnp.int32),
         first=jnp.ones(plan.games, bool),
         cut_at=1 + (share * (plan.game.max_frames - 1)).astype(jnp.int32),
-        opponent=_opponents(seeds, bounds),
+        kind=_opponents(seeds, per_column(plan, bounds)),
         returned=jnp.zeros(plan.games, jnp.float32),
-        ledger=jnp.zeros((plan.ledger, plan.games), jnp.float32),
+        sums=jnp.zeros((plan.sums, plan.games), jnp.float32),
         ours=network.memory(JAX, plan.games, plan.cache_dtype),
         theirs=_for_groups(plan) if plan.meets_itself else (),
     )
 
 
-def restart(plan: Plan, slots: Slots, ended: Array, bounds: Array) -> Slots:
-    """A new match in the slots where `ended` [B]; bounds [B, N] say whom they may meet."""
-    started = slots.started + ended.astype(jnp.uint32)
-    seeds = jnp.where(ended, fold(fold(slots.seeds, _SEED), started), slots.seeds)
+def restart(plan: Plan, columns: Columns, ended: Array, bounds: Array) -> Columns:
+    """A new match in the columns where `ended` [B]; bounds [B, N] say whom they may meet."""
+    started = columns.started + ended.astype(jnp.uint32)
+    seeds = jnp.where(ended, fold(fold(columns.seeds, _SEED), started), columns.seeds)
     fresh = plan.game.start(JAX, seeds)
-    return slots._replace(
-        state=jax.tree.map(lambda new, old: jnp.where(ended, new, old), fresh, slots.state),
+    return columns._replace(
+        state=jax.tree.map(lambda new, old: jnp.where(ended, new, old), fresh, columns.state),
         seeds=seeds,
         started=started,
-        frame=jnp.where(ended, 0, slots.frame),
+        frame=jnp.where(ended, 0, columns.frame),
         first=ended,
-        cut_at=jnp.where(ended, _NEVER, slots.cut_at),
-        opponent=jnp.where(ended, _opponents(seeds, bounds), slots.opponent),
-        returned=jnp.where(ended, 0.0, slots.returned),
-        ledger=jnp.where(ended, 0.0, slots.ledger),
+        cut_at=jnp.where(ended, _NEVER, columns.cut_at),
+        kind=jnp.where(ended, _opponents(seeds, bounds), columns.kind),
+        returned=jnp.where(ended, 0.0, columns.returned),
+        sums=jnp.where(ended, 0.0, columns.sums),
     )
 
 
-def scripted(plan: Plan, slots: Slots, obs: Array) -> Array:
+def bot_actions(plan: Plan, columns: Columns, obs: Array) -> Array:
     """What the bots do, int32 [parts, B], from obs [F, B]; anything where a snapshot is met."""
     if not plan.bots:
         return jnp.zeros((len(plan.spec.actions.parts), plan.games), jnp.int32)
-    seeds = fold(slots.seeds, _BOT)
-    chosen = [bot.act(JAX, obs, seeds, slots.frame) for bot in plan.bots]
+    seeds = fold(columns.seeds, _BOT)
+    chosen = [bot.act(JAX, obs, seeds, columns.frame) for bot in plan.bots]
     return reduce(
-        lambda before, item: jnp.where(slots.opponent == item[0], item[1], before),
+        lambda before, item: jnp.where(columns.kind == item[0], item[1], before),
         enumerate(chosen[1:], start=1),
         chosen[0],
     )
 
 
-def draws(plan: Plan, slots: Slots, *, ours: bool) -> Array:
+def action_uniforms(plan: Plan, columns: Columns, *, ours: bool) -> Array:
     """float32 [B, parts]: what actions are sampled with."""
-    key = fold(fold(slots.seeds, _OURS if ours else _THEIRS), slots.frame.astype(jnp.uint32))
+    key = fold(fold(columns.seeds, _OURS if ours else _THEIRS), columns.frame.astype(jnp.uint32))
     parts = jnp.arange(len(plan.spec.actions.parts), dtype=jnp.uint32)
     return uniform(JAX, key, parts).T
 
 
-def emptied(memory: Tree, first: Array) -> Tree:
-    """Memory [B, ...] with nothing in it where a match begins.
-
-    Caches [B, past, ...] keep their bytes, since the flags beside them [B, past] say that no slot
-    of them holds anything: writing zeros into them would cost as much as reading them.
-    """
-
-    def at_first(x: Array) -> Array:
-        return jnp.where(first[:, None], jnp.zeros_like(x), x) if x.ndim <= 2 else x
-
-    return jax.tree.map(at_first, memory)
+def per_column(plan: Plan, bounds: Array) -> Array:
+    """float32 [groups, N] as [B, N]."""
+    return jnp.repeat(bounds, plan.games // plan.groups, axis=0)
 
 
 def in_groups(plan: Plan, tree: Tree) -> Tree:
@@ -226,64 +216,76 @@ def in_groups(plan: Plan, tree: Tree) -> Tree:
     return jax.tree.map(lambda x: x.reshape(plan.groups, -1, *x.shape[1:]), tree)
 
 
-def side_by_side(tree: Tree) -> Tree:
+def ungrouped(tree: Tree) -> Tree:
     """[groups, B / groups, ...] to [B, ...]."""
     return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), tree)
 
 
-def met(plan: Plan, slots: Slots) -> Array:
+def meets_snapshot(plan: Plan, columns: Columns) -> Array:
     """bool [B]: in a match against the group's snapshot."""
-    return (slots.opponent == len(plan.bots)) & plan.meets_itself
+    return (columns.kind == len(plan.bots)) & plan.meets_itself
 
 
-def meetings(plan: Plan, slots: Slots) -> Array:
-    """int32 [groups]: how many slots of each group are in a match against its snapshot."""
-    return in_groups(plan, met(plan, slots)).sum(1, dtype=jnp.int32)
+def snapshot_meetings(plan: Plan, columns: Columns) -> Array:
+    """int32 [groups]: how many columns of each group are in a match against its snapshot."""
+    return in_groups(plan, meets_snapshot(plan, columns)).sum(1, dtype=jnp.int32)
 
 
-def seat(plan: Plan, slots: Slots) -> Array:
-    """int32 [B]: whom each slot meets, each group's snapshot apart."""
+def opponent_index(plan: Plan, columns: Columns) -> Array:
+    """int32 [B]: whom each column meets: the bots are first, then the snapshot of each group."""
     group = jnp.arange(plan.games, dtype=jnp.int32) // (plan.games // plan.groups)
-    return slots.opponent + jnp.where(met(plan, slots), group, 0)
+    return columns.kind + jnp.where(meets_snapshot(plan, columns), group, 0)
 
 
-def endings(plan: Plan, slots: Slots, ended: Array, score: Array, after: Slots) -> Ends:
+def endings(plan: Plan, columns: Columns, ended: Array, score: Array, after: Columns) -> Ends:
     """One frame of `Ends`: the matches that `ended` [B] with our score [B], then as `after`."""
     return Ends(
-        counts=ended & (slots.cut_at == _NEVER),
-        seat=seat(plan, slots),
+        counts=ended & (columns.cut_at == _NEVER),
+        opponent=opponent_index(plan, columns),
         score=score,
-        frames=slots.frame,
-        returned=slots.returned,
-        ledger=slots.ledger,
+        frames=columns.frame,
+        returned=columns.returned,
+        sums=columns.sums,
         began=after.first,
-        next_seat=seat(plan, after),
+        next_opponent=opponent_index(plan, after),
     )
 
 
 def counted(plan: Plan, ends: Ends) -> MatchCounts:
-    """All of a rollout, added up by seat."""
-    assert ends.ledger is not None
-    seats = jnp.arange(plan.seats, dtype=jnp.int32)[:, None, None]
-    hits = ((seats == ends.seat) & ends.counts).astype(jnp.float32)
-    terms, measures = jnp.split(ends.ledger, [len(plan.rewards.names)], axis=1)
+    """The matches of a rollout, summed by opponent.
+
+    `hits` [opponents, T, B] is 1 where a match against that opponent ended and counts. All sums are
+    products with it: over frames and columns for scalars, and one matrix product per frame, then a
+    sum over frames, for the terms and measures [T, sums, B].
+
+    The sums of the terms must equal the sum of the returns to the last bit, as the table of rewards
+    shows the difference. The terms of one match are multiples of 2**-16, which float32 holds
+    exactly up to 256, but the sums of many matches go beyond that. So each term is split into the
+    nearest multiple of 2**-4 and the rest, which is at most 2**-5, and both parts are summed apart.
+    Both sums are exact for at least 2**13 matches and a million of rewards, and the host adds them
+    in float64.
+    """
+    assert ends.sums is not None
+    indices = jnp.arange(plan.opponents, dtype=jnp.int32)[:, None, None]
+    hits = ((indices == ends.opponent) & ends.counts).astype(jnp.float32)
+    terms, measures = jnp.split(ends.sums, [len(plan.rewards.names)], axis=1)
     coarse = jnp.rint(terms / _COARSE) * _COARSE
     parts = jnp.concatenate([coarse, measures, terms - coarse], axis=1)
-    # Frame by frame, then over frames: in one go, both would be turned over in memory first.
+    # Frame by frame, then over frames: one product over both would first transpose both in memory.
     sums = jnp.einsum("stb,tmb->tsm", hits, parts, precision=jax.lax.Precision.HIGHEST).sum(0)
 
     def over(values: Array) -> Array:
         return (hits * values).sum((1, 2))
 
     return MatchCounts(
-        started=((seats == ends.next_seat) & ends.began).astype(jnp.float32).sum((1, 2)),
+        started=((indices == ends.next_opponent) & ends.began).astype(jnp.float32).sum((1, 2)),
         wins=over(ends.score > 0),
         draws=over(ends.score == 0),
         losses=over(ends.score < 0),
         frames=over(ends.frames),
         returns=over(ends.returned),
-        ledger=sums[:, : plan.ledger],
-        rest=sums[:, plan.ledger :],
+        sums=sums[:, : plan.sums],
+        rest=sums[:, plan.sums :],
         residual=(jnp.abs(ends.returned - terms.sum(1)) * ends.counts).max(),
     )
 
