@@ -9,9 +9,11 @@ from walk.toys import episode
 from understudy.experience.episode import Meta, Outcome
 from understudy.experience.episode_replay import EpisodeReplay, Priority
 
+GAMMA = 0.9
+
 
 def held(capacity: int = 10, limit: int = 4, priority: Priority = "uniform") -> EpisodeReplay:
-    return EpisodeReplay(capacity=capacity, limit=limit, priority=priority, gamma=0.9, lam=0.8)
+    return EpisodeReplay(capacity=capacity, limit=limit, priority=priority, gamma=GAMMA, lam=0.8)
 
 
 @settings(deadline=None)
@@ -93,7 +95,7 @@ def test_rewards_as_large_as_numbers_get_can_still_be_sampled() -> None:
 def test_a_match_is_not_surprising_because_it_was_aborted() -> None:
     """What an aborted match was worth after its end is unknown, and not 0."""
     replay = held(limit=1000, priority="surprise")
-    calm = np.full(3, 50.0, np.float32)
+    calm = 50.0 / GAMMA ** np.arange(3, dtype=np.float32)
     aborted = Meta(id="plain", outcome=Outcome.ABORTED, finished_at=0.0)
     nothing = np.zeros(3, np.float32)
     replay.insert("plain", episode("plain", meta=aborted, values=calm, rewards=nothing), samples=1)

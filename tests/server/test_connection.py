@@ -273,8 +273,8 @@ def test_a_connection_over_its_rate_is_not_read_until_it_has_room(
         return sum(one.client == "flooder" for batch in session.batches for one in batch)
 
     with raw(open_server) as flooder:
+        session.over_rate.add("flooder")  # before its hello: then no message of it gets through
         flooder.sendall(frame(json.dumps({**HELLO, "client": "flooder"}).encode()))
-        session.over_rate.add("flooder")
         sent = 0
         flooder.settimeout(0.1)
         with pytest.raises(TimeoutError):  # nothing is read, so its own buffers are full
