@@ -49,7 +49,7 @@ MEASURES = {
 import import_time
 import_time.ROUNDS = 7
 made = import_time.measure()
-print(json.dumps({name: made[name] for name in ("understudy_more_ms", "facade_more_ms")}))
+print(json.dumps({"facade_more_ms": made["facade_more_ms"]}))
 """),
     "decision": Measure("""
 import sys, types
