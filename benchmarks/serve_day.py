@@ -34,8 +34,9 @@ from understudy.experience.spool import Spool
 from understudy.policy.policy import Policy, untrained
 from understudy.policy.presets import network
 from understudy.policy.spec import PolicySpec
+from understudy.session.inbox import Incoming
 from understudy.session.protocol import End, Ping, Reward
-from understudy.session.session import Incoming, Session
+from understudy.session.session import Session
 
 TICKS_PER_HOUR = 3600 // SECONDS_PER_TICK
 MID_MATCH = 120

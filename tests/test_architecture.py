@@ -21,7 +21,7 @@ import pytest
 import understudy
 from understudy.core.config import Config
 from understudy.core.config.section import Section
-from understudy.core.config.words import settings
+from understudy.core.config.descriptions import settings
 from understudy.deprecated_paths import MOVED, RENAMED
 
 ROOT = Path(__file__).parent.parent

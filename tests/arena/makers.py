@@ -25,7 +25,7 @@ from understudy.core.ops import Array, Ops
 from understudy.games.base import Bot
 from understudy.games.moments import Moment, RewardSet
 from understudy.learner.maths.descent import FixedInputs
-from understudy.learner.segments import Segments
+from understudy.learner.maths.segments import Segments
 from understudy.learner.trainer import Trainer
 from understudy.policy.spec import AnyNetwork, PolicySpec
 from understudy.policy.strategist import Strategist

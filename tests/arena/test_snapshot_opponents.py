@@ -62,25 +62,25 @@ def test_a_newer_offer_takes_the_place_of_one_that_waits() -> None:
 
 def test_a_group_asks_for_another_after_a_stint() -> None:
     snapshots = SnapshotSides(2, SHAPE, stint=4)
-    assert snapshots.restless() == [0, 1], "nobody is met yet"
+    assert snapshots.groups_due() == [0, 1], "nobody is met yet"
     for group in (0, 1):
         offer(snapshots, group, 4)
-    assert snapshots.restless() == [], "somebody comes already"
+    assert snapshots.groups_due() == [], "somebody comes already"
     snapshots.settle(np.zeros(2, np.int32))
     snapshots.note(np.array([1, 1]))
-    assert snapshots.restless() == []
+    assert snapshots.groups_due() == []
     snapshots.note(np.array([1, 1]))
-    assert snapshots.restless() == [1], "first stints differ, so that groups do not change together"
+    assert snapshots.groups_due() == [1], "first stints differ, so that groups do not change together"
     offer(snapshots, 1, 4)
     assert snapshots.met == ["step-4", "step-4"] and not snapshots.waiting, (
         "the same one just stays"
     )
     snapshots.note(np.array([2, 3]))
-    assert snapshots.restless() == [0], "every later stint is a whole one"
+    assert snapshots.groups_due() == [0], "every later stint is a whole one"
     offer(snapshots, 0, 5)
     snapshots.settle(np.zeros(2, np.int32))
     snapshots.note(np.array([3, 1]))
-    assert snapshots.restless() == [1]
+    assert snapshots.groups_due() == [1]
 
 
 def test_seats_empty_themselves_while_no_snapshot_is_to_be_met() -> None:
@@ -94,7 +94,7 @@ def test_seats_empty_themselves_while_no_snapshot_is_to_be_met() -> None:
         "three are in a match against it"
     )
     snapshots.leave(np.array([0, 0]))
-    assert (snapshots.met, snapshots.begun, snapshots.restless()) == (["", ""], [0, 0], [0, 1])
+    assert (snapshots.met, snapshots.begun, snapshots.groups_due()) == (["", ""], [0, 0], [0, 1])
 
 
 def test_a_seating_brings_everything_back() -> None:

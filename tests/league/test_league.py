@@ -76,13 +76,13 @@ def test_a_file_goes_only_after_the_version_without_it_is_committed(tmp_path: Pa
     one.offer(100, weights(1))
     one.offer(200, weights(2))
     one.encode()
-    assert one.settled() == []
+    assert one.delete_unlisted() == []
     assert one.offer(300, weights(3)).left == ("step-200",)  # first and last stay
     assert one.names == ["step-100", "step-300"]
     # Not committed yet: the newest version still lists step-200.
-    assert one.settled() == [] and len(files(tmp_path)) == 3
+    assert one.delete_unlisted() == [] and len(files(tmp_path)) == 3
     one.encode()
-    assert one.settled() == ["step-200"]
+    assert one.delete_unlisted() == ["step-200"]
     assert files(tmp_path) == ["step-000000100.npz", "step-000000300.npz"]
 
 
@@ -183,7 +183,7 @@ def live(one: League, rng: np.random.Generator, first: int, last: int) -> list[s
             one.offer(40 * iteration, weights(iteration))
         if iteration % 7 == 0:
             one.encode()
-            one.settled()
+            one.delete_unlisted()
     return drawn
 
 
@@ -212,7 +212,7 @@ def test_going_back_to_an_older_version_goes_on_without_what_left_since(tmp_path
     older = one.encode()
     one.offer(400, weights(400))
     one.encode()
-    assert one.settled() == ["step-200"]
+    assert one.delete_unlisted() == ["step-200"]
     (tmp_path / "step-000000300.npz").write_bytes(b"of another branch")
     back = league(tmp_path, max_saved=3)
     with pytest.raises(FileFormatError, match="step-000000200"):

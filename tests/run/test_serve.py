@@ -35,7 +35,7 @@ from understudy.run import serve, server_wiring
 from understudy.run.server_wiring import ServeOptions, ServerWiring
 from understudy.server import listening
 from understudy.session import schema
-from understudy.session.session import Incoming
+from understudy.session.inbox import Incoming
 from understudy.supervise.interrupts import INTERRUPTED
 from understudy.supervise.process import LearnerProcess
 from understudy.telemetry import events

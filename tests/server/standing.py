@@ -23,8 +23,9 @@ from understudy.server.app import Server
 from understudy.server.auth import make_auth
 from understudy.server.clients import Clients
 from understudy.server.listening import Listening, bound
+from understudy.session.inbox import Incoming
 from understudy.session.protocol import Error
-from understudy.session.session import Incoming, Outgoing
+from understudy.session.session import Outgoing
 from understudy.session.status import LiveStatus
 from understudy.telemetry.status import Status
 

@@ -19,8 +19,9 @@ from understudy.gates.decision import DecisionGate, OpenGate, Verdict
 from understudy.policy.mlp import Mlp
 from understudy.policy.policy import Policy
 from understudy.policy.spec import AnyNetwork, PolicySpec
+from understudy.session.inbox import Incoming
 from understudy.session.schema import SchemaGame, from_table
-from understudy.session.session import Incoming, Session
+from understudy.session.session import Session
 from understudy.session.translation import Translator
 
 FEATURES = ["health", "enemies", "gold"]

@@ -21,7 +21,7 @@ from understudy.gates.decision import DecisionGate, Verdict
 from understudy.gates.worker import GateWorker
 from understudy.policy.spec import AnyNetwork
 from understudy.session.deciding import FAILED
-from understudy.session.session import Incoming
+from understudy.session.inbox import Incoming
 
 from .sessions import ACTIONS, BY_GOLD, FakeClock, Table, Wait, game, observation, recomputed
 

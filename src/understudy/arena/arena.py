@@ -20,7 +20,7 @@ from understudy.arena.iteration import IterationInputs, IterationOutputs, compil
 from understudy.arena.mix import Mix, Share
 from understudy.arena.recording import MatchRecorder, recorded_columns
 from understudy.arena.results import EndedMatch, Iteration, OpponentLatents, Result
-from understudy.arena.snapshot_opponents import NOBODY, SnapshotSides
+from understudy.arena.snapshot_opponents import NO_SNAPSHOT, SnapshotSides
 from understudy.core.arrays import NDArray
 from understudy.core.config import Config
 from understudy.core.errors import ConfigError
@@ -216,7 +216,7 @@ class Arena:
             result = self._result(outputs, opponent)
             if name in results:
                 results[name] += result
-            elif name != NOBODY:
+            elif name != NO_SNAPSHOT:
                 results[name] = result
         ends = outputs.ends
         ended = [
@@ -271,7 +271,7 @@ def _opponent_latents(outputs: IterationOutputs, names: Sequence[str]) -> Oppone
     sums: dict[str, NDArray] = {}
     held: dict[str, float] = {}
     for name, mean, count in zip(names, strategy.means, strategy.columns, strict=True):
-        if count and name != NOBODY:
+        if count and name != NO_SNAPSHOT:
             sums[name] = sums.get(name, 0.0) + mean * count
             held[name] = held.get(name, 0.0) + float(count)
     return OpponentLatents(

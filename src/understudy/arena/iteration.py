@@ -23,7 +23,7 @@ from understudy.core.ops import Array
 from understudy.learner.hardware import computing
 from understudy.learner.maths.descent import FixedInputs, LearnerState, UpdateReport
 from understudy.learner.maths.jax_ops import JAX
-from understudy.learner.segments import improve
+from understudy.learner.maths.segments import improve
 from understudy.policy.layers import Params
 
 

@@ -34,7 +34,7 @@ from understudy.games.frame import BySide, by_side, own_side, play_frame
 from understudy.learner.hardware import computing, frames_at_once
 from understudy.learner.maths.descent import FixedInputs, normalised
 from understudy.learner.maths.jax_ops import JAX
-from understudy.learner.segments import Segments
+from understudy.learner.maths.segments import Segments
 from understudy.policy import distributions
 from understudy.policy.layers import Params
 from understudy.policy.network import emptied

@@ -22,7 +22,7 @@ import numpy as np
 from understudy.core.arrays import NDArray
 from understudy.policy.layers import Params
 
-NOBODY = ""
+NO_SNAPSHOT = ""
 
 
 class SnapshotAssignment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -43,7 +43,7 @@ class SnapshotSides:
             lambda x: jnp.zeros((groups, *x.shape), x.dtype), dict(shape)
         )
         """[groups, ...]"""
-        self.met = [NOBODY] * groups
+        self.met = [NO_SNAPSHOT] * groups
         self.begun = [0] * groups
         """Matches of its stint that are over, or have begun."""
         self.waiting: dict[int, tuple[str, Params]] = {}
@@ -52,22 +52,22 @@ class SnapshotSides:
     def free(self) -> NDArray:
         """bool [groups]: whether new matches may meet the group's snapshot."""
         return np.array(
-            [met != NOBODY and group not in self.waiting for group, met in enumerate(self.met)]
+            [met != NO_SNAPSHOT and group not in self.waiting for group, met in enumerate(self.met)]
         )
 
-    def restless(self) -> list[int]:
+    def groups_due(self) -> list[int]:
         """Groups without a snapshot, or with the same one for a whole stint."""
         return [
             group
             for group, (met, begun) in enumerate(zip(self.met, self.begun, strict=True))
-            if group not in self.waiting and (met == NOBODY or begun >= self._stint)
+            if group not in self.waiting and (met == NO_SNAPSHOT or begun >= self._stint)
         ]
 
     def offer(self, group: int, name: str, load: Callable[[], Params]) -> None:
         """A snapshot that takes the place of the group's; the same one again just stays."""
         if name == self.met[group]:
             self.begun[group] = 0
-        elif self.met[group] == NOBODY:
+        elif self.met[group] == NO_SNAPSHOT:
             self._assign(group, name, load())
         else:
             self.waiting[group] = (name, dict(load()))
@@ -81,7 +81,7 @@ class SnapshotSides:
         """Remove snapshots without an open match, and all that wait; meetings int32 [groups]."""
         self.waiting.clear()
         for group in np.flatnonzero(meetings == 0).tolist():
-            self.met[group], self.begun[group] = NOBODY, 0
+            self.met[group], self.begun[group] = NO_SNAPSHOT, 0
 
     def note(self, begun: NDArray) -> None:
         """Count matches that began against each group's snapshot, int [groups]."""
@@ -89,12 +89,12 @@ class SnapshotSides:
 
     def named(self) -> set[str]:
         """All snapshots that are met or wait."""
-        return {*self.met, *(name for name, _ in self.waiting.values())} - {NOBODY}
+        return {*self.met, *(name for name, _ in self.waiting.values())} - {NO_SNAPSHOT}
 
     def assignment(self) -> SnapshotAssignment:
         """What a version stores."""
         groups = range(len(self.met))
-        waiting = (self.waiting[group][0] if group in self.waiting else NOBODY for group in groups)
+        waiting = (self.waiting[group][0] if group in self.waiting else NO_SNAPSHOT for group in groups)
         return SnapshotAssignment(tuple(self.met), tuple(waiting), tuple(self.begun))
 
     def restore(self, assignment: SnapshotAssignment, load: Callable[[str], Params | None]) -> None:
@@ -109,7 +109,7 @@ class SnapshotSides:
                 self.waiting[group] = (assignment.waiting[group], params)
 
     def _assign(self, group: int, name: str, params: Params) -> None:
-        first = self.met[group] == NOBODY
+        first = self.met[group] == NO_SNAPSHOT
         self.params = {key: array.at[group].set(params[key]) for key, array in self.params.items()}
         self.met[group] = name
         self.begun[group] = group * self._stint // len(self.met) if first else 0

@@ -12,7 +12,7 @@ from understudy.cli.options import Json, SetOption, config_from
 from understudy.core import toml
 from understudy.core.config import Config
 from understudy.core.config.section import Section
-from understudy.core.config.words import settings
+from understudy.core.config.descriptions import settings
 from understudy.telemetry.text import say, say_json
 
 app = typer.Typer(no_args_is_help=True)

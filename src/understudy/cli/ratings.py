@@ -40,7 +40,7 @@ def ratings(
     """
     from understudy.cli.options import check_folder
     from understudy.judging.payoff_files import check_installed
-    from understudy.judging.ratings import read_ledger
+    from understudy.judging.ratings import read_league_history
     from understudy.registry.run_folder import latest
 
     for flag, value, least in (("--players", players, 0), ("--matches", matches, 1)):
@@ -48,7 +48,7 @@ def ratings(
             raise ConfigError(f"{flag}: expected {least} or more, got {value}")
     if out is not None:
         check_folder("--out", out)
-    ledger = read_ledger(run or latest())
+    ledger = read_league_history(run or latest())
     frozen = None
     if not no_play:
         if out is not None:

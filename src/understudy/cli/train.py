@@ -105,22 +105,22 @@ def train(
         if network is not None:
             raise ConfigError("--preset: the old name of --network; give one of them")
         complain("--preset is called --network now, as in `play` and `serve`; it still works")
-    wish = _Wish(
-        game, network or preset, config, _whole(steps), minutes, seed, run, resume, set_ or []
+    options = _TrainOptions(
+        game, network or preset, config, _parse_count(steps), minutes, seed, run, resume, set_ or []
     )
-    screen = TrainScreen(quiet=json, before=newest(wish.before))
+    screen = TrainScreen(quiet=json, before=newest(options.before))
     try:
         session: TrainSession | EnvironmentSession
-        if wish.of_environment:
-            wish.refuse(
+        if options.of_environment:
+            options.refuse(
                 opponents=opponents, delay=delay, actions=actions, stage=stage, exploit=exploit,
                 population=population, terms=terms,
             )  # fmt: skip
-            session = wish.environment_session(option or [], evaluate)
+            session = options.environment_session(option or [], evaluate)
         else:
-            wish.refuse(option=option, eval=evaluate)
-            wish.load_terms(terms or [])
-            session = wish.session(
+            options.refuse(option=option, eval=evaluate)
+            options.load_terms(terms or [])
+            session = options.session(
                 {"delay": delay, "actions": actions},
                 opponents=opponents,
                 stage=stage,
@@ -133,7 +133,7 @@ def train(
     screen.close(summary)
 
 
-class _Wish:
+class _TrainOptions:
     """The options of the command, and the session that they make."""
 
     def __init__(
@@ -288,7 +288,7 @@ class _Wish:
         return self.run or new_run(name)
 
 
-def _whole(text: str | None) -> int | None:
+def _parse_count(text: str | None) -> int | None:
     """`10_000_000`, `10M` or `200k` as a number."""
     if text is None:
         return None

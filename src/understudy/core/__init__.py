@@ -1,1 +1,1 @@
-"""What every room stands on: errors, settings, durable files, the array seam, chance."""
+"""What every room uses: errors, config, durable files, arrays over both engines, random numbers."""

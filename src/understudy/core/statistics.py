@@ -1,4 +1,4 @@
-"""How sure a share of so many matches is, evidence that may be looked at any time, rating points.
+"""Wilson intervals of win rates, an anytime-valid e-detector, and rating points.
 
 Wilson's score interval, two-sided and one-sided, is honest for few matches and near 0 and 1, where
 a normal interval is not. It holds for one look. The e-detector holds for a look after every match.

@@ -74,7 +74,7 @@ class LeagueHistory:
         }
 
 
-def read_ledger(run: Path) -> LeagueHistory:
+def read_league_history(run: Path) -> LeagueHistory:
     """The league of the newest version of a run."""
     folder = RunFolder.load(run, SystemClock())
     number = folder.versions.head()

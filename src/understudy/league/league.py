@@ -136,7 +136,7 @@ class League:
         joint = observed(grown(joint, LEARNER, TREND), met, fixed=state.anchors)
         gone = self._forgotten()
         self._joint = without(joint, gone) if gone else joint
-        states.tell(state, self._joint)
+        states.set_ratings(state, self._joint)
 
     def draw(self, uniform: float) -> str | None:
         """The snapshot to meet for a number in [0, 1); None while there is none."""
@@ -159,7 +159,7 @@ class League:
     def encode(self) -> bytes:
         """`league.json` of the version that is about to be committed."""
         self._written = set(self.names)
-        states.keep(self._state, self._joint)
+        states.set_covariance(self._state, self._joint)
         return states.encode(self._state)
 
     def restore(self, data: bytes, *, what: str = states.FILE, newest: bool = True) -> list[str]:
@@ -181,8 +181,11 @@ class League:
         self._state, self._written = state, {snapshot.name for snapshot in state.pool}
         return lost
 
-    def settled(self) -> list[str]:
-        """A version with what `encode` gave last was committed: files that it does not list go."""
+    def delete_unlisted(self) -> list[str]:
+        """Delete the files of snapshots that neither the pool nor the last `encode` lists.
+
+        Call it after a version with that encoding was committed. Returns the names deleted.
+        """
         return self._pool.sweep(self._written | set(self.names))
 
     def _make_room(self) -> tuple[str, ...]:

@@ -105,15 +105,15 @@ def joint_of(state: LeagueState) -> Joint:
     return Joint(joint.names, joint.mean, spread)
 
 
-def tell(state: LeagueState, joint: Joint) -> None:
-    """Each rating by name."""
+def set_ratings(state: LeagueState, joint: Joint) -> None:
+    """Set the ratings by name from `joint`."""
     each = joint.ratings()
     state.learner, state.trend = each.pop(LEARNER), each.pop(TREND)
     state.ratings = each
 
 
-def keep(state: LeagueState, joint: Joint) -> None:
-    """The covariance, for a file."""
+def set_covariance(state: LeagueState, joint: Joint) -> None:
+    """Set the covariance, which the file stores, from `joint`."""
     lower = joint.covariance[np.tril_indices(len(joint.names))]
     state.covariance = lower.astype("<f8").tobytes()
 

@@ -100,7 +100,7 @@ def of_observations(observations: NDArray, spec: PolicySpec) -> Batch:
     )
 
 
-def valued_once(batch: Batch, *, new: int) -> Batch:
+def without_replayed_values(batch: Batch, *, new: int) -> Batch:
     """The same, but only the first `new` columns train the value: for columns after them that were
     drawn by preference.
 

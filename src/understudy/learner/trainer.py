@@ -15,7 +15,7 @@ from understudy.core.config import LearnerConfig
 from understudy.core.errors import FileFormatError, NotFinite
 from understudy.experience.episode import Episode, returns_of
 from understudy.learner import refit, settling, statistics
-from understudy.learner.batch import Batch, assemble, of_observations, valued_once
+from understudy.learner.batch import Batch, assemble, of_observations, without_replayed_values
 from understudy.learner.hardware import as_numpy, float32_products
 from understudy.learner.maths.descent import FixedInputs, LearnerState, UpdateReport, optimiser
 from understudy.learner.maths.returns import Moments
@@ -80,11 +80,11 @@ class Trainer:
             max_lag=self._config.max_version_lag,
         )
         if self._config.priority != "uniform":
-            batch = valued_once(batch, new=len(new))
+            batch = without_replayed_values(batch, new=len(new))
         self.entropy_weight = self._config.entropy_weight * self._settling.share
         metrics, _ = self._update(batch, new, whole=True)
         self.adapt(metrics["kl"])
-        return metrics | self._told(batch)
+        return metrics | self._step_metrics(batch)
 
     def train_items(
         self,
@@ -100,22 +100,22 @@ class Trainer:
         Also says how much each column surprised [B], in units of reward. Without `keep` nothing
         comes of it: it is only seen whether the batch can be learned from.
         """
-        kept, share = self._kept(), self._settling.share
+        kept, share = self._saved_state(), self._settling.share
         self.learning_rate, self.entropy_weight = learning_rate * share, entropy_weight * share
         metrics, report = self._update(batch, new, whole=False)
-        metrics |= self._told(batch)
+        metrics |= self._step_metrics(batch)
         if not keep:
             self._go_back(kept)
         return metrics, np.asarray(report.surprise)
 
-    def _told(self, batch: Batch) -> dict[str, float]:
+    def _step_metrics(self, batch: Batch) -> dict[str, float]:
         return {
             "learning_rate": self.learning_rate,
             "step_share": self._settling.share,
             "steps": float(batch.valid.sum()),
         }
 
-    def _kept(self) -> tuple[LearnerState, Weights, Statistics, Settling]:
+    def _saved_state(self) -> tuple[LearnerState, Weights, Statistics, Settling]:
         return self._state, self._weights, self._statistics, self._settling
 
     def _go_back(self, kept: tuple[LearnerState, Weights, Statistics, Settling]) -> None:
@@ -124,13 +124,13 @@ class Trainer:
     def _update(
         self, batch: Batch, new: Sequence[Episode], *, whole: bool
     ) -> tuple[dict[str, float], UpdateReport]:
-        kept = self._kept()
+        kept = self._saved_state()
         self._absorb(new, batch, whole=whole)
         self._settling = settling.begun(self._settling, self._state.params)
         config = as_numpy(self._config)
         few = whole and int(np.asarray(batch.valid).any(0).sum()) < settling.FEW
         fit = self._statistics.value_fit if few else ValueFit()
-        fixed = _believing(self.fixed_inputs, fit)
+        fixed = _with_value_fit(self.fixed_inputs, fit)
         with float32_products():
             state, made = update(self.spec, config, self._state, fixed, batch)
         report: UpdateReport = jax.device_get(made)
@@ -377,8 +377,8 @@ class Trainer:
         self.learning_rate = max(self.learning_rate / 2.0, least)
 
 
-def _believing(fixed: FixedInputs, fit: ValueFit) -> FixedInputs:
-    """Values count as far as they foretold what came."""
+def _with_value_fit(fixed: FixedInputs, fit: ValueFit) -> FixedInputs:
+    """Values count as far as they predicted the returns that followed."""
     return fixed._replace(
         slope=np.float32(fit.slope),
         intercept=np.float32(fit.intercept / float(fixed.value_scale)),

@@ -25,7 +25,7 @@ class Console(Protocol):
         """Set all flags; False where it has none such."""
 
 
-def moves(stream: TextIO) -> bool:
+def supports_cursor(stream: TextIO) -> bool:
     """A terminal that says it has a cursor to move; a person says `TERM=dumb` if it has none."""
     return stream.isatty() and os.environ.get("TERM") != "dumb"
 
@@ -40,9 +40,9 @@ def console_of(stream: TextIO) -> Console | None:
 @contextlib.contextmanager
 def escapes(stream: TextIO) -> Iterator[bool]:
     """Whether escape codes may be written meanwhile; the console's flags come back afterwards."""
-    console = console_of(stream) if moves(stream) else None
+    console = console_of(stream) if supports_cursor(stream) else None
     if console is None:
-        yield moves(stream)
+        yield supports_cursor(stream)
         return
     before = console.mode()
     able = before is not None and (bool(before & _ESCAPES) or console.change(before | _ESCAPES))

@@ -32,7 +32,7 @@ from understudy.games.brawl.drawing.scene import (
     Scene,
     Shape,
 )
-from understudy.screens.console import moves
+from understudy.screens.console import supports_cursor
 from understudy.telemetry.text import plain
 
 _ASPECT = 2 * WIDE / (HIGH - LOW)
@@ -142,7 +142,7 @@ class TextStyle:
     def of(cls, stream: TextIO) -> TextStyle:
         """Of this console: its size, its colours, and whether its encoding has half-blocks."""
         size = shutil.get_terminal_size()
-        animated = moves(stream)
+        animated = supports_cursor(stream)
         colour = animated and not os.environ.get("NO_COLOR")
         return cls(
             colour=colour,

@@ -1,1 +1,1 @@
-"""The server: Starlette around `live.session`, which does all the thinking."""
+"""The Starlette server: sockets, auth, rates and metrics; all protocol logic is in `session`."""

@@ -20,7 +20,8 @@ from typing import NamedTuple, Protocol
 
 from understudy.server.metrics import Latency
 from understudy.server.refusal import Refusal
-from understudy.session.session import Incoming, Outgoing
+from understudy.session.inbox import Incoming
+from understudy.session.session import Outgoing
 
 LATE_AFTER_S = 1.0
 _MOST = 128

@@ -24,10 +24,11 @@ from understudy.experience.ledger import Closing, Ledger, Opened, pack_legal
 from understudy.gates.decision import DecisionGate, Verdict, judge
 from understudy.gates.worker import GateFailed, GateLate
 from understudy.policy.policy import Policy
-from understudy.session.protocol import Decision, End, RequestId
+from understudy.session.protocol import Decision, RequestId
+from understudy.session.rewards import settled_by_observations
 from understudy.session.status import SessionCounts
-from understudy.session.territory import TerritoryState, WaitingDecision
-from understudy.session.translation import Sight, Step, TranslatedObservation, Translator
+from understudy.session.territory import DecisionRequest, WaitingDecision
+from understudy.session.translation import TranslatedObservation, Translator
 
 _LARGEST = float(np.finfo(np.float32).max)
 
@@ -45,19 +46,6 @@ OVERLOAD = SafeReason("overload", "no time for a policy")
 DISK = SafeReason("disk", "the record cannot be written")
 GATE_LATE = SafeReason("gate_deadline", "the gate took too long")
 FAILED = SafeReason("error", "the policy or the gate failed")
-
-
-class DecisionRequest(NamedTuple):
-    """One observation that waits to be decided."""
-
-    place: int
-    """Index in the inbox"""
-    request: RequestId | None
-    territory: TerritoryState
-    tick: int
-    sight: Sight
-    due: WaitingDecision | None
-    """The decision whose reward this observation tells"""
 
 
 class Proposal(NamedTuple):
@@ -145,7 +133,14 @@ class Decider:
         safe: SafeReason | None,
     ) -> list[Decision]:
         """A policy or a gate that raises does so before anything is closed or recorded."""
-        closings = self._settled(batch, now)
+        closings = settled_by_observations(
+            batch,
+            translator=self._translator,
+            ledger=self._ledger,
+            config=self._config,
+            widest_gap=self._widest,
+            now=now,
+        )
         remembers = policy.remembers
         cuts = self._cuts(batch, policy.version, remembers=remembers)
         if safe is None:
@@ -224,35 +219,6 @@ class Decider:
         for closing in closings:
             if closing.state == "settled":
                 self._counts.reward(closing.reward)
-
-    # --- earlier decisions -----------------------------------------------------------------------
-
-    def _settled(self, batch: Sequence[DecisionRequest], now: float) -> list[Closing]:
-        """How the decisions end that these observations follow."""
-        steps: list[Step] = []
-        waiting: list[tuple[DecisionRequest, WaitingDecision]] = []
-        closings: list[Closing] = []
-        for one in batch:
-            due = one.due
-            if due is None:
-                continue
-            if now - due.opened.at > self._config.reward_window_s:
-                closings.append(_unsettled(one, due, "expired"))
-            elif one.tick - due.opened.tick > self._widest:
-                closings.append(_unsettled(one, due, "superseded"))
-            else:
-                steps.append(Step(due.sight, due.opened.action, due.opened.sent, one.sight))
-                waiting.append((one, due))
-        if not steps:
-            return closings
-        for (one, due), reward in zip(waiting, self._translator.rewards(steps), strict=True):
-            if reward is None or math.isnan(reward):
-                closings.append(_unsettled(one, due, "superseded"))
-            else:
-                added = self._ledger.added(due.opened.id) or 0.0
-                worth = clipped(reward + added, self._config.reward_clip)
-                closings.append(Closing(id=due.opened.id, state="settled", reward=worth))
-        return closings
 
     def _cuts(
         self, batch: Sequence[DecisionRequest], version: int, *, remembers: bool
@@ -360,14 +326,6 @@ def _opened(
     )
 
 
-def _unsettled(
-    one: DecisionRequest, due: WaitingDecision, state: Literal["expired", "superseded"]
-) -> Closing:
-    """No reward: the policy's memory began before the gap, and is emptied."""
-    one.territory.forget()
-    return Closing(id=due.opened.id, state=state)
-
-
 # --- the forward pass ----------------------------------------------------------------------------
 
 
@@ -443,42 +401,3 @@ def _finite(verdict: Verdict) -> Verdict:
     if abs(verdict.expected_reward) <= _LARGEST:
         return verdict
     return verdict._replace(expected_reward=math.nan)
-
-
-# --- the ends of decisions that no observation settles -------------------------------------------
-
-
-def clipped(reward: float, limit: float) -> float:
-    return max(-limit, min(limit, reward))
-
-
-def endings(
-    opened: Sequence[Opened],
-    end: End,
-    *,
-    added: float | None,
-    now: float,
-    config: LiveConfig,
-) -> list[Closing]:
-    """How the open decisions of a territory (oldest first) end with the territory.
-
-    The last one is settled by the rewards that its client sent for it: with `end`, and before
-    (`added`). No reward can come for the others.
-    """
-    if not opened:
-        return []
-    *earlier, last = opened
-    closings = [Closing(id=one.id, state="orphaned") for one in earlier]
-    worth = [reward for reward in (end.reward, added) if reward is not None]
-    if not worth:
-        return [*closings, Closing(id=last.id, state="orphaned")]
-    if now - last.at > config.reward_window_s:
-        return [*closings, Closing(id=last.id, state="expired")]
-    settled = Closing(
-        id=last.id,
-        state="settled",
-        reward=clipped(sum(worth), config.reward_clip),
-        terminal=end.outcome != "aborted",
-        outcome="" if end.outcome == "aborted" else end.outcome,
-    )
-    return [*closings, settled]

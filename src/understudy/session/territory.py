@@ -16,13 +16,14 @@ import math
 from collections import Counter, OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from understudy.core.arrays import NDArray
 from understudy.core.ops import Tree
 from understudy.experience.ledger import Opened, unpack_legal
-from understudy.session.protocol import Decision
+from understudy.session.protocol import Decision, RequestId
 from understudy.session.translation import Sight, Translator
 
 
@@ -155,6 +156,19 @@ def _answer_again(opened: Opened, translator: Translator) -> Decision:
 
 _ByName = OrderedDict[str, TerritoryState]
 """The one that has been idle longest is first."""
+
+
+class DecisionRequest(NamedTuple):
+    """One observation that waits to be decided."""
+
+    place: int
+    """Index in the inbox"""
+    request: RequestId | None
+    territory: TerritoryState
+    tick: int
+    sight: Sight
+    due: WaitingDecision | None
+    """The decision whose reward this observation tells"""
 
 
 class Territories:

@@ -256,7 +256,7 @@ class ArenaLearning(Learning[TrainProgress]):
             TRAINING: msgspec.json.encode(state),
         }
         if self._checkpoints.save(self.arena.trainer, self.counters, self._metrics, extras=extras):
-            league.settled()
+            league.delete_unlisted()
 
     def policy(self) -> Policy:
         """The policy as it is now."""

@@ -84,7 +84,7 @@ class SnapshotOpponents:
         Draws only while the mix contains snapshots: one drawn in an earlier stage would be old.
         """
         snapshots = self._arena.snapshots
-        for group in snapshots.restless() if self._arena.mix.own_share else ():
+        for group in snapshots.groups_due() if self._arena.mix.own_share else ():
             name = self.league.draw(self._uniform())
             if name is not None:
                 snapshots.offer(group, name, partial(self._loaded, name))

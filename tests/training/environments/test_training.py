@@ -17,7 +17,7 @@ from understudy.core.config import Config, with_values
 from understudy.core.errors import ConfigError, InputError, LearnerBusy, RunFolderError
 from understudy.core.spaces import Discrete
 from understudy.experience.episode import returns_of
-from understudy.learner.segments import Segments
+from understudy.learner.maths.segments import Segments
 from understudy.learner.trainer import Trainer
 from understudy.policy.mlp import Mlp
 from understudy.policy.policy import Policy

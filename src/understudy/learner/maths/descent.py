@@ -143,7 +143,7 @@ def descend(
     key, shuffle = jax.random.split(state.key)
     # As a loop: written out, ten passes take as long to compile as all the rest.
     order = jax.lax.map(
-        lambda one: _deal(one, filled, config.minibatches),
+        lambda one: _minibatch_indices(one, filled, config.minibatches),
         jax.random.split(shuffle, config.epochs),
     )
     order = order.reshape(-1, order.shape[-1])
@@ -297,7 +297,7 @@ def _one_row(array: Array) -> Array:
     return array.reshape(1, -1, *array.shape[2:])
 
 
-def _deal(key: Array, filled: Array, hands: int) -> Array:
+def _minibatch_indices(key: Array, filled: Array, hands: int) -> Array:
     """Columns [hands, size], shuffled; those that are filled [B] are dealt evenly, like cards.
 
     Left to chance, the few matches of a small batch would often share one minibatch.

@@ -46,7 +46,7 @@ from understudy.training.environments.session import (
 from understudy.training.learning import Learning
 
 if TYPE_CHECKING:
-    from understudy.learner.segments import Segments
+    from understudy.learner.maths.segments import Segments
     from understudy.learner.trainer import Trainer
 
 _WHERE = "training"
@@ -233,7 +233,7 @@ class EnvironmentLearning(Learning[EnvironmentProgress]):
 
     def _learn(self, segments: Segments, finished: list[Finished]) -> None:
         from understudy.learner.hardware import as_numpy, float32_products
-        from understudy.learner.segments import improve
+        from understudy.learner.maths.segments import improve
 
         config, trainer = as_numpy(self._config.learner), self._trainer
         began = time.monotonic()

@@ -26,7 +26,7 @@ from understudy.training.environments.environments import EnvironmentInputs, Env
 from understudy.training.environments.session import Finished
 
 if TYPE_CHECKING:
-    from understudy.learner.segments import Segments
+    from understudy.learner.maths.segments import Segments
 
 
 class EnvironmentRollout:
@@ -45,7 +45,7 @@ class EnvironmentRollout:
         self, policy: Policy, steps: int, *, gamma: float, stop: Callable[[], bool] = lambda: False
     ) -> Segments | None:
         """A segment of `steps`; None if `stop` ended it early."""
-        from understudy.learner.segments import Segments
+        from understudy.learner.maths.segments import Segments
 
         environments = self._environments
         parts = len(policy.spec.actions.parts)

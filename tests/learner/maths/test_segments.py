@@ -25,7 +25,7 @@ from understudy.learner.maths.descent import (
     descend,
     optimiser,
 )
-from understudy.learner.segments import Segments, _advantages, improve
+from understudy.learner.maths.segments import Segments, _advantages, improve
 from understudy.learner.trainer import Trainer
 from understudy.policy import distributions
 from understudy.policy.policy import Policy
