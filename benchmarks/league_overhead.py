@@ -107,7 +107,7 @@ def _kept(arena: Arena, folder: Path) -> dict[str, float]:
         league.weights(str(league.draw(float(rng.random()))))  # a rival sits down
         league.offer(50_000 * (SNAPSHOTS + index + 1), weights)
         league.encode()
-        league.settled()
+        league.delete_unlisted()
     cpu = (time.process_time() - began) / ITERATIONS
     return {"cpu_s": cpu, "pool_mib": pool / 2**20, "grown_mib": grown / 2**20}
 

@@ -20,8 +20,8 @@ import pytest
 
 import understudy
 from understudy.core.config import Config
-from understudy.core.config.section import Section
 from understudy.core.config.descriptions import settings
+from understudy.core.config.section import Section
 from understudy.deprecated_paths import MOVED, RENAMED
 
 ROOT = Path(__file__).parent.parent
@@ -175,10 +175,12 @@ def missing_files(text: str) -> list[str]:
     return [name for name in _FILE.findall(text) if found(name) is None]
 
 
-def test_every_file_that_the_explanation_names_exists() -> None:
-    page = (ROOT / "docs" / "how-it-works.md").read_text(encoding="utf-8")
-    assert len(_FILE.findall(page)) > 8
-    assert not missing_files(page)
+def test_every_file_that_a_page_names_exists() -> None:
+    pages = [*(ROOT / "docs").glob("*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
+    texts = {page.name: page.read_text(encoding="utf-8") for page in pages}
+    assert len(_FILE.findall(texts["how-it-works.md"])) > 8
+    lost = {name: missing_files(text) for name, text in texts.items()}
+    assert {name: files for name, files in lost.items() if files} == {}
 
 
 def test_every_name_in_the_glossary_exists() -> None:

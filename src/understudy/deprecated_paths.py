@@ -36,6 +36,7 @@ RENAMED = {
         "HostSummary": "EnvironmentSummary",
         "host_config": "environment_config",
     },
+    "understudy.live.match": {"Decision": "MatchDecision"},
     "understudy.run.host.spaces": {"Seam": "SpaceTranslator"},
     "understudy.run.host.training": {"train_host": "train_environment"},
 }

@@ -70,7 +70,9 @@ def test_a_group_asks_for_another_after_a_stint() -> None:
     snapshots.note(np.array([1, 1]))
     assert snapshots.groups_due() == []
     snapshots.note(np.array([1, 1]))
-    assert snapshots.groups_due() == [1], "first stints differ, so that groups do not change together"
+    assert snapshots.groups_due() == [1], (
+        "first stints differ, so that groups do not change together"
+    )
     offer(snapshots, 1, 4)
     assert snapshots.met == ["step-4", "step-4"] and not snapshots.waiting, (
         "the same one just stays"

@@ -42,7 +42,7 @@ def test_flags_choose_the_learner(
     served: list[dict[str, Any]], flags: str, behind: ContinuousOptions | None
 ) -> None:
     assert understudy("learner", "--run", "runs/x", *flags.split()).code == 0
-    assert served == [{"root": Path("runs/x"), "supervised": False, "behind": behind}]
+    assert served == [{"root": Path("runs/x"), "supervised": False, "continuous": behind}]
 
 
 @pytest.mark.parametrize(

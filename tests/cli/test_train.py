@@ -15,7 +15,7 @@ from typing import TypeVar
 
 import pytest
 
-from understudy.cli.train import _whole
+from understudy.cli.train import _parse_count
 from understudy.core.clock import SystemClock
 from understudy.core.errors import ConfigError
 from understudy.games import rewards
@@ -273,13 +273,13 @@ def test_a_budget_that_is_spent_already_is_told(trained: Path) -> None:
     [("10_000_000", 10**7), ("10M", 10**7), ("1.5k", 1500), ("64,000", 64_000), ("1e6", 10**6)],
 )
 def test_steps_can_be_written_as_people_write_them(text: str, expected: int) -> None:
-    assert _whole(text) == expected
+    assert _parse_count(text) == expected
 
 
 @pytest.mark.parametrize("text", ["", "k", "-5", "0", "1.5", "inf", "nan", "1e999", "ten"])
 def test_what_is_no_number_of_steps_is_told(text: str) -> None:
     with pytest.raises(ConfigError, match="--steps: expected a whole number"):
-        _whole(text)
+        _parse_count(text)
 
 
 _TERMS = """

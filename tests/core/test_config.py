@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from understudy.core import config as configs
 from understudy.core.config import Config, CurriculumConfig, LearnerConfig, StageConfig, with_values
-from understudy.core.config.tables import read
 from understudy.core.config.descriptions import settings
+from understudy.core.config.tables import read
 from understudy.core.errors import ConfigError
 
 STAGES = (

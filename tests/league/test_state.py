@@ -20,7 +20,7 @@ from understudy.league.state import (
     decode,
     encode,
     joint_of,
-    keep,
+    set_covariance,
 )
 
 SHA = "0" * 64
@@ -63,7 +63,7 @@ def test_what_is_known_together_is_kept_to_the_last_bit() -> None:
     joint = joint_of(state)
     assert joint.covariance[0, 2] == OLDER_BIAS**2  # an older program: one error that all share
     assert joint.covariance[1, 2] == 0.0
-    keep(state, joint)
+    set_covariance(state, joint)
     again = joint_of(decode(encode(state)))
     assert (again.names, again.mean.tolist()) == (joint.names, joint.mean.tolist())
     assert again.covariance.tobytes() == joint.covariance.tobytes()

@@ -430,7 +430,7 @@ def wild_matches(
         episode = play(Policy(spec, trainer.weights(), number), rng, WILD_LENGTH, observations=seen)
         right = episode.actions[:, 0] == (high ^ (seen[:, 0] > scale))
         episode = replace(episode, rewards=right.astype(np.float32))
-        kept, before = trainer._kept(), trainer.weights()
+        kept, before = trainer._saved_state(), trainer.weights()
         trainer._absorb([episode], of_matches([episode], spec), whole=True)
         w = trainer.weights()
         if number:

@@ -135,7 +135,7 @@ def test_behind_a_server_it_learns_by_the_gate_that_it_is_told(
             stop.set()
 
     behind = learner.ContinuousOptions(gate="careful_gate:Careful", threshold=0.5)
-    learner.work_until_stopped(run, wake=wake, stop=stop, tell=enough, behind=behind)
+    learner.work_until_stopped(run, wake=wake, stop=stop, show=enough, continuous=behind)
     told = [entry.e for entry in Reader(run / "journal").new()]
     (trained,) = (one for one in told if isinstance(one, ev.ContinuousTrained))
     assert trained.agreement is not None and 0.0 < trained.agreement < 1.0
@@ -150,14 +150,16 @@ def test_a_gate_that_does_not_exist_is_named_before_anything_is_loaded(run: Path
             served(run),
             wake=threading.Event(),
             stop=stopped(),
-            behind=learner.ContinuousOptions(gate="csot"),
+            continuous=learner.ContinuousOptions(gate="csot"),
         )
 
 
 def test_each_kind_of_run_has_its_own_learner(run: Path) -> None:
     wake, stop = threading.Event(), stopped()
     with pytest.raises(ConfigError, match=r"--continuous: .* is not the run of a server"):
-        learner.work_until_stopped(run, wake=wake, stop=stop, behind=learner.ContinuousOptions())
+        learner.work_until_stopped(
+            run, wake=wake, stop=stop, continuous=learner.ContinuousOptions()
+        )
     with pytest.raises(ConfigError, match=r"is the run of a server: learn there with --continuous"):
         learner.work_until_stopped(served(run), wake=wake, stop=stop)
     assert Reader(run / "journal").new() == [], "nothing was begun"

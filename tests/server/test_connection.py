@@ -1,6 +1,6 @@
 """A real server on loopback and real clients: what each may do, and that its neighbours feel none.
 
-The session is a parrot; `tests/run/test_serving.py` has the real one.
+The session is a parrot; `tests/run/test_serve.py` has the real one.
 """
 
 from __future__ import annotations

@@ -26,6 +26,7 @@ from understudy.core.config import Config
 from understudy.core.errors import ConfigError
 from understudy.core.ops import Array, Tree
 from understudy.games.base import Bot, Game
+from understudy.games.frame import NO_MEASURES
 from understudy.games.moments import RewardSet
 from understudy.learner.maths.descent import LearnerState
 from understudy.learner.trainer import Trainer
@@ -76,9 +77,6 @@ def everywhere(tree: Tree) -> Tree:
     if len(devices) == 1:
         return tree
     return jax.device_put(tree, NamedSharding(Mesh(devices, (_GAMES,)), PartitionSpec()))  # type: ignore[no-untyped-call]
-
-
-NO_MEASURES = RewardSet((), ())
 
 
 class Arena:

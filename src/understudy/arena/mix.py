@@ -44,7 +44,7 @@ class Mix:
         return dict(zip(self.names, self.weights, strict=True))
 
     def among(self, bots: Sequence[str], *, with_self: bool) -> Mix:
-        """The same mix over all of these: whoever it does not name weighs nothing."""
+        """The same mix over all of these; those that it does not name have weight 0."""
         weights = self.as_dict()
         names = (*bots, SELF) if with_self else tuple(bots)
         return Mix(names, tuple(weights.get(name, 0.0) for name in names))
@@ -57,7 +57,7 @@ class Mix:
         others = weights / max(weights.sum(), 1e-9) * (1.0 - own_share)
         shares = [*others, own_share] if self.meets_itself else [*others]
         if not sum(shares) > 0:
-            raise ValueError(f"nobody to meet: {self} with {own_share} of itself")
+            raise ValueError(f"no opponent to meet: {self} with {own_share} of itself")
         bounds: NDArray = (np.cumsum(shares) / sum(shares)).astype(np.float32)
         return bounds
 
@@ -75,8 +75,7 @@ class Share:
 
     def owed(self, target: float, *, ahead: int) -> float:
         """The share of snapshots among the next `ahead` matches that brings the share of all up to
-        `target`. While a snapshot waits to be replaced nobody meets it; what is missed then is made
-        up for afterwards."""
+        `target`. A snapshot that waits to be replaced is not met; later matches make up for it."""
         missing = target * (self.started + ahead) - self.own
         return min(max(missing / ahead, 0.0), 1.0)
 

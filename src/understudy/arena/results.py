@@ -46,7 +46,7 @@ class Result:
 
 @dataclass(frozen=True)
 class EndedMatch:
-    """One match."""
+    """A match that ended in an iteration."""
 
     opponent: str
     score: int
@@ -57,7 +57,7 @@ class EndedMatch:
 
 @dataclass(frozen=True)
 class OpponentLatents:
-    """What the policy makes of its opponents at the end of an iteration; see `strategy`."""
+    """What the policy makes of its opponents at the end of an iteration; see `rollout.Strategy`."""
 
     latents: dict[str, tuple[float, ...]]
     """The mean latent of those that meet each opponent."""

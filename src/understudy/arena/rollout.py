@@ -89,7 +89,7 @@ def _entropy(attention: Array) -> Array:
 
 
 class RolloutParameters(NamedTuple):
-    """The networks that play, in the precision that they compute in, and what a rollout is told."""
+    """The networks that play, in the precision that they compute in; rewards and opponents."""
 
     params: Params
     snapshots: Params
@@ -254,7 +254,7 @@ def _snapshot_actions(
         parts = len(plan.spec.actions.parts)
         return jnp.zeros((plan.games, parts), jnp.int32), memory
 
-    # Before there is a snapshot, and in stages that meet none, nobody needs to think.
+    # Before there is a snapshot, and in stages that meet none, no snapshot is computed.
     acted: tuple[Array, Tree] = jax.lax.cond(
         meets_snapshot(plan, columns).any(), think, rest, columns.theirs
     )

@@ -94,7 +94,9 @@ class SnapshotSides:
     def assignment(self) -> SnapshotAssignment:
         """What a version stores."""
         groups = range(len(self.met))
-        waiting = (self.waiting[group][0] if group in self.waiting else NO_SNAPSHOT for group in groups)
+        waiting = (
+            self.waiting[group][0] if group in self.waiting else NO_SNAPSHOT for group in groups
+        )
         return SnapshotAssignment(tuple(self.met), tuple(waiting), tuple(self.begun))
 
     def restore(self, assignment: SnapshotAssignment, load: Callable[[str], Params | None]) -> None:

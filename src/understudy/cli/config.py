@@ -11,8 +11,8 @@ import typer
 from understudy.cli.options import Json, SetOption, config_from
 from understudy.core import toml
 from understudy.core.config import Config
-from understudy.core.config.section import Section
 from understudy.core.config.descriptions import settings
+from understudy.core.config.section import Section
 from understudy.telemetry.text import say, say_json
 
 app = typer.Typer(no_args_is_help=True)

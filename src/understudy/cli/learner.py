@@ -56,8 +56,8 @@ def learner(
         raise ConfigError(f"{flag}: expected only together with --continuous")
     if threshold is not None and not math.isfinite(threshold):
         raise ConfigError(f"--threshold: expected a finite number, got {threshold}")
-    behind = ContinuousOptions(gate=gate or "open", threshold=threshold) if continuous else None
-    serve(run, supervised=supervised, behind=behind)
+    options = ContinuousOptions(gate=gate or "open", threshold=threshold) if continuous else None
+    serve(run, supervised=supervised, continuous=options)
 
 
 @app.command()

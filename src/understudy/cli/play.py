@@ -29,10 +29,10 @@ _TOKEN_BYTES = 4096
 
 def _play_on_server(game: str, *, token_file: Path | None, json: bool, **options: Any) -> NoReturn:
     """`options` are fields of `RemoteSession`; None stands for the default."""
-    from understudy.adapters.territory.remote_play import RemoteSession, play_remote
-
     if game != "territory":
         raise ConfigError(f"--url: only territory is played on a server, not {game}")
+    from understudy.adapters.territory.remote_play import RemoteSession, play_remote
+
     if options["ticks"] is None and options["minutes"] is None:
         options["minutes"] = _MINUTES
     given = {name: value for name, value in options.items() if value is not None}

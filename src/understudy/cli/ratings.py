@@ -48,21 +48,21 @@ def ratings(
             raise ConfigError(f"{flag}: expected {least} or more, got {value}")
     if out is not None:
         check_folder("--out", out)
-    ledger = read_league_history(run or latest())
+    history = read_league_history(run or latest())
     frozen = None
     if not no_play:
         if out is not None:
             check_installed()
-        frozen = _played(ledger, players, matches, seed, greedy, engine, quiet=json)
-    found = {**ledger.as_dict(), "frozen": None}
+        frozen = _played(history, players, matches, seed, greedy, engine, quiet=json)
+    found = {**history.as_dict(), "frozen": None}
     if frozen is not None:
         found["frozen"] = {"matches": matches, "seed": seed, **frozen.as_dict()}
     if out is not None:
-        _write(out, found, frozen, f"{ledger.game}: win rates, {matches} matches a pair")
+        _write(out, found, frozen, f"{history.game}: win rates, {matches} matches a pair")
     if json:
         say_json(found)
         return
-    say("\n".join(_recorded(ledger, shown=max(players, 2))))
+    say("\n".join(_recorded(history, shown=max(players, 2))))
     if frozen is not None:
         from understudy.cli.payoff_table import found_page
 
@@ -74,7 +74,7 @@ def ratings(
 
 
 def _played(
-    ledger: LeagueHistory,
+    history: LeagueHistory,
     players: int,
     matches: int,
     seed: int,
@@ -90,7 +90,7 @@ def _played(
     carry_on = engine_named(engine)
     with metered(f"{matches} matches of each pair", quiet=quiet) as show:
         return play_league(
-            ledger,
+            history,
             snapshots=players,
             matches=matches,
             seed=seed,
@@ -115,23 +115,23 @@ def _write(out: Path, found: object, frozen: FrozenLeague | None, title: str) ->
     files.write_atomic(out / "ratings.json", pretty + b"\n")
 
 
-def _recorded(ledger: LeagueHistory, *, shown: int) -> list[str]:
+def _recorded(history: LeagueHistory, *, shown: int) -> list[str]:
     """What training recorded: the learner among everyone it met, the strongest first."""
     from understudy.league.sampling import expected_win_rate
     from understudy.league.snapshots import evenly
     from understudy.league.state import LEARNER, OpponentResults
     from understudy.match.tally import Tally
 
-    state = ledger.state
+    state = history.state
     pool = [snapshot.name for snapshot in state.pool]
     some = set(evenly(pool, shown))
-    names = [name for name in ledger.names() if name in some or name not in pool]
+    names = [name for name in history.names() if name in some or name not in pool]
     rated = {**state.ratings, **state.anchors, LEARNER: state.learner}
     names = sorted([LEARNER, *names], key=lambda name: -rated[name].mu)
     width = max(len(plain(name)) for name in [*names, "opponent"])
     lines = [
-        f"{ledger.game}: {plain(str(ledger.folder.root))}, version {ledger.version} after"
-        f" {ledger.steps:,} steps, {len(pool)} snapshots kept",
+        f"{history.game}: {plain(str(history.folder.root))}, version {history.version} after"
+        f" {history.steps:,} steps, {len(pool)} snapshots kept",
         "",
         "What training recorded (the learner against each; it drew its actions)",
         f"{'':<{width}}  {'rating':>6} {'':<12}  {'wins':>6} {'draws':>5} {'losses':>6}"

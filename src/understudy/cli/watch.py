@@ -147,6 +147,10 @@ def _list(folder: RunFolder, game: str, *, json: bool) -> None:
         return
     rows = list(itertools.islice(listed(folder), _LISTED + 1))
     run = folder.root.as_posix()
+    agents = sorted(path.parent.as_posix() for path in folder.root.glob("*/matches"))
+    if not rows and agents:
+        say(f"{run} is a population; its agents recorded matches: {', '.join(agents)}")
+        return
     if not rows:
         say(
             f"{run} has no recorded matches; `understudy train {game} --set train.record=10` "
@@ -248,5 +252,5 @@ def _source(match: str, recorded: RecordingMeta) -> list[str]:
     return [
         f"Recorded: {match}, {stamp(recorded.recorded_at)}, after {recorded.steps:,} steps and "
         f"version {recorded.version}",
-        f"Replayed: every state is as recorded, bit for bit ({recorded.engine})",
+        f"Replayed: every state is as recorded, bit for bit ({plain(recorded.engine, limit=60)})",
     ]

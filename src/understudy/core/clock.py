@@ -10,7 +10,7 @@ class Clock(Protocol):
     """Wall time for records that people read, monotonic time for intervals."""
 
     def time(self) -> float:
-        """Seconds since 1970; may jump when somebody sets the clock."""
+        """Seconds since 1970; may jump when the clock is set."""
 
     def monotonic(self) -> float:
         """Seconds that only ever grow."""

@@ -1,6 +1,6 @@
 """The one seam between engines: networks and games are written once over `Ops`.
 
-The bot passes `NUMPY`; the learner and the arena pass their JAX twin (`learner.jax_ops.JAX`).
+The bot passes `NUMPY`; the learner and the arena pass their JAX twin (`learner.maths.jax_ops.JAX`).
 Code over `ops` uses `ops.xp` as it would use `numpy`, and never writes into an array.
 """
 

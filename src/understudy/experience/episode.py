@@ -219,11 +219,15 @@ def _numbers(name: str, array: NDArray) -> NDArray:
 def returns_of(
     rewards: Sequence[float] | NDArray, discounts: float | NDArray, *, later: float = 0.0
 ) -> NDArray:
-    """Discounted returns [T, ...] of rewards [T, ...], in their precision.
+    """Discounted returns [T, ...] of rewards [T, ...], in the precision of the rewards.
 
     `discounts` (one for all, or [T, ...]) weigh what follows each reward; `later` follows the last.
     """
     rewards = np.asarray(rewards)
+    if not len(rewards):
+        return rewards
+    if rewards.dtype.kind != "f":
+        rewards = rewards.astype(np.float64)
     discounts = np.broadcast_to(np.asarray(discounts, rewards.dtype), rewards.shape)
     returns = np.empty_like(rewards)
     following: NDArray = np.full_like(rewards[0], later)
@@ -250,13 +254,13 @@ def surprise(episode: Episode, *, gamma: float, lam: float, length: int | None =
         taught[-1] = 0.0
     after = np.append(values[1:], values[-1] if episode.truncated else 0.0)
     errors = (episode.rewards + gamma * after - values) * taught
-    starts = np.arange(0, len(episode), length or len(episode))
-    traces = gamma * lam * taught
-    traces[starts[1:] - 1] = 0.0
-    distances = np.abs(returns_of(errors, traces))
-    mean: NDArray = np.add.reduceat(distances, starts) / np.maximum(
-        np.add.reduceat(taught, starts), 1.0
+    length = length or len(episode)
+    missing = -len(episode) % length  # the last stretch may be shorter
+    errors, taught = (
+        np.append(one, np.zeros(missing)).reshape(-1, length).T for one in (errors, taught)
     )
+    distances = np.abs(returns_of(errors, gamma * lam * taught))
+    mean: NDArray = distances.sum(0) / np.maximum(taught.sum(0), 1.0)
     return mean
 
 

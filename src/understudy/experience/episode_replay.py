@@ -39,7 +39,7 @@ class EpisodeReplay:
         """`gamma`, `lam`: of the returns that values are trained towards, for `surprise`."""
         self._priority: Priority = priority
         self._gamma, self._lam = gamma, lam
-        # Drawn in proportion to its weight as it is: `without_replayed_values` keeps that from the value.
+        # Drawn in proportion to the weight: `without_replayed_values` keeps that from the value.
         self._replay = Replay(
             capacity=capacity,
             limit=limit,

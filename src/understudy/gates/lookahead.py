@@ -1,4 +1,6 @@
-"""The rollout gate: a few ticks ahead under the game's own rules, with the action and without.
+"""The lookahead gate (`--gate rollout`): plays a few ticks ahead, with the action and without.
+
+It uses the game's own rules.
 
 What the policy saw does not say everything, so a few worlds that fit it are imagined and the means
 are taken. An action is sent if it gains more than the threshold over doing nothing; what is

@@ -1,7 +1,7 @@
 """An analysis from the first match to the last picture: each part is kept as soon as it is done.
 
-Whoever stops it early has the files of the parts that were finished, and an `analysis.json` that
-holds exactly those.
+An analysis that is stopped early leaves the files of its finished parts, and an `analysis.json`
+that holds exactly those.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ATTENDED = 4
 """Matches against each opponent whose attention is looked into."""
 _STATES = ("gap_x", "y", "vx", "grounded", "startup", "active", "recovering", "helpless", "damage")
 
-Telling = Callable[[str], AbstractContextManager[Show]]
+ProgressOf = Callable[[str], AbstractContextManager[Show]]
 """Words about a part to what shows how far it has come."""
 
 
@@ -70,7 +70,7 @@ def engines_named(name: str) -> tuple[Engine, encoding.Encoder]:
     return engine, compiled_encoder
 
 
-def analyze(asked: AnalysisRequest, telling: Telling) -> Findings:
+def analyze(asked: AnalysisRequest, progress_of: ProgressOf) -> Findings:
     """Everything, in the order in which it can be used."""
     player = asked.agent.player
     who = f"--agent {asked.agent.name}"
@@ -90,16 +90,16 @@ def analyze(asked: AnalysisRequest, telling: Telling) -> Findings:
         opponents=list(asked.opponents),
         window=network.window,
     )
-    with telling(f"record {asked.matches} matches v {len(asked.opponents)}") as show:
+    with progress_of(f"record {asked.matches} matches v {len(asked.opponents)}") as show:
         seen = record(
             asked.game, player, asked.opponents,
             matches=asked.matches, frames=max(study.frames_at(FRAMES_PER_S)), seed=asked.seed,
             engine=asked.engine, show=show,
         )  # fmt: skip
-    _latents(asked, player, seen, found, telling, opponent=network.opponent)
-    _attention(asked, player, seen, found, telling, opponent=network.opponent)
+    _latents(asked, player, seen, found, progress_of, opponent=network.opponent)
+    _attention(asked, player, seen, found, progress_of, opponent=network.opponent)
     if asked.ablation:
-        _ablation(asked, player, found, telling)
+        _ablation(asked, player, found, progress_of)
     return found
 
 
@@ -108,17 +108,17 @@ def _latents(
     player: PolicyPlayer,
     seen: MatchRecording,
     found: Findings,
-    telling: Telling,
+    progress_of: ProgressOf,
     *,
     opponent: int,
 ) -> None:
     out, names = asked.out, seen.opponents
-    with telling("encode them, trained and untrained") as show:
+    with progress_of("encode them, trained and untrained") as show:
         encoded = study.encode(
             player.policy, seen, frames_per_s=FRAMES_PER_S, encoder=asked.encoder, show=show
         )
     predicted = study.answers(player.policy, encoded, names, tuple(catalog.bots(asked.game.name)))
-    with telling("probes") as show:
+    with progress_of("probes") as show:
         found.probe = study.probe_all(
             seen, encoded, predicted, opponent=opponent, frames_per_s=FRAMES_PER_S, show=show
         )
@@ -127,7 +127,7 @@ def _latents(
     tables.write_csv(out / "confusion.csv", *tables.confusion_rows(found.probe, names))
     canvas.keep(figures.probe(found.probe, found.ceiling, names), out / "probe.png")
     _keep(found, out)
-    with telling("clusters, PCA and t-SNE") as show:
+    with progress_of("clusters, PCA and t-SNE") as show:
         found.silhouette = study.silhouettes(seen, encoded, frames_per_s=FRAMES_PER_S)
         show(0.3)
         geometry = study.geometry_of(seen, encoded, frames_per_s=FRAMES_PER_S)
@@ -162,12 +162,12 @@ def _attention(
     player: PolicyPlayer,
     seen: MatchRecording,
     found: Findings,
-    telling: Telling,
+    progress_of: ProgressOf,
     *,
     opponent: int,
 ) -> None:
     out, actions = asked.out, asked.game.actions
-    with telling("attention, trained and untrained") as show:
+    with progress_of("attention, trained and untrained") as show:
         attended = study.attend(player.policy, seen, each=ATTENDED, show=show)
     found.attention = attention_of(seen, attended, actions)
     tables.write_csv(out / "attention.csv", *tables.attention_rows(seen, attended, actions))
@@ -181,10 +181,10 @@ def _attention(
 
 
 def _ablation(
-    asked: AnalysisRequest, player: PolicyPlayer, found: Findings, telling: Telling
+    asked: AnalysisRequest, player: PolicyPlayer, found: Findings, progress_of: ProgressOf
 ) -> None:
     out = asked.out
-    with telling(f"ablation: {asked.ablation} matches, three ways") as show:
+    with progress_of(f"ablation: {asked.ablation} matches, three ways") as show:
         result = ablation.play_all(
             asked.game, player, asked.opponents,
             matches=asked.ablation, seed=asked.seed, engine=asked.engine, encoder=asked.encoder,

@@ -1,4 +1,4 @@
-"""Forgetting a client: what it taught is set aside, so that nobody learns from it any more.
+"""Forgetting a client: what it taught is set aside, and no version learns from it any more.
 
 Nothing is deleted: episodes go to quarantine with the reason beside them. What a version learned
 from them before stays in that version; the report says where to go back to.
@@ -35,7 +35,7 @@ class Forgotten:
     learned_by: int | None = None
     """The first version that is kept and learned from one of them"""
     unread: list[str] = field(default_factory=list)
-    """Files that could not be read, so that nobody knows whose they are"""
+    """Files that could not be read: their client is unknown"""
 
     def as_dict(self) -> dict[str, object]:
         """For `--json`."""
@@ -92,7 +92,7 @@ def _read(spool: Spool, path: Path, report: Forgotten) -> Episode | None:
 
 
 def _set_aside(spool: Spool, path: Path, reason: str, *, at: float) -> bool:
-    """Into quarantine, the reason first; False if somebody moved it meanwhile."""
+    """Into quarantine, the reason first; False if it was moved meanwhile."""
     note = spool.quarantined / f"{path.name}.reason.json"
     files.write_atomic(note, msgspec.json.encode({"reason": reason, "at": at}))
     try:

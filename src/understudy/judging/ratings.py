@@ -104,7 +104,7 @@ class FrozenLeague:
 
 
 def play_league(
-    ledger: LeagueHistory,
+    history: LeagueHistory,
     *,
     snapshots: int,
     matches: int,
@@ -115,11 +115,11 @@ def play_league(
     show: Callable[[float], None],
 ) -> FrozenLeague:
     """Bots, the champion and some snapshots, everyone against everyone, nothing learned."""
-    run = str(ledger.folder.root)
-    resolver = PlayerResolver(ledger.game, leads=[("--run", run)], delay=None, sampled=sampled)
-    bots = catalog.bots(ledger.game, **resolver.options)
+    run = str(history.folder.root)
+    resolver = PlayerResolver(history.game, leads=[("--run", run)], delay=None, sampled=sampled)
+    bots = catalog.bots(history.game, **resolver.options)
     players: dict[str, Player] = {name: BotPlayer(bot) for name, bot in bots.items()}
-    for name, snapshot in spread(ledger.folder, snapshots)[0].items():
+    for name, snapshot in spread(history.folder, snapshots)[0].items():
         players[name] = PolicyPlayer(snapshot, sampled=sampled)
     players[CHAMPION] = resolver.resolve("--run", run).player
     for told in resolver.notes:
@@ -127,4 +127,4 @@ def play_league(
     payoffs = round_robin(
         resolver.game, players, matches=matches, seed=seed, engine=engine, show=show
     )
-    return FrozenLeague(payoffs, standings(payoffs, ledger.state.anchors), payoffs.cycles())
+    return FrozenLeague(payoffs, standings(payoffs, history.state.anchors), payoffs.cycles())

@@ -6,7 +6,6 @@ episodes; ids of the former are numbers, those of the latter the hex digits of t
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import msgspec
 
 from understudy.core.arrays import read_bytes
 from understudy.core.clock import SystemClock
+from understudy.core.dependencies import install_line, not_installed
 from understudy.core.errors import ConfigError, FileFormatError, MissingDependency, RunFolderError
 from understudy.experience import episode as episodes
 from understudy.experience.episode import Episode
@@ -83,6 +83,8 @@ def listed(folder: RunFolder) -> Iterator[MatchListing]:
     for number in reversed(recordings.numbers()):
         try:
             yield _recording_row(number, recordings.meta(number))
+        except RunFolderError:
+            continue  # training has pruned it meanwhile
         except (FileFormatError, OSError) as error:
             yield MatchListing(id=str(number), problem=str(error))
     for name, path in sorted(files_of(folder.root).items(), reverse=True):
@@ -104,10 +106,10 @@ def load_recording(folder: RunFolder, which: str) -> RecordedMatch:
 
 def replay_here(match: RecordedMatch, *, what: str) -> list[State]:
     """The states of a recording, T + 1, computed by the engine that recorded it: JAX."""
-    if importlib.util.find_spec("jax") is None:
+    if not_installed("jax"):
         raise MissingDependency(
-            f"{what}: recorded with {match.meta.engine}, which a replay needs too: "
-            'pip install ".[learn]" in your clone'
+            f"{what}: recorded with {match.meta.engine[:60]!r}, which a replay needs too: "
+            f"{install_line('learn')}"
         )
     from understudy.supervise.compile_cache import keep_compiled
 

@@ -63,9 +63,9 @@ class Showing:
         check_drawn(resolver.game.name)
         duel = Duel(resolver.game, left.player, ((right.player, 1),))
         seeds = match_seeds(seed, np.arange(1), purpose=EVALUATION)
-        slots = _slots(resolver.game.start(NUMPY, seeds))
-        second = np.array([slots == (1, 0)])
-        drawing = MatchDrawing((left.name, right.name), slots)
+        players = _players(resolver.game.start(NUMPY, seeds))
+        second = np.array([players == (1, 0)])
+        drawing = MatchDrawing((left.name, right.name), players)
         return cls(
             witnessed(duel, seeds, second), drawing, _unplayed(resolver.game.name, drawing, seed)
         )
@@ -78,8 +78,8 @@ class Showing:
         check_drawn(meta.game)
         states = replay_here(match, what=name)
         players = (run, meta.opponent) if meta.side == 0 else (meta.opponent, run)
-        left, right = slots = _slots(states[0])
-        drawing = MatchDrawing((players[left], players[right]), slots)
+        left, right = _players(states[0])
+        drawing = MatchDrawing((players[left], players[right]), (left, right))
         unplayed = _unplayed(meta.game, drawing, meta.seed)
         result = msgspec.structs.replace(unplayed, match=name, recorded=meta)
         return cls(iter(states), drawing, result)
@@ -113,7 +113,7 @@ def check_drawn(game: str) -> None:
         raise ConfigError(f"watch: {', '.join(drawn)} can be drawn, {game} cannot")
 
 
-def _slots(start: State) -> tuple[int, int]:
+def _players(start: State) -> tuple[int, int]:
     """The players that start on the left and on the right."""
     places = start.x[:, 0]
     return (1, 0) if places[0] > places[1] else (0, 1)

@@ -12,8 +12,6 @@
 The state is a value: kept as JSON with a version, it brings a resume back to the same match of the
 same stage. Evidence starts anew with each stage. A passed stage is lost only at a lower bar than it
 was passed at (`hold`), so that an agent between the two stays where it is.
-
-How far the rewards of a stage have turned from its first set into its last. Pure.
 """
 
 from __future__ import annotations

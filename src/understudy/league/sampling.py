@@ -43,7 +43,7 @@ def probabilities(
     """
     count = len(win_rates)
     if count == 0:
-        raise ValueError("nobody to draw from")
+        raise ValueError("no snapshot to draw from")
     uniform: NDArray = np.full(count, 1.0 / count)
     if sampler == "latest":
         newest: NDArray = np.eye(count)[-1]

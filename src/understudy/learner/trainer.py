@@ -262,14 +262,16 @@ class Trainer:
         self._count(observations, np.concatenate(returns), batch, matches=len(episodes))
 
     def _compare(self, episodes: Sequence[Episode], returns: Sequence[NDArray]) -> None:
-        """What was foretold with what came, in matches that have an end."""
-        told = [
+        """Compare values with the returns that followed, in matches that have an end."""
+        pairs = [
             (episode.values[episode.sampled], after[episode.sampled])
             for episode, after in zip(episodes, returns, strict=True)
             if episode.sampled.any() and not episode.truncated
         ]
         fit = statistics.absorb_values(
-            self._statistics.value_fit, [said for said, _ in told], [came for _, came in told]
+            self._statistics.value_fit,
+            [values for values, _ in pairs],
+            [later for _, later in pairs],
         )
         self._statistics = replace(self._statistics, value_fit=fit)
 

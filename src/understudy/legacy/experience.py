@@ -105,7 +105,6 @@ class Imports:
         self._path = root / "imported.txt"
 
     def ids(self) -> set[str]:
-        """All of them."""
         try:
             lines = self._path.read_text(encoding="utf-8").splitlines()
         except FileNotFoundError:

@@ -75,14 +75,14 @@ def import_files(
     paths: Sequence[Path], run: Path, *, clock: Clock, late_rewards: bool = False
 ) -> ImportReport:
     """Import files and whatever `.npz` files lie in folders; a bad one never stops the others."""
-    door = _Door(run, clock, late_rewards=late_rewards)
+    importer = _Importer(run, clock, late_rewards=late_rewards)
     for path in paths:
-        door.take(path)
-    door.take_model()
-    return door.report
+        importer.take(path)
+    importer.take_model()
+    return importer.report
 
 
-class _Door:
+class _Importer:
     """Where files come in. The run folder is made for the first good one."""
 
     def __init__(self, run: Path, clock: Clock, *, late_rewards: bool) -> None:

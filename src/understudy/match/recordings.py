@@ -8,6 +8,7 @@ most `MAX_FOLDER_BYTES`; the oldest recordings are removed first.
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,7 +40,7 @@ class RecordingMeta(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     options: dict[str, str] = {}
     """The options that the game was made with: a delay, say."""
     engine: str
-    """What computed the states: `jax cpu`. Another engine may differ in the last digit."""
+    """What computed the states: `jax 0.10.2 on cpu`. Another engine may round differently."""
     seed: int
     """Of the match, uint32."""
     side: int
@@ -130,15 +131,18 @@ class MatchRecordings:
     def __init__(self, root: Path) -> None:
         """`root`: the run folder. Nothing is made before the first recording."""
         self.folder = root / FOLDER
+        self._sizes: dict[int, int] | None = None
+        """Bytes by number, oldest first; None until the first `put`, which counts them."""
 
     def put(self, match: RecordedMatch) -> int:
         """Keep a match, whole or not at all, and remove the oldest beyond the bound."""
-        if not self.folder.is_dir():
-            files.make_folders(self.folder)
-        numbers = self.numbers()
-        number = max(numbers, default=0) + 1
-        files.write_atomic(self._path(number), encode(match))
-        self._prune([*numbers, number])
+        if self._sizes is None:
+            self._sizes = self._take_stock()
+        number = max(self._sizes, default=0) + 1
+        data = encode(match)
+        files.write_atomic(self._path(number), data)
+        self._sizes[number] = len(data)
+        self._prune(self._sizes)
         return number
 
     def numbers(self) -> list[int]:
@@ -166,14 +170,25 @@ class MatchRecordings:
                 f"{self.folder}: there is no recorded match {number}; {there}"
             ) from error
 
-    def _prune(self, numbers: list[int]) -> None:
-        sizes = {number: self._path(number).stat().st_size for number in numbers}
+    def _take_stock(self) -> dict[int, int]:
+        """The sizes of all recordings. Removes what an interrupted write left."""
+        if not self.folder.is_dir():
+            files.make_folders(self.folder)
+        files.sweep(self.folder, older_than_s=0.0)  # under the lock no other process writes here
+        sizes = {}
+        for number in self.numbers():
+            with contextlib.suppress(FileNotFoundError):  # a person may delete one
+                sizes[number] = self._path(number).stat().st_size
+        return sizes
+
+    def _prune(self, sizes: dict[int, int]) -> None:
         total = sum(sizes.values())
-        for number in numbers[:-1]:  # the newest stays, whatever its size
+        for number in list(sizes)[:-1]:  # the newest stays, whatever its size
             if total <= MAX_FOLDER_BYTES:
                 break
-            files.remove(self._path(number))
-            total -= sizes[number]
+            with contextlib.suppress(FileNotFoundError):
+                files.remove(self._path(number))
+            total -= sizes.pop(number)
 
     def _path(self, number: int) -> Path:
         return self.folder / f"{number:0{_DIGITS}d}{_SUFFIX}"

@@ -78,7 +78,7 @@ def replay_recording(
         if checksum(NUMPY, state)[0] != expected:
             raise ReplayDiverged(
                 f"{what}: the replay diverges at frame {frame} of {meta.frames}: the state "
-                f"is not the one that was recorded with {meta.engine}; this is {here}"
+                f"is not the one that was recorded with {meta.engine[:60]!r}; this is {here}"
             )
     score = float(game.score(NUMPY, states[-1])[meta.side, 0])
     if not game.over(NUMPY, states[-1])[0] or score != meta.score:

@@ -19,7 +19,7 @@ from understudy.core.statistics import one_sided
 from understudy.registry.scores import ENOUGH, ScoreInterval
 
 WINDOW = 20_000
-"""Decisions of one comparison; two are kept, so that what is told is of the last 20,000 to 40,000:
+"""Decisions of one comparison; two are kept, so that a report covers the last 20,000 to 40,000:
 in the same situations as the reward of the newest versions."""
 _KEPT = 2
 
@@ -95,7 +95,7 @@ def with_comparison(
 
 def best_fixed(comparison: Comparison) -> tuple[int, ScoreInterval, int] | None:
     """The action that is best where it is always taken, its interval, and of how many it is the
-    best; None: none can be told.
+    best; None: unknown.
 
     The best of many looks better than it is. So the intervals hold for all actions together, with
     95% confidence (Bonferroni).

@@ -36,7 +36,7 @@ _LOOK_EVERY_S = 1.0
 
 
 class ContinuousOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """That a server is learned behind (`--continuous`), and by which gate it is judged again."""
+    """Options of the learner behind a server (`--continuous`): its gate and the threshold."""
 
     gate: str = "open"
     threshold: float | None = None
@@ -50,7 +50,7 @@ def step_back(niceness: int) -> None:
         os.nice(niceness)
 
 
-def serve(root: Path, *, supervised: bool, behind: ContinuousOptions | None = None) -> None:
+def serve(root: Path, *, supervised: bool, continuous: ContinuousOptions | None = None) -> None:
     """The whole life of a learner's process."""
     step_back(RunFolder.load(root, SystemClock()).config.learner.niceness)
     wake, stop = threading.Event(), threading.Event()
@@ -64,8 +64,8 @@ def serve(root: Path, *, supervised: bool, behind: ContinuousOptions | None = No
     signal.signal(signal.SIGINT, signal.SIG_IGN if supervised else end)
     if supervised:
         threading.Thread(target=_listen, args=(wake, stop), daemon=True).start()
-    tell = None if supervised else _tell
-    work_until_stopped(root, wake=wake, stop=stop, tell=tell, behind=behind)
+    show = None if supervised else _show
+    work_until_stopped(root, wake=wake, stop=stop, show=show, continuous=continuous)
 
 
 def work_until_stopped(
@@ -73,26 +73,26 @@ def work_until_stopped(
     *,
     wake: threading.Event,
     stop: threading.Event,
-    tell: Callable[[Entry], None] | None = None,
-    behind: ContinuousOptions | None = None,
+    show: Callable[[Entry], None] | None = None,
+    continuous: ContinuousOptions | None = None,
 ) -> None:
     """Learn whenever there is something to learn from, until `stop`; then drain.
 
-    `tell` hears every event, for whoever watches; `behind`: the learner of a server.
+    `show` gets every event; `continuous`: this is the learner of a server.
     """
     clock = SystemClock()
     folder = RunFolder.load(root, clock)
-    _check_kind(folder.root, continuous=behind is not None)
+    _check_kind(folder.root, continuous=continuous is not None)
     with learner_lock(root):
         log = TrainingLog(folder.logs / LOG, past=Reader(folder.journal).new())
 
         def also(entry: Entry) -> None:
             log.add(entry)
-            if tell is not None:
-                tell(entry)
+            if show is not None:
+                show(entry)
 
         journal = Journal(folder.journal, "learner", clock, also=also)
-        learner = _made(folder, journal, behind)
+        learner = _made(folder, journal, continuous)
         began, cpu = time.monotonic(), time.process_time()
         journal.write(
             events.LearnerStarted(
@@ -105,7 +105,7 @@ def work_until_stopped(
         reason = "failed"
         try:
             # The learner of a server says by itself when it waits.
-            _loop(root, learner, journal, wake, stop, tells_idle=behind is None)
+            _loop(root, learner, journal, wake, stop, tells_idle=continuous is None)
             reason = "stopped"
         finally:
             journal.write(
@@ -134,10 +134,10 @@ def _check_kind(root: Path, *, continuous: bool) -> None:
 
 
 def _made(
-    folder: RunFolder, journal: Journal, behind: ContinuousOptions | None
+    folder: RunFolder, journal: Journal, continuous: ContinuousOptions | None
 ) -> BackgroundLearner[Any]:
     """Called with the lock held: JAX takes a second to load, being refused should not."""
-    judge = None if behind is None else _judge(folder, behind)
+    judge = None if continuous is None else _judge(folder, continuous)
     with needs_learner():
         from understudy.learner.trainer import Trainer
     from understudy.learner.continuous.learner import ContinuousLearner
@@ -149,13 +149,15 @@ def _made(
     return ContinuousLearner(folder, trainer, journal, judge)
 
 
-def _judge(folder: RunFolder, behind: ContinuousOptions) -> DecisionGate:
-    threshold = folder.config.live.threshold if behind.threshold is None else behind.threshold
+def _judge(folder: RunFolder, continuous: ContinuousOptions) -> DecisionGate:
+    threshold = (
+        folder.config.live.threshold if continuous.threshold is None else continuous.threshold
+    )
     return make_gate(
-        behind.gate,
+        continuous.gate,
         game=folder.identity.game,
         threshold=threshold,
-        budget_ms=float("inf"),  # nobody waits here, and a verdict for want of time is none
+        budget_ms=float("inf"),  # no client waits here, and a verdict for lack of time says nothing
         features=len(folder.spec.features),
         actions=folder.spec.actions,
     )
@@ -205,7 +207,7 @@ def _switched(learner: BackgroundLearner[Any], journal: Journal, *, paused: bool
         journal.write(events.LearnerResumed(pending=learner.pending()))
 
 
-def _tell(entry: Entry) -> None:
+def _show(entry: Entry) -> None:
     """What a person in front of `understudy learner` sees."""
     match entry.e:
         case events.LearnerStarted() as e:

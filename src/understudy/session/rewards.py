@@ -18,11 +18,11 @@ from understudy.session.protocol import End, Reward
 from understudy.session.territory import DecisionRequest, WaitingDecision
 from understudy.session.translation import Step, Translator
 
-RewardStatus: TypeAlias = Literal[
+RewardAnswer: TypeAlias = Literal[
     "settled", "added", "duplicate", "expired", "superseded", "orphaned", "unknown"
 ]
 """What the answer to a `reward` message says."""
-_ENDED_BEFORE: dict[str, RewardStatus] = {
+_ENDED_BEFORE: dict[str, RewardAnswer] = {
     "settled": "duplicate",
     "expired": "expired",
     "superseded": "superseded",
@@ -80,7 +80,7 @@ def settled_by_message(
     by_observation: bool,
     config: LiveConfig,
     now: float,
-) -> tuple[RewardStatus, Closing | Added | None]:
+) -> tuple[RewardAnswer, Closing | Added | None]:
     """What a `reward` message does to its decision: what is answered, and what is recorded.
 
     `opened` is the decision while it is open, `waiting` the decision of that territory whose reward

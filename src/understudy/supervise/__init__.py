@@ -1,1 +1,1 @@
-"""Supervision: starting, waking, watching and stopping the learner beside a bot."""
+"""Supervision: the learner beside a bot or a server, locks, interrupts, budgets and sessions."""

@@ -49,7 +49,7 @@ from understudy.training.learning import (
     matches_trained,
     strategy_measured,
 )
-from understudy.training.recording import keep_matches
+from understudy.training.recording import RecordingWriter
 from understudy.training.schedule import LearningSchedule
 from understudy.training.session import TrainProgress, TrainSession, TrainSummary
 from understudy.training.snapshot_opponents import OpponentState, SnapshotOpponents
@@ -123,7 +123,7 @@ class ArenaLearning(Learning[TrainProgress]):
     def __init__(self, session: TrainSession, folder: RunFolder, journal: Journal) -> None:
         self.progress = TrainProgress(session)
         game, options = session.game, session.game_options
-        self._folder = folder
+        self._recordings = RecordingWriter(folder, journal)
         self._journal = journal
         self._metrics: dict[str, float] = {}
         self._opponent_latents: OpponentLatents | None = None
@@ -233,7 +233,7 @@ class ArenaLearning(Learning[TrainProgress]):
             self.opponents.assign()
         iteration = self._schedule.attempt(self.arena.iterate)
         recorded = self.arena.recorder.take()
-        keep_matches(self._folder, recorded, version=self.version, steps=self.steps)
+        self._recordings.write(recorded, version=self.version, steps=self.steps)
         if iteration is None:
             return None
         self._count(iteration)

@@ -13,6 +13,7 @@ import math
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any, Generic, Self, TypeVar
 
 from understudy.arena.results import Iteration, OpponentLatents
@@ -23,8 +24,7 @@ from understudy.supervise.interrupts import Interrupts
 from understudy.supervise.lock import learner_lock
 from understudy.telemetry import events
 from understudy.telemetry.journal import Journal
-from understudy.training.environments.session import EnvironmentSession
-from understudy.training.session import TrainingProgress, TrainSession
+from understudy.training.session import TrainingProgress
 
 P = TypeVar("P", bound=TrainingProgress[Any])
 
@@ -34,12 +34,12 @@ _FEW = 3
 
 @contextlib.contextmanager
 def locked_folder(
-    session: TrainSession | EnvironmentSession, open_folder: Callable[[], RunFolder]
+    run: Path, open_folder: Callable[[], RunFolder], *, resume: bool
 ) -> Iterator[RunFolder]:
     """Open the run folder of a session under its learner's lock."""
-    if not session.resume:
+    if not resume:
         open_folder()  # the lock lies in it
-    with learner_lock(session.run):
+    with learner_lock(run):
         yield open_folder()  # again: until now another learner may have changed its settings
 
 

@@ -123,10 +123,12 @@ def train_agent(
     from understudy.training.monitoring import Monitoring
 
     with (
-        locked_folder(
-            session, lambda: session.open_folder(session.run, session.config, clock)
-        ) as folder,
         Interrupts() as interrupts,
+        locked_folder(
+            session.run,
+            lambda: session.open_folder(session.run, session.config, clock),
+            resume=session.resume,
+        ) as folder,
     ):
         remember(session.run)
         log = TrainingLog(folder.logs / LOG, past=Reader(folder.journal).new())
@@ -184,8 +186,10 @@ def train_environment(
     make = maker(session.environment, **session.options)
     existed = session.run.exists()
     with (
-        locked_folder(session, lambda: open_folder(session, make)) as folder,
         Interrupts() as interrupts,
+        locked_folder(
+            session.run, lambda: open_folder(session, make), resume=session.resume
+        ) as folder,
         contextlib.ExitStack() as start,
     ):
         if session.resume:

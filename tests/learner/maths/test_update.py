@@ -18,7 +18,12 @@ from understudy.core.ops import NUMPY, Array
 from understudy.experience.episode import Episode
 from understudy.learner.batch import Batch, assemble
 from understudy.learner.maths import descent
-from understudy.learner.maths.descent import FixedInputs, LearnerState, _minibatch_indices, optimiser
+from understudy.learner.maths.descent import (
+    FixedInputs,
+    LearnerState,
+    _minibatch_indices,
+    optimiser,
+)
 from understudy.learner.maths.losses import Losses, LossTerms, losses
 from understudy.learner.maths.update import _Targets, _targets, _whole, update
 from understudy.policy import distributions
@@ -252,7 +257,9 @@ def test_minibatches_share_the_matches_of_a_batch_evenly() -> None:
         order = np.asarray(_minibatch_indices(jax.random.PRNGKey(seed), filled, 4))
         assert sorted(order.reshape(-1)) == list(range(16))
         assert sorted(filled[order].sum(1)) == [1, 2, 2, 2]
-    shuffled = {tuple(np.asarray(_minibatch_indices(jax.random.PRNGKey(s), filled, 4))[0]) for s in range(9)}
+    shuffled = {
+        tuple(np.asarray(_minibatch_indices(jax.random.PRNGKey(s), filled, 4))[0]) for s in range(9)
+    }
     assert len(shuffled) > 5
 
 

@@ -1,6 +1,6 @@
 """All settings together, from and to tables: TOML files, and dotted keys at the command line.
 
-`load(path)` after `save(path, config)` is `config`; a key that nobody knows is an error that names
+`load(path)` after `save(path, config)` is `config`; an unknown key is an error that names
 it and the nearest one that exists.
 """
 

@@ -1,6 +1,6 @@
 """Swarm: a match against a scripted enemy in the fog, one strategy chosen every four seconds.
 
-The enemy's mind: a build order by the clock, bent by what our army does.
+The enemy follows a build order by the clock, and reacts to our army.
 """
 
 from __future__ import annotations

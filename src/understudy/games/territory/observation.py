@@ -59,7 +59,7 @@ class Seen(NamedTuple):
     """What one observation tells of B territories; all float32."""
 
     workers: Array
-    """[256, B]: everybody who is there, the mining ones among them."""
+    """[256, B]: all units in a chunk, mining ones included."""
     mining: Array
     """[256, B]"""
     protectors: Array

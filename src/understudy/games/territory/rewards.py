@@ -20,7 +20,7 @@ CLEARED, KILLED = 0.2, 0.15
 NO_IMPACT = -0.1
 """For a spawn after which nothing dropped."""
 SKIPPED = -0.1
-"""For spawning nothing while everybody mines; in proportion while fewer do."""
+"""For spawning nothing while all units mine; in proportion while fewer do."""
 FAR = -0.2
 """For a spawn as far from the player's people as `tables.SAFE_RANGE`; nothing next to them."""
 LIMIT = 1.0

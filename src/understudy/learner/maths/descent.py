@@ -81,7 +81,7 @@ class TrainingBatch(NamedTuple):
     """float32: 1 where the opponent's action is known"""
     opponent_actions: Array
     opponent_kinds: Array
-    """int32: who the opponent is; -1 where nobody knows"""
+    """int32: which opponent it is; -1: unknown"""
     weights: Array | None = None
     """how much each decision counts; None: all alike"""
     value_weights: Array | None = None
@@ -297,11 +297,11 @@ def _one_row(array: Array) -> Array:
     return array.reshape(1, -1, *array.shape[2:])
 
 
-def _minibatch_indices(key: Array, filled: Array, hands: int) -> Array:
-    """Columns [hands, size], shuffled; those that are filled [B] are dealt evenly, like cards.
+def _minibatch_indices(key: Array, filled: Array, count: int) -> Array:
+    """Columns of each minibatch, [count, size], shuffled; filled ones [B] are spread evenly.
 
     Left to chance, the few matches of a small batch would often share one minibatch.
     """
     columns = filled.shape[0]
-    shuffled = jax.random.permutation(key, columns)[: columns // hands * hands]
-    return shuffled[jnp.argsort(~filled[shuffled])].reshape(-1, hands).T
+    shuffled = jax.random.permutation(key, columns)[: columns // count * count]
+    return shuffled[jnp.argsort(~filled[shuffled])].reshape(-1, count).T

@@ -40,7 +40,7 @@ class LossTerms(NamedTuple):
     foretold: Array
     """1 where that is known"""
     kind_log_probs: Array
-    """of who the opponent is, as the network named it; 0 where nobody knows"""
+    """of the opponent's true name under the network; 0 where it is unknown"""
     weights: Array | None = None
     """how much each decision counts in what is minimised; None: all alike"""
     value_weights: Array | None = None

@@ -3,7 +3,7 @@
 Every array is [T, B]; a mask is 1 where a decision counts. `discount_t` is gamma where the match
 goes on after step t and 0 where it ends there. `value_t` has one more row than the others use: row
 t + 1 is the value after step t. Each function has a slow reference, written with loops, in
-tests/learner/test_returns.py.
+tests/learner/maths/test_returns.py.
 """
 
 from __future__ import annotations

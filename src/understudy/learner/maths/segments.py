@@ -1,4 +1,4 @@
-"""Segments: stretches of matches of one length, as the arena and host rollouts play them, and the
+"""Segments: stretches of matches of one length, as the arena and environments play them, and the
 update that learns from them.
 
 The policy that is trained is the policy that played, so advantages come from the values that it
@@ -50,14 +50,14 @@ class Segments(NamedTuple):
     """bool [T, B]: a match begins with this decision"""
     valid: Array
     """float32 [T, B]: 0 where nothing is to be learned: the arena cut a match off there, and the
-    value of that decision stands for what follows; or an agent of an environment was out. (Host
-    rollouts know what a time limit hides: they add its value to the reward, and it stays valid.)"""
+    value of that decision stands for what follows; or an agent of an environment was out.
+    (Environment rollouts add the value after a time limit to the reward, and it stays valid.)"""
     opponent_actions: Array
     """int32 [T, B, parts]"""
     foretold: Array
     """float32 [T, B]: 1 where the opponent's action is known"""
     opponent_kinds: Array
-    """int32 [T, B]: who the opponent is; -1 where nobody knows"""
+    """int32 [T, B]: which opponent it is; -1: unknown"""
     memory: Tree
     """[B, ...]: what the policy remembered when the segment began (a constant)"""
     bootstrap: Array

@@ -64,13 +64,13 @@ def evaluate_environment(
     if zero_sum(matches):
         snapshots = _snapshots(versions, before=policy.version)
         each = -(-asked // max(len(snapshots), 1))
-        rivals = {RANDOM: (random_player(policy), asked)}
-        rivals |= {f"version {one.version}": (one, each) for one in snapshots}
-        for name, (rival, number) in rivals.items():
+        opponents = {RANDOM: (random_player(policy), asked)}
+        opponents |= {f"version {one.version}": (one, each) for one in snapshots}
+        for name, (opponent, number) in opponents.items():
             with opened() as environments:
                 rng = np.random.default_rng([seed, EVALUATION])
                 met[name] = meet(
-                    policy, rival, environments, number, rng=rng, show=shown(name, number)
+                    policy, opponent, environments, number, rng=rng, show=shown(name, number)
                 )
     return Evaluation(
         version=policy.version,

@@ -28,7 +28,7 @@ from understudy.registry.run_folder import RunFolder
 from understudy.telemetry import events
 from understudy.telemetry.journal import Journal
 from understudy.training.learning import batch_trained, matches_trained
-from understudy.training.recording import keep_matches
+from understudy.training.recording import RecordingWriter
 from understudy.training.schedule import LearningSchedule
 
 RESULT_TERMS = frozenset({"win", "loss", "result"})
@@ -84,6 +84,7 @@ class Agent:
         self.member = member
         self._checkpoints = checkpoints
         self._schedule = schedule
+        self._recordings = RecordingWriter(folder, journal)
         self.counters = dict(checkpoints.counters)
         kept = _decoded(checkpoints)
         self.evidence: dict[str, Counts] = dict(kept.evidence)
@@ -124,10 +125,10 @@ class Agent:
         trainer.learning_rate, trainer.entropy_weight = rate, entropy
 
     def note(self, found: Iteration | NotFinite, *, seconds: float) -> None:
-        """Count and tell one iteration; steps are counted as they are played, so that all agents
+        """Count and journal one iteration; steps are counted as they are played, so that all agents
         have the same."""
         recorded = self.member.recorder.take()
-        keep_matches(self.folder, recorded, version=self.version, steps=self.steps)
+        self._recordings.write(recorded, version=self.version, steps=self.steps)
         grown = {STEPS: self.member.steps_an_iteration, _ITERATIONS: 1, MATCHES: 0}
         if isinstance(found, NotFinite):
             self.broken = True
@@ -236,7 +237,7 @@ def _decoded(checkpoints: Checkpoints) -> _Kept:
 
 
 def _by_agent(found: Iteration) -> Iteration:
-    """The same, with each rival under its agent's name, whatever round it is from."""
+    """The same, with each opponent under its agent's name, whatever round it is from."""
     results: dict[str, Result] = {}
     for name, result in found.results.items():
         plain = name.partition("@")[0]

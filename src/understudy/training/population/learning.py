@@ -45,7 +45,7 @@ from understudy.training.session import TrainSession
 from understudy.training.stage_plan import StagePlan
 
 _TRIES = 3
-NETWORK, MATCHES, RIVALS = range(3)
+NETWORK, MATCHES, OPPONENTS = range(3)
 """What the seed of an agent is used for."""
 
 
@@ -376,7 +376,7 @@ class PopulationLearning(Learning[PopulationProgress]):
         if not self._context.stages.meets_itself:
             return
         weights = [agent.weights_at(self.lineage.steps) for agent in self.agents]
-        key = np.full(1, seed_of(self._context.seed, RIVALS, self.lineage.rounds), np.uint32)
+        key = np.full(1, seed_of(self._context.seed, OPPONENTS, self.lineage.rounds), np.uint32)
         for agent in self.agents:
             snapshots = agent.member.snapshots
             groups = np.arange(len(snapshots.met), dtype=np.uint32)
