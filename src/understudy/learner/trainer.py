@@ -40,7 +40,24 @@ _SAMPLE = 256
 
 
 class Trainer:
-    """Learns from episodes; `snapshot` and `restore` carry everything that makes it go on alike."""
+    """Improves a policy by gradient steps; versions are made of it, and it resumes from them.
+
+    The ring trains it on whole episodes (`train`), the learner of a server on items
+    (`train_items`). The arena and environments compute their own update: they read `state` and
+    `fixed_inputs`, and hand the result to `accept`. A trainer that was restored from the
+    `snapshot` of another one learns the same bits from the same batches.
+
+    Args:
+        spec: Features (F of them), actions and network of the policy.
+        config: `[learner]` settings; `config.seed` seeds the first weights and the shuffling.
+
+    Example:
+        trainer = Trainer(spec, config.learner)
+        metrics = trainer.train(new_episodes, replayed_episodes, version=7)
+        policy = Policy(spec, trainer.weights(), number=8)
+        files = trainer.snapshot()                      # name to bytes, for a version
+        Trainer(spec, config.learner).restore(files, what="version 8")
+    """
 
     def __init__(self, spec: PolicySpec, config: LearnerConfig) -> None:
         self.spec = spec
@@ -68,9 +85,21 @@ class Trainer:
     def train(
         self, new: Sequence[Episode], replayed: Sequence[Episode], *, version: int
     ) -> dict[str, float]:
-        """Learn from a batch of episodes; `NotFinite` leaves the trainer as it was before.
+        """Learn from a batch of whole episodes.
 
+        The batch is padded to [T, B]: T a power of two, B fixed, so that few shapes are compiled.
         Steps get smaller once they no longer agree with each other (`settling`).
+
+        Args:
+            new: Episodes that are learned from for the first time; statistics count them.
+            replayed: Episodes from the replay.
+            version: The newest version; decisions of much older ones train the value alone.
+
+        Returns:
+            Metrics by name: losses, entropy, KL and others, see docs/file-formats.md.
+
+        Raises:
+            NotFinite: A loss or a parameter is not finite. The trainer is as it was before.
         """
         batch = assemble(
             [*new, *replayed],
@@ -95,10 +124,20 @@ class Trainer:
         entropy_weight: float,
         keep: bool = True,
     ) -> tuple[dict[str, float], NDArray]:
-        """Learn from a batch of items, at a rate that others schedule; `new` is what came in since.
+        """Learn from a batch of items.
 
-        Also says how much each column surprised [B], in units of reward. Without `keep` nothing
-        comes of it: it is only seen whether the batch can be learned from.
+        Args:
+            batch: Items side by side, [T, B, ...].
+            new: Episodes that came in since the last batch; statistics count them.
+            learning_rate: Of this batch, before settling.
+            entropy_weight: Of this batch, before settling.
+            keep: False only tries whether the batch can be learned from.
+
+        Returns:
+            Metrics by name, and the surprise of each column, float32 [B], in units of reward.
+
+        Raises:
+            NotFinite: A loss or a parameter is not finite. The trainer is as it was before.
         """
         kept, share = self._saved_state(), self._settling.share
         self.learning_rate, self.entropy_weight = learning_rate * share, entropy_weight * share

@@ -87,14 +87,27 @@ class TrainingView(Protocol):
 def train(session: TrainSession | EnvironmentSession, view: TrainingView) -> TrainingSummary:
     """Train what the session names until its budget is spent.
 
-    A `TrainSession` trains one agent in the arena, or a population where `population.agents` is
-    more than 1; an `EnvironmentSession` trains in a Gymnasium or PettingZoo environment. Ctrl-C or
-    SIGTERM ends the session early, after a last version; a second Ctrl-C raises
+    Ctrl-C or SIGTERM ends the session early, after a last version; a second Ctrl-C raises
     `KeyboardInterrupt`.
 
-    Returns the summary of that kind of session. Raises `ConfigError` or `RunFolderError`, before
-    anything is written, where the session is not possible, and `LearnerBusy` where another process
-    trains in the run folder.
+    Args:
+        session: A `TrainSession` trains one agent in the arena, or a population where
+            `population.agents` is more than 1. An `EnvironmentSession` trains in a Gymnasium or
+            PettingZoo environment.
+        view: What shows the session: when it opens, after every iteration, and its evaluation.
+
+    Returns:
+        The summary of that kind of session.
+
+    Raises:
+        ConfigError, RunFolderError: The session is not possible; nothing has been written.
+        LearnerBusy: Another process trains in the run folder.
+
+    Example:
+        session = TrainSession(game="brawl", game_options={}, run=Path("runs/mine"),
+                               network=network("small"), config=config("small"),
+                               budget=Budget(minutes=5.0))
+        summary = train(session, TrainScreen(quiet=False, before=None))
     """
     if isinstance(session, EnvironmentSession):
         check_resume(session.run, resume=session.resume)
