@@ -54,7 +54,7 @@ class Trainer:
     Example:
         trainer = Trainer(spec, config.learner)
         metrics = trainer.train(new_episodes, replayed_episodes, version=7)
-        policy = Policy(spec, trainer.weights(), number=8)
+        policy = Policy(spec, trainer.weights(), version=8)
         files = trainer.snapshot()                      # name to bytes, for a version
         Trainer(spec, config.learner).restore(files, what="version 8")
     """
