@@ -27,10 +27,7 @@ from equal_time_matches import Matches
 from equal_time_player import ACTIVATIONS, PeerPlayer, load
 from equal_time_vec_env import MatchesVecEnv, one_by_one
 from stable_baselines3.common.callbacks import BaseCallback  # type: ignore[import-not-found]
-from stable_baselines3.common.vec_env import (  # type: ignore[import-not-found]
-    VecEnv,
-    VecNormalize,
-)
+from stable_baselines3.common.vec_env import VecEnv, VecNormalize  # type: ignore[import-not-found]
 
 from understudy.core.arrays import to_npz
 from understudy.core.files import write_atomic

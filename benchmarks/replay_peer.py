@@ -151,9 +151,7 @@ def stable_baselines3(count: int) -> dict[str, Kind]:
     """stable-baselines3: `ReplayBuffer.sample`, without its bookkeeping of time limits."""
     import torch
     from gymnasium import spaces
-    from stable_baselines3.common.buffers import (  # type: ignore[import-not-found]
-        ReplayBuffer,
-    )
+    from stable_baselines3.common.buffers import ReplayBuffer  # type: ignore[import-not-found]
 
     torch.set_num_threads(1)
     np.random.seed(1)  # what it draws from

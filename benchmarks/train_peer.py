@@ -42,9 +42,7 @@ import numpy as np
 import sb3_contrib  # type: ignore[import-not-found]
 import torch
 from peer_sweep import Configuration, DoesNotFit, Row, Switches, climb, configurations, fastest
-from stable_baselines3.common.torch_layers import (  # type: ignore[import-not-found]
-    BaseFeaturesExtractor,
-)
+from stable_baselines3.common.torch_layers import BaseFeaturesExtractor  # type: ignore[import-not-found]
 from stable_baselines3.common.vec_env import DummyVecEnv  # type: ignore[import-not-found]
 
 PLAYER, WINDOW, ACTIONS = 32, 65, 10

@@ -13,12 +13,7 @@ from understudy.core.arrays import NDArray
 from understudy.core.spaces import ActionSpace, Continuous, Discrete, MultiDiscrete
 from understudy.experience.episode import Episode
 from understudy.learner.scoring import MOST_ACTIONS, alternatives, compared
-from understudy.registry.comparisons import (
-    Comparison,
-    WeightedMean,
-    best_fixed,
-    with_comparison,
-)
+from understudy.registry.comparisons import Comparison, WeightedMean, best_fixed, with_comparison
 
 NAMES = Discrete(("left", "stay", "right"))
 PAID = np.array([[0.0, 0.5, 0.3], [1.4, 0.4, 0.3]])

@@ -10,13 +10,7 @@ from learner.toy_items import told
 from walk.toys import open_run, settings
 
 from understudy.core.errors import Fenced, FileFormatError
-from understudy.registry.checkpoints import (
-    MATCHES,
-    STEPS,
-    TRAIN,
-    Checkpoints,
-    resume_version,
-)
+from understudy.registry.checkpoints import MATCHES, STEPS, TRAIN, Checkpoints, resume_version
 from understudy.registry.run_folder import RunFolder
 from understudy.registry.versions import WEIGHTS
 from understudy.telemetry import events

@@ -17,13 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from understudy.analysis.encoding import (
-    Encoder,
-    attention,
-    latents,
-    strategist_of,
-    untrained_twin,
-)
+from understudy.analysis.encoding import Encoder, attention, latents, strategist_of, untrained_twin
 from understudy.analysis.probing import (
     ProbeInputs,
     ProbeVerdict,

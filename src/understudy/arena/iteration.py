@@ -8,14 +8,7 @@ from typing import NamedTuple, TypeAlias
 
 import jax
 
-from understudy.arena.columns import (
-    Columns,
-    Ends,
-    MatchCounts,
-    Plan,
-    per_column,
-    snapshot_meetings,
-)
+from understudy.arena.columns import Columns, Ends, MatchCounts, Plan, per_column, snapshot_meetings
 from understudy.arena.compiling import options
 from understudy.arena.recording import RecordedFrames
 from understudy.arena.rollout import RolloutParameters, Strategy, rollout

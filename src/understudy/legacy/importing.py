@@ -11,11 +11,7 @@ from typing import Literal
 
 from understudy.core.arrays import NDArray, from_npz, read_bytes
 from understudy.core.clock import Clock
-from understudy.core.errors import (
-    FileFormatError,
-    RunFolderError,
-    UnderstudyError,
-)
+from understudy.core.errors import FileFormatError, RunFolderError, UnderstudyError
 from understudy.core.spaces import Discrete
 from understudy.experience import episode as episodes
 from understudy.experience.spool import Spool

@@ -15,13 +15,7 @@ from understudy.core.errors import ConfigError
 from understudy.core.ops import Array, Ops, Tree
 from understudy.policy.layers import Params, init_linear, linear, read_out
 from understudy.policy.network import Reads
-from understudy.policy.streaming import (
-    band,
-    empty_caches,
-    init_stack,
-    step_stack,
-    unroll_stack,
-)
+from understudy.policy.streaming import band, empty_caches, init_stack, step_stack, unroll_stack
 
 
 class Transformer(msgspec.Struct, frozen=True, tag="transformer", forbid_unknown_fields=True):

@@ -24,10 +24,7 @@ from understudy.session import protocol
 from understudy.session.deciding import OVERLOAD, Decider
 from understudy.session.inbox import Inbox, Incoming, SessionParts, beyond_rate, welcome
 from understudy.session.limits import Rates
-from understudy.session.protocol import (
-    Error,
-    RequestId,
-)
+from understudy.session.protocol import Error, RequestId
 from understudy.session.status import LiveStatus, SessionCounts
 from understudy.session.territory import Territories
 from understudy.session.translation import Translator

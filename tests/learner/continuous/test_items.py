@@ -13,13 +13,7 @@ from understudy.core.arrays import NDArray
 from understudy.core.config import Config, LearnerConfig, with_values
 from understudy.experience.episode import Episode
 from understudy.learner.batch import Batch, assemble
-from understudy.learner.continuous.items import (
-    batch_of,
-    cut,
-    decisions,
-    fields,
-    item_length,
-)
+from understudy.learner.continuous.items import batch_of, cut, decisions, fields, item_length
 
 SPEC = spec_of()
 SEEN = np.array([9.0, 8.0, 7.0], np.float32)

@@ -4,12 +4,7 @@ Settings are frozen. An unknown key or an impossible value is a `ConfigError` th
 Each part of the system is handed its own section.
 """
 
-from understudy.core.config.learning import (
-    LearnerConfig,
-    RegistryConfig,
-    ReportConfig,
-    SpoolConfig,
-)
+from understudy.core.config.learning import LearnerConfig, RegistryConfig, ReportConfig, SpoolConfig
 from understudy.core.config.serving import ContinuousConfig, LiveConfig
 from understudy.core.config.stages import CurriculumConfig, StageConfig
 from understudy.core.config.tables import Config, changes, from_table, load, save, with_values

@@ -16,12 +16,7 @@ from typing import Any, Literal, get_args, get_origin
 import msgspec
 
 from understudy.core import files, toml
-from understudy.core.config.learning import (
-    LearnerConfig,
-    RegistryConfig,
-    ReportConfig,
-    SpoolConfig,
-)
+from understudy.core.config.learning import LearnerConfig, RegistryConfig, ReportConfig, SpoolConfig
 from understudy.core.config.section import Section, inner
 from understudy.core.config.serving import ContinuousConfig, LiveConfig
 from understudy.core.config.stages import CurriculumConfig
