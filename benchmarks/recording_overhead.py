@@ -3,14 +3,17 @@
     python benchmarks/recording_overhead.py [--json]
 
 Arenas that differ in `train.record` alone take turns in one process after an iteration that
-compiles. Printed are medians of the ratios of CPU time and of wall time to the arena that records
-nothing, and whether all of them learned the same weights, bit for bit.
+compiles; the files of recorded matches are written, as training does. Printed are medians of the
+ratios of CPU time and of wall time to the arena that records nothing, and whether all of them
+learned the same weights, bit for bit.
 """
 
 from __future__ import annotations
 
+import tempfile
 import time
 from collections.abc import Mapping
+from pathlib import Path
 
 import machine
 import numpy as np
@@ -21,12 +24,17 @@ keep_compiled()
 
 from understudy.arena.arena import Arena  # noqa: E402
 from understudy.arena.mix import parse  # noqa: E402
+from understudy.core.clock import SystemClock  # noqa: E402
 from understudy.core.config import Config, with_values  # noqa: E402
 from understudy.games import catalog  # noqa: E402
 from understudy.games.moments import RewardSet  # noqa: E402
 from understudy.learner.trainer import Trainer  # noqa: E402
+from understudy.match.recordings import MatchRecordings  # noqa: E402
 from understudy.policy import presets  # noqa: E402
 from understudy.policy.spec import PolicySpec  # noqa: E402
+from understudy.registry.run_folder import RunFolder  # noqa: E402
+from understudy.telemetry.journal import Journal  # noqa: E402
+from understudy.training.recording import RecordingWriter  # noqa: E402
 
 NETWORK = "mlp"
 """The cheapest one, in which recording weighs most."""
@@ -55,8 +63,22 @@ def arena(record: int) -> Arena:
     return made
 
 
+def writer(root: Path, one: Arena) -> RecordingWriter:
+    """Of a run folder of its own."""
+    game = f"brawl {one.plan.game.version}"
+    clock = SystemClock()
+    folder = RunFolder.open(root, spec=one.plan.spec, config=Config(), clock=clock, game=game)
+    return RecordingWriter(folder, Journal(folder.journal, "train", clock))
+
+
 def measure() -> dict[str, object]:
+    with tempfile.TemporaryDirectory() as folder:
+        return _measure(Path(folder))
+
+
+def _measure(root: Path) -> dict[str, object]:
     arenas = {record: arena(record) for record in RECORDED}
+    writers = {record: writer(root / str(record), one) for record, one in arenas.items()}
     for one in arenas.values():
         one.iterate()
     taken: dict[int, list[tuple[float, float]]] = {record: [] for record in RECORDED}
@@ -64,6 +86,7 @@ def measure() -> dict[str, object]:
         for record in RECORDED if index % 2 else RECORDED[::-1]:
             cpu, wall = time.process_time(), time.perf_counter()
             arenas[record].iterate()
+            writers[record].write(arenas[record].recorder.take(), version=1, steps=index)
             taken[record].append((time.process_time() - cpu, time.perf_counter() - wall))
     ratios = {
         record: np.median(np.array(times) / np.array(taken[0]), axis=0).tolist()
@@ -75,7 +98,9 @@ def measure() -> dict[str, object]:
         "iteration_cpu_s": float(np.median([cpu for cpu, _ in taken[0]])),
         "cpu_ratio": {record: round(cpu, 3) for record, (cpu, _) in ratios.items()},
         "wall_ratio": {record: round(wall, 3) for record, (_, wall) in ratios.items()},
-        "matches": {record: len(one.recorder.take()) for record, one in arenas.items()},
+        "matches": {
+            record: len(MatchRecordings(root / str(record)).numbers()) for record in RECORDED
+        },
         "same_weights": all(learned[record] == learned[0] for record in RECORDED),
     }
 
