@@ -89,6 +89,6 @@ def test_draws_follow_the_probabilities() -> None:
     assert counts / 10_000 == pytest.approx(found, abs=2e-4)
 
 
-def test_nobody_to_draw_from_is_an_error() -> None:
-    with pytest.raises(ValueError, match="nobody"):
+def test_an_empty_pool_cannot_be_drawn_from() -> None:
+    with pytest.raises(ValueError, match="no snapshot"):
         shares("random", [])

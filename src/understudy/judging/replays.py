@@ -23,6 +23,7 @@ from understudy.games.base import State
 from understudy.match.recordings import MatchRecordings, RecordedMatch, RecordingMeta
 from understudy.match.replaying import RULES, SEED, replay_episode, replay_recording
 from understudy.registry.run_folder import RunFolder
+from understudy.telemetry.text import plain
 
 _FLAG = "--match"
 _OUTCOMES = {1: "won", 0: "drawn", -1: "lost"}
@@ -107,9 +108,9 @@ def load_recording(folder: RunFolder, which: str) -> RecordedMatch:
 def replay_here(match: RecordedMatch, *, what: str) -> list[State]:
     """The states of a recording, T + 1, computed by the engine that recorded it: JAX."""
     if not_installed("jax"):
+        engine = plain(match.meta.engine, limit=60)
         raise MissingDependency(
-            f"{what}: recorded with {match.meta.engine[:60]!r}, which a replay needs too: "
-            f"{install_line('learn')}"
+            f"{what}: recorded with {engine}, which a replay needs too: {install_line('learn')}"
         )
     from understudy.supervise.compile_cache import keep_compiled
 

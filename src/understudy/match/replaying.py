@@ -22,6 +22,7 @@ from understudy.games import catalog
 from understudy.games.base import Game, State
 from understudy.games.delay import undelayed
 from understudy.match.recordings import RecordedMatch
+from understudy.telemetry.text import plain
 
 SEED, RULES = "seed", "rules"
 """Tags of an episode that can be replayed."""
@@ -78,7 +79,8 @@ def replay_recording(
         if checksum(NUMPY, state)[0] != expected:
             raise ReplayDiverged(
                 f"{what}: the replay diverges at frame {frame} of {meta.frames}: the state "
-                f"is not the one that was recorded with {meta.engine[:60]!r}; this is {here}"
+                f"is not the one that was recorded with {plain(meta.engine, limit=60)}; this is "
+                f"{here}"
             )
     score = float(game.score(NUMPY, states[-1])[meta.side, 0])
     if not game.over(NUMPY, states[-1])[0] or score != meta.score:
