@@ -161,7 +161,7 @@ def _list(folder: RunFolder, game: str, *, json: bool) -> None:
     ids = max(2, *(len(row.id) for row in rows[:_LISTED]))
     say(f"{'id':>{ids}}  {'opponent':<{wide}}  outcome  frames       steps  version  when")
     for row in rows[:_LISTED]:
-        told = (
+        details = (
             f"{plain(row.opponent, limit=40):<{wide}}  {row.outcome:<7}  {row.frames:>6}  "
             f"{'-' if row.steps is None else format(row.steps, ','):>10}  {row.version:>7}  "
             f"{stamp(row.at)}"
@@ -169,7 +169,7 @@ def _list(folder: RunFolder, game: str, *, json: bool) -> None:
             else ""
         )
         problem = f"cannot be replayed: {plain(row.problem)}" if row.problem else ""
-        say("  ".join(part for part in (f"{row.id:>{ids}}", told, problem) if part))
+        say("  ".join(part for part in (f"{row.id:>{ids}}", details, problem) if part))
     if len(rows) > _LISTED:
         say(f"Only the newest {_LISTED}; --json lists all.")
     first = next((row.id for row in rows if not row.problem), None)

@@ -72,7 +72,7 @@ def gate_report(run: Path) -> GateReport:
             "one is asked for with `understudy serve --gate cost`"
         )
     every = _Proposals(*map(np.concatenate, zip(*found, strict=True)))
-    nothing = _NOTHING.get(folder.identity.game.partition(" ")[0])
+    nothing = _NOTHING.get(folder.identity.game_name)
     idle = np.zeros(len(every.rewards), bool)
     if nothing is not None:
         idle = (every.actions == nothing).all(axis=1)

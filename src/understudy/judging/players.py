@@ -71,7 +71,7 @@ class PlayerResolver:
         for flag, name in leads:
             if name not in (*self._bots, *self._strangers, ALL, HELD_OUT, LEAGUE):
                 folder = self._folder(flag, name)[0]
-                self._check_game(flag, folder)
+                check_game(flag, folder, self._game)
                 options = dict(folder.identity.game_options)
                 break
         if delay is not None:
@@ -201,16 +201,8 @@ class PlayerResolver:
             )
         return RunFolder.load(path, SystemClock()), which
 
-    def _check_game(self, flag: str, folder: RunFolder) -> None:
-        made_for = folder.identity.game
-        if made_for.partition(" ")[0] != self._game:
-            what = made_for or "a bot of one's own"
-            raise RunFolderError(
-                f"{flag} {folder.root}: this run was made for {what}, not for {self._game}"
-            )
-
     def _check_fit(self, flag: str, folder: RunFolder) -> None:
-        self._check_game(flag, folder)
+        check_game(flag, folder, self._game)
         options = dict(folder.identity.game_options)
         for what, kept, ours in (
             ("features", folder.spec.features, self.game.features),
@@ -221,6 +213,13 @@ class PlayerResolver:
                 raise RunFolderError(
                     f"{flag} {folder.root}: its {what} are not those of {self._game} here{under}"
                 )
+
+
+def check_game(flag: str, folder: RunFolder, game: str) -> None:
+    """Raises RunFolderError if the run was made for another game."""
+    if folder.identity.game_name != game:
+        what = folder.identity.game or "a bot of one's own"
+        raise RunFolderError(f"{flag} {folder.root}: this run was made for {what}, not for {game}")
 
 
 def split(names: str) -> list[str]:

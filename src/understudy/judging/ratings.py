@@ -40,7 +40,7 @@ class LeagueHistory:
     @property
     def game(self) -> str:
         """The name of the game."""
-        return self.folder.identity.game.partition(" ")[0]
+        return self.folder.identity.game_name
 
     def names(self) -> list[str]:
         """Everyone who is rated beside the learner: bots, then others, snapshots by age."""

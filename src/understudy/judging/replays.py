@@ -20,6 +20,7 @@ from understudy.experience.episode import Episode
 from understudy.experience.spool import files_of
 from understudy.games import catalog
 from understudy.games.base import State
+from understudy.judging.players import check_game
 from understudy.match.recordings import MatchRecordings, RecordedMatch, RecordingMeta
 from understudy.match.replaying import RULES, SEED, replay_episode, replay_recording
 from understudy.registry.run_folder import RunFolder
@@ -70,11 +71,7 @@ def named_match(text: str, game: str) -> tuple[RunFolder, str | None]:
             )
         path, which = Path(stem), tail
     folder = RunFolder.load(path, SystemClock())
-    made_for = folder.identity.game
-    if made_for.partition(" ")[0] != game:
-        raise RunFolderError(
-            f"{_FLAG} {path}: this run was made for {made_for or 'a custom bot'}, not for {game}"
-        )
+    check_game(_FLAG, folder, game)
     return folder, which
 
 
@@ -130,7 +127,7 @@ def replayed_episode(folder: RunFolder, which: str) -> ReplayedEpisode:
             f"{folder.root} lists what there is"
         )
     path = found[names[0]]
-    episode, game = _episode(folder, path), _game(folder)
+    episode, game = _episode(folder, path), folder.identity.game_name
     replay_episode(episode, game, what=str(path))
     return ReplayedEpisode(
         game=game,
@@ -182,10 +179,6 @@ def _other_rules(game: str, recorded: str) -> str:
 def _episode(folder: RunFolder, path: Path) -> Episode:
     data = read_bytes(path, limit=episodes.MAX_BYTES)
     return episodes.decode(data, folder.spec, what=str(path))
-
-
-def _game(folder: RunFolder) -> str:
-    return folder.identity.game.partition(" ")[0]
 
 
 def _id_of(name: str) -> str:

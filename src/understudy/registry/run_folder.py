@@ -46,6 +46,11 @@ class Identity(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     game_options: dict[str, str] = {}
     """The options that the game was made with, where they belong to the run (a delay, say)."""
 
+    @property
+    def game_name(self) -> str:
+        """`game` without the version of its rules."""
+        return self.game.partition(" ")[0]
+
 
 class RunFolder:
     """An opened run folder."""
@@ -246,7 +251,7 @@ def _named_latest() -> Path | None:
 
 def _is_of(run: Path, game: str) -> bool:
     try:
-        return RunFolder.load(run, SystemClock()).identity.game.partition(" ")[0] == game
+        return RunFolder.load(run, SystemClock()).identity.game_name == game
     except UnderstudyError:  # a damaged run is not the one that is meant
         return False
 

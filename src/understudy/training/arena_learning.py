@@ -34,7 +34,7 @@ from understudy.match.series import Engine
 from understudy.match.tally import EvaluationReport
 from understudy.policy.policy import Policy
 from understudy.policy.spec import AnyNetwork
-from understudy.registry.checkpoints import MATCHES, STEPS, TRAIN, Checkpoints, resume_version
+from understudy.registry.checkpoints import MATCHES, STEPS, resume_version
 from understudy.registry.run_folder import RunFolder
 from understudy.registry.versions import Manifest, Versions
 from understudy.supervise.interrupts import Interrupts
@@ -50,7 +50,7 @@ from understudy.training.learning import (
     strategy_measured,
 )
 from understudy.training.recording import RecordingWriter
-from understudy.training.schedule import LearningSchedule
+from understudy.training.schedule import resume_training
 from understudy.training.session import TrainProgress, TrainSession, TrainSummary
 from understudy.training.snapshot_opponents import OpponentState, SnapshotOpponents
 from understudy.training.stage_plan import StagePlan
@@ -130,9 +130,7 @@ class ArenaLearning(Learning[TrainProgress]):
         self._news: list[events.Event] = []
         """What a resume found, to be journalled when the session starts."""
         trainer = Trainer(folder.spec, folder.config.learner)
-        self._checkpoints = Checkpoints(folder, journal, mode=TRAIN)
-        self._checkpoints.resume(trainer, follow=True)
-        self._schedule = LearningSchedule(folder.config, journal, trainer, resumed=self.version > 0)
+        self._checkpoints, self._schedule = resume_training(folder, journal, trainer)
         self.counters = dict(self._checkpoints.counters)
         self._bots = bots = catalog.bots(game, **options)
         self._monitor = folder.config.monitor

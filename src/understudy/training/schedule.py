@@ -10,6 +10,8 @@ from typing import TypeVar
 from understudy.core.config import Config
 from understudy.core.errors import NotFinite
 from understudy.learner.trainer import Trainer
+from understudy.registry.checkpoints import TRAIN, Checkpoints
+from understudy.registry.run_folder import RunFolder
 from understudy.supervise.budget import Budget
 from understudy.telemetry import events
 from understudy.telemetry.journal import Journal
@@ -17,6 +19,16 @@ from understudy.telemetry.journal import Journal
 _TRIES = 3
 
 T = TypeVar("T")
+
+
+def resume_training(
+    folder: RunFolder, journal: Journal, trainer: Trainer
+) -> tuple[Checkpoints, LearningSchedule]:
+    """Restore a fresh trainer from the version that training resumes from, if there is one."""
+    checkpoints = Checkpoints(folder, journal, mode=TRAIN)
+    checkpoints.resume(trainer, follow=True)
+    resumed = checkpoints.version > 0
+    return checkpoints, LearningSchedule(folder.config, journal, trainer, resumed=resumed)
 
 
 class LearningSchedule:

@@ -22,7 +22,7 @@ from understudy.match.live_match import TRAINING, match_seeds
 from understudy.policy import weights as weight_files
 from understudy.policy.policy import Policy
 from understudy.policy.spec import PolicySpec
-from understudy.registry.checkpoints import MATCHES, STEPS, TRAIN, Checkpoints
+from understudy.registry.checkpoints import MATCHES, STEPS
 from understudy.registry.run_folder import RunFolder
 from understudy.registry.versions import WEIGHTS
 from understudy.supervise.interrupts import Interrupts
@@ -69,7 +69,7 @@ class EnvironmentLearning(Learning[EnvironmentProgress]):
     ) -> None:
         with needs_learner():
             from understudy.learner.trainer import Trainer
-            from understudy.training.schedule import LearningSchedule
+            from understudy.training.schedule import resume_training
         self._config = session.config
         self._versions = folder.versions
         self._show_evaluation = show_evaluation
@@ -78,12 +78,8 @@ class EnvironmentLearning(Learning[EnvironmentProgress]):
         past = Reader(folder.journal).new()
         log = TrainingLog(folder.logs / LOG, past=past)
         self._journal = Journal(folder.journal, "train", folder.clock, also=log.add)
-        self._checkpoints = Checkpoints(folder, self._journal, mode=TRAIN)
-        self._checkpoints.resume(self._trainer, follow=True)
+        self._checkpoints, self._schedule = resume_training(folder, self._journal, self._trainer)
         counters = self._checkpoints.counters
-        self._schedule = LearningSchedule(
-            folder.config, self._journal, self._trainer, resumed=self._checkpoints.version > 0
-        )
         self._fresh = not counters
         steps = counters.get(STEPS, 0)
         self.progress = EnvironmentProgress(

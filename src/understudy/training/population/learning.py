@@ -29,7 +29,7 @@ from understudy.games.moments import RewardSet
 from understudy.league.lineage import Lineage, LineageRow, Settings
 from understudy.league.selection import Limits, first_settings, held_round, standings
 from understudy.learner.trainer import Trainer
-from understudy.registry.checkpoints import STEPS, TRAIN, Checkpoints
+from understudy.registry.checkpoints import STEPS
 from understudy.registry.run_folder import RunFolder, holds_run
 from understudy.supervise.interrupts import Interrupts
 from understudy.supervise.lock import learner_lock
@@ -40,7 +40,7 @@ from understudy.training.monitoring import Monitoring
 from understudy.training.population.agent import Agent, aligned, name_of, seed_of, shaped
 from understudy.training.population.best_agent import BestAgent
 from understudy.training.population.session import PopulationProgress, PopulationSummary
-from understudy.training.schedule import LearningSchedule
+from understudy.training.schedule import resume_training
 from understudy.training.session import TrainSession
 from understudy.training.stage_plan import StagePlan
 
@@ -215,11 +215,7 @@ class PopulationLearning(Learning[PopulationProgress]):
         folder = context.open(name_of(number), context.config_of(number, settings))
         journal = Journal(folder.journal, "train", context.clock)
         trainer = Trainer(folder.spec, folder.config.learner)
-        checkpoints = Checkpoints(folder, journal, mode=TRAIN)
-        checkpoints.resume(trainer, follow=True)
-        schedule = LearningSchedule(
-            folder.config, journal, trainer, resumed=checkpoints.version > 0
-        )
+        checkpoints, schedule = resume_training(folder, journal, trainer)
         schedule.begin(context.session.budget)
         seed = seed_of(context.seed, MATCHES, number, checkpoints.counters.get(STEPS, 0))
         member = context.member(trainer, seed=seed)
