@@ -14,6 +14,7 @@ from understudy.experience.spool import Spool
 from understudy.policy.mlp import Mlp
 from understudy.policy.transformer import Transformer
 from understudy.policy.weights import Weights, encode
+from understudy.registry.pointers import LATEST
 from understudy.registry.run_folder import RunFolder
 from understudy.registry.versions import WEIGHTS, Manifest
 from understudy.telemetry.events import Event
@@ -68,5 +69,6 @@ def publish(folder: RunFolder, number: int, *, champion: bool = True, **fields: 
     """Commit a version as a learner would, without having learned anything."""
     manifest = Manifest(number=number, parent=None, created_at=0.0, spec=folder.spec, **fields)
     folder.versions.commit(manifest, {WEIGHTS: encode(lively(folder, number))})
+    folder.pointers.move("candidate", number, by=LATEST)
     if champion:
         folder.pointers.move("champion", number, by="test")

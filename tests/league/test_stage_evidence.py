@@ -11,7 +11,7 @@ from understudy.core.statistics import STAKES, detect, gains
 from understudy.league.stage_evidence import (
     WAITING,
     Counts,
-    Trial,
+    StageTrial,
     by_opponent,
     followed,
     newest,
@@ -62,7 +62,7 @@ def test_the_newest_matches_in_words() -> None:
 
 
 def test_matches_one_by_one_are_the_detector_itself() -> None:
-    random, trial, evidence = np.random.default_rng(0), Trial(0.7), np.zeros(len(STAKES))
+    random, trial, evidence = np.random.default_rng(0), StageTrial(0.7), np.zeros(len(STAKES))
     for worth in random.choice([0.0, 0.5, 1.0], 200).tolist():
         counts = (int(worth == 1.0), int(worth == 0.5), int(worth == 0.0))
         trial = followed(trial, stage("score:based"), {"based": counts, "other": (9, 0, 0)})
@@ -74,16 +74,16 @@ def test_matches_one_by_one_are_the_detector_itself() -> None:
 
 def test_draws_are_no_wins_or_half_of_one() -> None:
     drawn: dict[str, Counts] = {"based": (0, 20, 0)}
-    assert followed(Trial(0.4), stage("score:based"), drawn).reached > 40
-    assert followed(Trial(0.4), stage("win_rate:based"), drawn).reached < 20
+    assert followed(StageTrial(0.4), stage("score:based"), drawn).reached > 40
+    assert followed(StageTrial(0.4), stage("win_rate:based"), drawn).reached < 20
 
 
 def test_evidence_of_less_is_that_of_more_seen_from_the_other_side() -> None:
-    less = followed(Trial(0.8), stage("win_rate:a"), {"a": (30, 0, 30)}, below=True)
-    more = followed(Trial(0.2), stage("score:a"), {"a": (30, 0, 30)})
+    less = followed(StageTrial(0.8), stage("win_rate:a"), {"a": (30, 0, 30)}, below=True)
+    more = followed(StageTrial(0.2), stage("score:a"), {"a": (30, 0, 30)})
     assert less.reached > 100 and more.reached > 100
-    even = followed(Trial(0.5), stage("score:a"), {"a": (0, 9, 0)})
-    other = followed(Trial(0.5), stage("score:a"), {"a": (0, 9, 0)}, below=True)
+    even = followed(StageTrial(0.5), stage("score:a"), {"a": (0, 9, 0)})
+    other = followed(StageTrial(0.5), stage("score:a"), {"a": (0, 9, 0)}, below=True)
     assert even.evidence == pytest.approx(other.evidence)
 
 
@@ -91,22 +91,22 @@ def test_evidence_of_less_is_that_of_more_seen_from_the_other_side() -> None:
 def test_the_order_within_an_iteration_does_not_depend_on_the_results(wins: int, more: int) -> None:
     """So one more win instead of a loss is never less evidence."""
     matches = wins + more + 1
-    one = followed(Trial(0.7), stage("win_rate:a"), {"a": (wins, 0, matches - wins)})
-    other = followed(Trial(0.7), stage("win_rate:a"), {"a": (wins + 1, 0, matches - wins - 1)})
+    one = followed(StageTrial(0.7), stage("win_rate:a"), {"a": (wins, 0, matches - wins)})
+    other = followed(StageTrial(0.7), stage("win_rate:a"), {"a": (wins + 1, 0, matches - wins - 1)})
     assert other.reached >= one.reached
 
 
 def test_several_opponents_are_a_mean_not_a_sum() -> None:
     """Of 440 matches 91% are won; of their mean, 70% is no more than the bar."""
-    both, random, trial = stage("win_rate:a+b"), np.random.default_rng(1), Trial(0.7)
+    both, random, trial = stage("win_rate:a+b"), np.random.default_rng(1), StageTrial(0.7)
     for _ in range(40):
         wins = int(random.binomial(1, 0.4))
         trial = followed(trial, both, {"a": (10, 0, 0), "b": (wins, 0, 1 - wins)})
     assert trial.reached < 1000
     assert set(trial.waiting) == {"a"}  # more than its partner had; and no more than a few wait
     assert sum(trial.waiting["a"]) == WAITING
-    assert msgspec.json.decode(msgspec.json.encode(trial), type=Trial) == trial
-    alone = followed(Trial(0.7), both, {"a": (10, 0, 0)})
+    assert msgspec.json.decode(msgspec.json.encode(trial), type=StageTrial) == trial
+    alone = followed(StageTrial(0.7), both, {"a": (10, 0, 0)})
     assert (alone.reached, alone.waiting) == (0.0, {"a": (10, 0, 0)})
     paired = followed(alone, both, {"b": (10, 0, 0)})
     assert paired.reached > 10.0 and paired.waiting == {}

@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from understudy.bot.understudy import Understudy
 
 
+RESULTS = {Outcome.VICTORY: 1.0, Outcome.TIE: 0.5, Outcome.DEFEAT: 0.0, Outcome.ABORTED: 0.0}
+"""What a match without a score counts."""
+
+
 class MatchDecision(NamedTuple):
     """The last decision of a match, in detail."""
 
@@ -56,6 +60,8 @@ class Match:
         codec: Codec,
         rng: np.random.Generator,
         explores: bool,
+        order: int = 0,
+        key: str = "",
     ) -> None:
         self._mind = mind
         self.tags = tags
@@ -74,8 +80,12 @@ class Match:
         """Feature -> decisions at which it was not finite."""
         self.began = mind.folder.clock.monotonic()
         self.outcome: Outcome | None = None
-        self.id = ""
-        """Of its episode; given when the match is over."""
+        self.order = order
+        """The number of its assignment; 0: it was not assigned."""
+        self.result = 0.0
+        """In [0, 1], once the match is finished."""
+        self.id = key
+        """Of its episode; given when the match is over, or assigned."""
         self.kept = False
 
     def decide(
@@ -204,6 +214,7 @@ class Match:
                 f"finish: {outcome!r} is not an outcome, expected one of {known}."
                 f"{nearest(str(outcome), known)}"
             ) from error
+        self.result = RESULTS[self.outcome]
         saved = self._keep()
         if self.outcome is not Outcome.ABORTED:
             self._mind._keep_pace()
@@ -304,7 +315,8 @@ class Match:
     def _rules(self, fallback: Action | None, mask: NDArray | None) -> NDArray | int:
         """The action of the rules as numbers; it must be legal."""
         if fallback is None:
-            raise InputError("decide: mode 'shadow' needs fallback=, the action of your rules")
+            mode = self._mind.mode
+            raise InputError(f"decide: mode {mode!r} needs fallback=, the action of your rules")
         number = self._codec.number(fallback, what="fallback")
         if mask is not None:
             start = 0

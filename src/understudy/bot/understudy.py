@@ -25,7 +25,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import FrameType, TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, TypeAlias
 from uuid import uuid4
 
 import numpy as np
@@ -50,10 +50,12 @@ from understudy.core.config import Config, changes
 from understudy.core.errors import ConfigError, InputError, RunFolderError, nearest
 from understudy.core.pause import read_pause
 from understudy.core.spaces import ActionSpace
-from understudy.experience.episode import Meta
+from understudy.experience.episode import Meta, Outcome
 from understudy.experience.spool import Spool
+from understudy.gates.promotion.roles import PromotionVerdict
 from understudy.policy.policy import Policy, untrained
 from understudy.policy.spec import AnyNetwork
+from understudy.promotion.promotion import Promotion
 from understudy.registry.run_folder import RUNS, RunFolder, remember
 from understudy.supervise import starter
 from understudy.supervise.starter import LearnerParent, RunningLearner
@@ -61,7 +63,8 @@ from understudy.telemetry import events
 from understudy.telemetry.journal import Journal
 from understudy.telemetry.text import complain
 
-MODES = ("shadow", "learn")
+Mode: TypeAlias = Literal["shadow", "auto", "learn", "play"]
+MODES: tuple[Mode, ...] = ("shadow", "auto", "learn", "play")
 LEARNERS = ("process", "thread", "off")
 RESULT_REWARDS: Mapping[str, float] = {"victory": 10.0, "defeat": -5.0, "tie": 0.0, "aborted": 0.0}
 """What `finish` adds to the reward of the last decision, by default."""
@@ -77,13 +80,15 @@ class Understudy:
         *,
         features: Sequence[str],
         actions: ActionSpace | Sequence[str] | Mapping[str, object],
-        mode: Literal["shadow", "learn"] = "shadow",
+        mode: Mode = "shadow",
         learner: Literal["process", "thread", "off"] = "process",
         pace: PaceName = "free",
         network: AnyNetwork | str | None = None,
         config: Config | None = None,
         settings: Mapping[str, Any] | None = None,
         result_rewards: Mapping[str, float] = RESULT_REWARDS,
+        score: tuple[float, float] | None = None,
+        rules: str = "",
         seed: int | None = None,
         game: str = "",
         clock: Clock | None = None,
@@ -95,8 +100,9 @@ class Understudy:
             features: The names of the F features, in the order in which `Match.decide` gets them.
             actions: Names (`["ECONOMY", "ATTACK"]`), a mapping of names to what they do (every one
                 to something), or an action space (`MultiDiscrete`, `MultiBinary`).
-            mode: `shadow`: the rules play, and the policy learns from what they do. `learn`: the
-                policy plays and explores.
+            mode: `shadow`: the rules play, and the policy learns from what they do. `auto`: the
+                rules play, and a version that is better by evidence takes over. `learn`: the newest
+                version plays and explores. `play`: the champion plays, and nothing is learned.
             learner: `process` starts another process, `thread` a thread (for tests and notebooks);
                 `off` records only. Without the learner's libraries the bot records, and says so.
             pace: `learner`: `finish` waits while the learner is more than four batches behind, at
@@ -108,6 +114,9 @@ class Understudy:
                 keeps its settings; changes are printed.
             result_rewards: What `finish` adds to the reward of the last decision, by outcome
                 (default: 10, -5 and 0). The reward of `aborted` must be 0.
+            score: The lowest and the highest score, where `finish` gets one: matches are then
+                judged by their scores. Default: by victory (1), tie (1/2) and defeat (0).
+            rules: A name for the rules. Other rules close a running test of a version.
             seed: Seeds the exploration. Default: a random seed.
             game: The name of a built-in game, kept with the run.
             clock: The source of time, for tests.
@@ -156,6 +165,8 @@ class Understudy:
             learner=learner,
             pace=pace,
             result_rewards=result_rewards,
+            score=score,
+            rules=rules,
             seed=seed,
         )
 
@@ -163,11 +174,13 @@ class Understudy:
         self,
         folder: RunFolder,
         *,
-        mode: Literal["shadow", "learn"],
+        mode: Mode,
         learner: Literal["process", "thread", "off"] | RunningLearner,
         result_rewards: Mapping[str, float],
         seed: int | None,
         pace: PaceName = "free",
+        score: tuple[float, float] | None = None,
+        rules: str = "",
     ) -> None:
         self.folder = folder
         self.spec = folder.spec
@@ -194,7 +207,15 @@ class Understudy:
             problem=self._problem,
             tick=self._tick,
             playing=self._policy.version,
+            frozen=mode == "play",
         )
+        self._score = score
+        self._promotion: Promotion | None = None
+        if mode in ("shadow", "auto"):
+            self._promotion = Promotion(folder, tell=self._tell_verdict)
+            self._promotion.declare(rules=rules, score=score)
+        self._policies: dict[int, Policy] = {}
+        """Versions that are assigned matches."""
         self._watcher.look()
         self._journal.write(
             events.BotStarted(
@@ -248,14 +269,47 @@ class Understudy:
         """
         if self._closed:
             raise InputError("match: this Understudy is closed")
+        checked = checked_tags(tags)
+        policy, explores, order, key = self._current, self.mode == "learn", 0, ""
+        if self.mode == "auto":
+            assert self._promotion is not None
+            key = self._new_id()
+            order, assigned = self._promotion.assign(key, checked, float(self._rng.random()))
+            if assigned.version:
+                playing = self._version(assigned.version)
+                policy, explores = (lambda: playing), True
         return Match(
             self,
-            tags=checked_tags(tags),
-            policy=lambda: self._policy,
+            tags=checked,
+            policy=policy,
             codec=self._codec,
             rng=self._rng.spawn(1)[0],
-            explores=self.mode == "learn",
+            explores=explores,
+            order=order,
+            key=key,
         )
+
+    def _current(self) -> Policy:
+        return self._policy
+
+    def _version(self, number: int) -> Policy:
+        if number not in self._policies:
+            self._policies[number] = self.folder.versions.policy(number)
+        return self._policies[number]
+
+    def _new_id(self) -> str:
+        return (self._rng.bytes(16) if self._seeded_ids else uuid4().bytes).hex()
+
+    def _tell_verdict(self, verdict: PromotionVerdict) -> None:
+        if verdict.kind not in ("nominated", "refused"):
+            self._journal.write(
+                events.RoleChanged(
+                    version=verdict.version,
+                    kind=verdict.kind,
+                    words=verdict.words,
+                    test=verdict.test,
+                )
+            )
 
     @property
     def version(self) -> int:
@@ -325,7 +379,7 @@ class Understudy:
             return True
         # A signal may end this before `kept`; then it runs again, with the same id, and the learner
         # takes the match once.
-        match.id = match.id or (self._rng.bytes(16) if self._seeded_ids else uuid4().bytes).hex()
+        match.id = match.id or self._new_id()
         meta = Meta(
             id=match.id,
             outcome=match.outcome,
@@ -335,6 +389,13 @@ class Understudy:
         episode = recorder.episode(meta, result=self._result_rewards[match.outcome])
         saved = self._outbox.put(episode)
         match.kept = True
+        if match.order and self._promotion is not None:
+            aborted = match.outcome is Outcome.ABORTED
+            self._promotion.resolve(
+                match.order,
+                0.0 if aborted else match.result,
+                "aborted" if aborted else "finished",
+            )
         with self._lock:
             self.matches += 1
             matches = self.matches

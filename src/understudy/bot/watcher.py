@@ -14,13 +14,18 @@ import msgspec
 from understudy.core.errors import FileFormatError, RunFolderError
 from understudy.core.locks import BoundedLock
 from understudy.policy.policy import Policy
+from understudy.registry.pointers import PointerRecord
 from understudy.registry.run_folder import RunFolder
 
 LOOK_EVERY_S = 0.05
 
 
 class Watcher:
-    """Follows the champion pointer of a run folder; calls `tick` after each look."""
+    """Follows the champion or the candidate of a run folder; calls `tick` after each look.
+
+    Where evidence moves the champion it follows the newest version, unless it is `frozen` or a
+    person pinned the champion.
+    """
 
     def __init__(
         self,
@@ -30,12 +35,14 @@ class Watcher:
         problem: Callable[[str], None],
         tick: Callable[[], None],
         playing: int,
+        frozen: bool = False,
     ) -> None:
         self._folder = folder
         self._adopt = adopt
         self._problem = problem
         self._tick = tick
         self._playing = playing
+        self._frozen = frozen
         self._complained = ""
         self._failed = ""
         self._stop = threading.Event()
@@ -51,11 +58,11 @@ class Watcher:
             self._thread.join(timeout=5.0)
 
     def look(self) -> None:
-        """Adopts the champion if it is another version than the one that plays."""
+        """Adopts the version to follow if it is another one than the present one."""
         with self._lock:
             try:
-                record = self._folder.pointers.read("champion")
-                if record is None or record.version == self._playing:
+                record = self._followed()
+                if record is None or record.version in (0, self._playing):
                     return
                 policy = self._folder.versions.policy(record.version)
                 if policy.spec != self._folder.spec:
@@ -68,6 +75,14 @@ class Watcher:
             self._complained = ""
             self._playing = policy.version
             self._adopt(policy)
+
+    def _followed(self) -> PointerRecord | None:
+        pointers = self._folder.pointers
+        champion = pointers.read("champion")
+        pinned = champion is not None and champion.pinned
+        if self._frozen or pinned or not self._folder.by_evidence:
+            return champion
+        return pointers.read("candidate")
 
     def _follow(self) -> None:
         while not self._stop.wait(LOOK_EVERY_S):

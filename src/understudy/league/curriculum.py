@@ -26,7 +26,7 @@ from understudy.core.config import CurriculumConfig, StageConfig
 from understudy.core.errors import ConfigError, nearest
 from understudy.league.stage_evidence import (
     Counts,
-    Trial,
+    StageTrial,
     by_opponent,
     followed,
     newest,
@@ -52,7 +52,7 @@ class CurriculumState(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The steps of the run at which it began."""
     windows: dict[str, tuple[Counts, ...]] = msgspec.field(default_factory=dict)
     """Results in this stage by opponent, oldest first: as many as the longest window needs."""
-    trials: dict[str, Trial] = msgspec.field(default_factory=dict)
+    trials: dict[str, StageTrial] = msgspec.field(default_factory=dict)
     """By stage: the evidence that this one is passed, and that earlier ones are lost."""
 
 
@@ -152,7 +152,9 @@ class Curriculum:
         """The earlier stages, which are lost below a floor."""
         return self.config.stages[: self.index(state)] if self.config.step_back else ()
 
-    def _followed(self, state: CurriculumState, results: Mapping[str, Counts]) -> dict[str, Trial]:
+    def _followed(
+        self, state: CurriculumState, results: Mapping[str, Counts]
+    ) -> dict[str, StageTrial]:
         """Evidence for another bound than today's (a setting was changed) begins anew."""
         own = self.stage(state)
         wanted = [(stage, _floor(stage), True) for stage in self._passed(state)]
@@ -161,7 +163,7 @@ class Curriculum:
         for stage, bound, below in wanted:
             if stage.measure and 0.0 < bound < 1.0:
                 known = state.trials.get(stage.name)
-                trial = known if known and known.bound == bound else Trial(bound)
+                trial = known if known and known.bound == bound else StageTrial(bound)
                 trials[stage.name] = followed(trial, stage, results, below=below)
         return trials
 

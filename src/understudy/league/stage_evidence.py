@@ -26,7 +26,7 @@ WAITING = 64
 _SHUFFLE = 0x57A6
 
 
-class Trial(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class StageTrial(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The evidence that the mean of a stage's results lies above (or below) a bound."""
 
     bound: float
@@ -44,8 +44,8 @@ class Trial(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def followed(
-    trial: Trial, stage: StageConfig, results: Mapping[str, Counts], *, below: bool = False
-) -> Trial:
+    trial: StageTrial, stage: StageConfig, results: Mapping[str, Counts], *, below: bool = False
+) -> StageTrial:
     """The evidence after more results by opponent, for a mean above `trial.bound`, or `below` it.
 
     Results of one iteration have no order, and the evidence depends on it. They are counted in an
@@ -68,7 +68,7 @@ def followed(
     gained = (
         gains(1.0 - means, above=1.0 - trial.bound) if below else gains(means, above=trial.bound)
     )
-    return Trial(
+    return StageTrial(
         bound=trial.bound,
         evidence=tuple(detect(np.array(trial.evidence), gained).tolist()),
         counted=trial.counted + sum(sum(results.get(name, (0, 0, 0))) for name in whom),

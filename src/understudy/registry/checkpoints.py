@@ -11,7 +11,7 @@ in the arena and in environments, and populations all use it; it knows files of 
   versions count the last rollback that was followed. Training looks for one when it resumes, a
   background learner whenever it works.
 - *Commit*: durable when it returns. Then the pointers move, by the rule `latest`: every version
-  becomes the champion, unless a person pinned the pointer.
+  becomes the champion, unless a person pinned the pointer or the promotion gate moves it.
 - *Prune*: what `registry.retention` does not keep is removed.
 """
 
@@ -24,7 +24,7 @@ from understudy.core import files
 from understudy.core.errors import FileFormatError
 from understudy.registry import scores as score_list
 from understudy.registry.comparisons import Comparison
-from understudy.registry.pointers import LATEST, NAMES, PointerRecord
+from understudy.registry.pointers import LATEST, Name, PointerRecord
 from understudy.registry.retention import prune
 from understudy.registry.run_folder import RunFolder
 from understudy.registry.scores import Score
@@ -74,7 +74,7 @@ def publish(
     """
     sealed = folder.versions.commit(manifest, contents)
     folder.pointers.move("candidate", sealed.number, by=LATEST)
-    promoted = folder.pointers.move("champion", sealed.number, by=LATEST)
+    promoted = not folder.by_evidence and folder.pointers.move("champion", sealed.number, by=LATEST)
     journal.write(
         events.VersionPublished(
             version=sealed.number,
@@ -317,7 +317,8 @@ def _rollback_after(folder: RunFolder, followed: int) -> PointerRecord | None:
 
 def _finish_promotion(folder: RunFolder, number: int) -> None:
     """A crash may have come between a commit and the moves of the pointers."""
-    for name in NAMES:
+    names: tuple[Name, ...] = ("candidate",) if folder.by_evidence else ("candidate", "champion")
+    for name in names:
         record = folder.pointers.read(name)
         if record is None or record.by == LATEST:
             folder.pointers.move(name, number, by=LATEST)

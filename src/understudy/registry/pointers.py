@@ -1,4 +1,5 @@
-"""Pointers: `candidate` and `champion` name the version that is on trial and the one that plays.
+"""Pointers: `candidate` names the newest version, `canary` the one that is tested, `champion` the
+one that plays; 0 is the rules.
 
 A pointer is a folder of small numbered records, created exclusively and never changed; the highest
 one whose checksum holds is what the pointer says. A rollback *pins*: no automatic rule moves a
@@ -18,10 +19,13 @@ from understudy.core import files
 from understudy.core.clock import Clock
 from understudy.registry.versions import seal, unseal
 
-Name = Literal["candidate", "champion"]
-NAMES: tuple[Name, ...] = ("candidate", "champion")
+Name = Literal["candidate", "champion", "canary"]
+NAMES: tuple[Name, ...] = ("candidate", "champion", "canary")
 LATEST = "latest"
-"""The automatic rule: every version that is committed becomes candidate and champion."""
+"""The rule by which every version that is committed becomes the candidate, and the champion too
+unless the promotion gate moves that."""
+PROMOTION = "promotion"
+"""The rule by which evidence moves champion and canary."""
 _DIGITS = 8
 _KEEP = 20
 _PATIENCE_S = 1.0
@@ -35,7 +39,7 @@ class PointerRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     version: int
     pinned: bool
     by: str
-    """The rule or the person that moved it: `latest`, `rollback`, `release`."""
+    """The rule or the person that moved it: `latest`, `promotion`, `rollback`, `release`."""
     at: float
 
 
@@ -63,6 +67,12 @@ class Pointers:
         folder = self._root / name
         records = (_decode(_path(folder, sequence)) for sequence in _sequences(folder))
         return {record.version for record in records if record is not None and record.pinned}
+
+    def promoted(self, name: Name) -> set[int]:
+        """The versions that evidence moved this pointer to, in the records that are kept."""
+        folder = self._root / name
+        records = (_decode(_path(folder, sequence)) for sequence in _sequences(folder))
+        return {one.version for one in records if one is not None and one.by == PROMOTION}
 
     def move(self, name: Name, version: int, *, by: str) -> bool:
         """An automatic rule moves a pointer; False if it is pinned."""
@@ -100,7 +110,11 @@ class Pointers:
             current = self.read(name)
             if current is not None and current.pinned and not forced:
                 return False
-            if current is not None and (current.version, current.pinned) == (version, pinned):
+            if current is not None and (current.version, current.pinned, current.by) == (
+                version,
+                pinned,
+                by,
+            ):
                 return True
             sequence = max(taken, default=0) + 1
             record = PointerRecord(

@@ -1,7 +1,8 @@
 """Retention: which versions are kept, and why; pruning removes all others.
 
 `reasons` is the policy, a pure function. Without bound are kept the newest versions, the head and
-its parent, what a pointer names and what a person ever pinned as champion. Within
+its parent, what a pointer names, what a person ever pinned as champion and the last champions by
+evidence. Within
 `registry.keep_bytes` are kept besides: the best, the last of each mode and session, and a history
 that is thinned with age. The history depends on the versions alone and not on the clock: where the
 bytes suffice, pruning after every version leaves what pruning once at the end would leave.
@@ -79,6 +80,8 @@ def kept(folder: RunFolder) -> dict[int, tuple[str, ...]]:
             named.setdefault(record.version, []).append(name)
     for version in folder.pointers.pinned("champion"):
         named.setdefault(version, []).append("pinned")
+    for version in folder.pointers.promoted("champion"):
+        named.setdefault(version, []).append("promoted")
     if head is not None:
         parent, good = manifests[head].parent, manifests[head].counters.get(GOOD)
         for number, why in ((head, "head"), (parent, "parent"), (good, "good")):

@@ -4,6 +4,7 @@ run.json          what the run is for: features, actions, network
 config.toml       its settings, resolved
 buffer/ archive/ quarantine/      the spool
 versions/ pointers/               the registry
+promotion/                        who played which match, and how it ended
 journal/ logs/                    what happened
 
 Commands that write make `runs/<game>-<n>`, unless a person names another folder. `runs/LATEST`
@@ -64,10 +65,17 @@ class RunFolder:
         self.pointers = Pointers(root / "pointers", clock)
         self.journal = root / "journal"
         self.logs = root / "logs"
+        self.promotion = root / "promotion"
 
     @property
     def spec(self) -> PolicySpec:
         return self.identity.spec
+
+    @property
+    def by_evidence(self) -> bool:
+        """Whether the promotion gate moves the champion: its log exists. Else every new version
+        becomes the champion."""
+        return self.promotion.is_dir()
 
     @classmethod
     def kept(cls, root: Path | None, clock: Clock | None = None) -> RunFolder | None:

@@ -73,6 +73,17 @@ class VersionAdopted(_Event, frozen=True, kw_only=True):
     previous: int
 
 
+class RoleChanged(_Event, frozen=True, kw_only=True):
+    """The promotion gate decided about a version, or a person did."""
+
+    version: int
+    kind: str
+    """`promoted`, `harmful`, `undecided`, `alarm`, `rolled back`, …"""
+    words: str
+    test: int = 0
+    """The number of its test in the promotion log; 0: none."""
+
+
 class ConstantFeatures(_Event, frozen=True, kw_only=True):
     """Features that have not changed over many decisions: probably a bug in the bot."""
 
@@ -414,6 +425,7 @@ Event: TypeAlias = (
     | MatchFinished
     | EpisodesImported
     | VersionAdopted
+    | RoleChanged
     | ConstantFeatures
     | LearnerStarted
     | LearnerStopped

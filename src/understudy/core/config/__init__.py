@@ -5,6 +5,7 @@ Each part of the system is handed its own section.
 """
 
 from understudy.core.config.learning import LearnerConfig, RegistryConfig, ReportConfig, SpoolConfig
+from understudy.core.config.promotion import PromotionConfig
 from understudy.core.config.serving import ContinuousConfig, LiveConfig
 from understudy.core.config.stages import CurriculumConfig, StageConfig
 from understudy.core.config.tables import Config, changes, from_table, load, save, with_values
@@ -25,6 +26,7 @@ __all__ = [
     "LiveConfig",
     "MonitorConfig",
     "PopulationConfig",
+    "PromotionConfig",
     "RegistryConfig",
     "ReportConfig",
     "RewardsConfig",

@@ -17,6 +17,7 @@ import msgspec
 
 from understudy.core import files, toml
 from understudy.core.config.learning import LearnerConfig, RegistryConfig, ReportConfig, SpoolConfig
+from understudy.core.config.promotion import PromotionConfig
 from understudy.core.config.section import Section, inner
 from understudy.core.config.serving import ContinuousConfig, LiveConfig
 from understudy.core.config.stages import CurriculumConfig
@@ -57,6 +58,7 @@ class Config(Section, frozen=True, kw_only=True):
     continuous: ContinuousConfig = ContinuousConfig()
     spool: SpoolConfig = SpoolConfig()
     registry: RegistryConfig = RegistryConfig()
+    promotion: PromotionConfig = PromotionConfig()
     report: ReportConfig = ReportConfig()
 
 

@@ -1,0 +1,70 @@
+"""Settings of promotion: `[promotion]`, how a version earns play and loses it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from understudy.core.config.section import Section, at_least_zero, check, positive, share
+from understudy.core.errors import ConfigError
+
+
+class PromotionConfig(Section, frozen=True, kw_only=True):
+    """How a version earns play, in mode `auto` (`[promotion]`)."""
+
+    policy: Literal["latest", "auto", "manual", "paused"] = "auto"
+    """`auto`: evidence promotes. `manual`: a person is asked before each promotion. `paused`: no
+    tests and no promotions. `latest`: every new version plays, without evidence."""
+    spend: Literal["each", "reign"] = "each"
+    """`each`: each test promotes a version that is not better with a chance of `alpha` at most.
+    `reign`: all tests against one champion together, with `reign_alpha`; they take longer."""
+    alpha: float = 0.05
+    """Chance that a test promotes a version that is not better."""
+    reign_alpha: float = 0.10
+    """The same for all tests against one champion together (`spend = "reign"`)."""
+    first_share: float = 0.2
+    """Share of matches that a new canary plays at first…"""
+    first_canaries: int = 10
+    """…until it has played so many."""
+    share: float = 0.5
+    """Share of matches that it plays afterwards."""
+    harm: float = 4.0
+    """Evidence that a canary is worse at which it is stopped."""
+    long: int = 300
+    """Matches after which a test ends without a verdict, unless the canary looks promising…"""
+    longest: int = 600
+    """…and after which it ends anyway."""
+    holdout: float = 0.1
+    """Share of matches that the rules play beside a champion."""
+    alarm: float = 1000.0
+    """Evidence at which a champion whose results have fallen is tested again, against the rules; a
+    champion that has not changed raises a false alarm once in this many matches at most."""
+    cool_down: int = 50
+    """Matches after a rollback before another version is tested."""
+    first_matches: int = 50
+    """Matches that a version must have learned from before the first test."""
+    growth: float = 1.2
+    """A version is tested if it has learned from so many times the matches of the last one…"""
+    least_kl: float = 0.05
+    """…or if its decisions differ from that one's by so many nats on recent matches."""
+    slow_ms: float = 50.0
+    """A version whose decisions take longer, three times in a row, gives its match to the rules."""
+    match_timeout_s: float = 7200.0
+    """A match that has no result after this time counts as lost for who played it."""
+    strata: tuple[str, ...] = ("opponent", "map", "race", "difficulty")
+    """Tags by which results are compared like with like."""
+    simulator_share: float = 0.25
+    """With evidence of a simulator: share of one core that its matches may take."""
+
+    def __post_init__(self) -> None:
+        for name in ("alpha", "reign_alpha", "first_share", "share"):
+            check(self, "promotion", [name], "a share between 0 and 1", lambda one: 0 < one < 1)
+        check(self, "promotion", ["holdout"], "0 or more, and below 1", lambda one: 0 <= one < 1)
+        check(self, "promotion", ["harm", "alarm", "growth"], "above 1", lambda one: one > 1)
+        positive(self, "promotion", "long", "longest", "slow_ms", "match_timeout_s")
+        at_least_zero(self, "promotion", "first_canaries", "cool_down", "first_matches", "least_kl")
+        share(self, "promotion", "simulator_share")
+        if self.longest < self.long:
+            raise ConfigError(
+                f"promotion.longest: expected at least promotion.long = {self.long}, "
+                f"got {self.longest}"
+            )
