@@ -4,9 +4,9 @@
                             |                                     |    ^
                             |                             replaced|    |the champion after it
                             |                                     v    |was rolled back
-                            +--harm, futile, misfit, stopped      former
-                            |
-                            +----------------------> retired
+                            +--harmful, hopeless, undecided,      former
+                            |  misfit, stopped, closed
+                            +--> retired
 
 `fold` is a function of the records alone. It counts matches in the order of their assignment, and
 only the longest prefix of assignments that are all resolved: fast losses end first, and would
@@ -64,9 +64,16 @@ from understudy.gates.promotion.running import (
 )
 
 VerdictKind: TypeAlias = Literal[
-    "nominated", "refused", "promoted", "asks", "harmful", "undecided", "misfit", "stopped",
-    "closed", "alarm", "kept", "rolled back", "paused", "resumed",
+    "nominated", "refused", "promoted", "asks", "harmful", "hopeless", "undecided", "misfit",
+    "stopped", "closed", "alarm", "kept", "rolled back", "paused", "resumed",
 ]  # fmt: skip
+_ENDINGS: dict[int, VerdictKind] = {
+    gate.HARM: "harmful",
+    gate.MISFIT: "misfit",
+    gate.HOPELESS: "hopeless",
+    gate.FUTILE: "undecided",
+}
+"""Of a test that does not promote."""
 _BATCH = 512
 """Matches that are counted together at most: many looks cost little more than one."""
 
@@ -417,12 +424,8 @@ def _conclude(
                     sequence, running.version, "asks", f"{why}; {words}", running.number
                 )
             )
-    elif verdict == gate.HARM:
-        _close(state, sequence, "harmful", words, verdicts)
-    elif verdict == gate.MISFIT:
-        _close(state, sequence, "misfit", words, verdicts)
     else:
-        _close(state, sequence, "undecided", words, verdicts)
+        _close(state, sequence, _ENDINGS[verdict], words, verdicts)
 
 
 def _promote_asked(state: PromotionState, sequence: int, verdicts: list[PromotionVerdict]) -> bool:
@@ -480,7 +483,7 @@ def _open_recheck(
         version=reign.version,
         against=RULES,
         alpha=1.0 / reign.settings.harm,
-        settings=msgspec.structs.replace(reign.settings, promising=math.inf),
+        settings=msgspec.structs.replace(reign.settings, promising=math.inf, hopeless=0.0),
         trial=gate.new_trial(),
     )
     verdicts.append(PromotionVerdict(sequence, reign.version, "alarm", words, sequence))

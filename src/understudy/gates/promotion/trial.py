@@ -5,6 +5,7 @@
     BETTER    the evidence for the canary has reached 1 / alpha
     HARM      the evidence against it has reached `harm`
     MISFIT    the arms do not come as often as the recorded coin says: the test proves nothing
+    HOPELESS  the evidence for it has fallen so low that it will hardly be promoted
     FUTILE    enough matches have been played without any of these
 
 `advance_pairs` does the same with pairs of simulated matches. All numbers are arrays with any
@@ -22,7 +23,7 @@ from understudy.core.arrays import NDArray
 from understudy.gates.promotion import evidence as maths
 from understudy.gates.promotion.records import TrialSettings
 
-CONTINUE, BETTER, HARM, MISFIT, FUTILE = range(5)
+CONTINUE, BETTER, HARM, MISFIT, HOPELESS, FUTILE = range(6)
 
 
 class Trial(NamedTuple):
@@ -65,7 +66,7 @@ class TrialLooks(NamedTuple):
     coin: NDArray
     """Evidence that the arms do not come as often as the coin says."""
     verdict: NDArray
-    """CONTINUE, BETTER, HARM, MISFIT or FUTILE."""
+    """CONTINUE, BETTER, HARM, MISFIT, HOPELESS or FUTILE."""
 
 
 def new_trial(*, strata: int = 1, shape: tuple[int, ...] = ()) -> Trial:
@@ -162,12 +163,13 @@ def _verdict(
     settings: TrialSettings,
     alpha: float,
 ) -> NDArray:
-    """MISFIT before BETTER before HARM before FUTILE."""
+    """MISFIT before BETTER before HARM before HOPELESS before FUTILE."""
     promising = better >= settings.promising
+    hopeless = (matches >= settings.short) & (better < settings.hopeless)
     tired = (matches >= settings.longest) | ((matches >= settings.long) & ~promising)
     verdict: NDArray = np.select(
-        [coin >= settings.misfit, better >= 1.0 / alpha, worse >= settings.harm, tired],
-        [MISFIT, BETTER, HARM, FUTILE],
+        [coin >= settings.misfit, better >= 1.0 / alpha, worse >= settings.harm, hopeless, tired],
+        [MISFIT, BETTER, HARM, HOPELESS, FUTILE],
         CONTINUE,
     )
     return verdict
