@@ -152,7 +152,8 @@ def random_world(seed: int, *, events: int = 260) -> Story:
             number = open_.pop(rng.randrange(len(open_)))
             assigned = story.log[number - 1][1]
             assert isinstance(assigned, Assigned)
-            ending: Ending = rng.choice(["finished"] * 12 + ["vanished", "fault", "void"])  # type: ignore[assignment]
+            endings: list[Ending] = ["finished", "vanished", "fault", "void"]
+            ending = rng.choices(endings, weights=(12, 1, 1, 1))[0]
             rate = rates.get(assigned.version, 0.5)
             result = rng.choice([float(rng.random() < rate)] * 3 + [rng.random()])
             story.end(number, result if ending == "finished" else 0.0, ending)

@@ -125,9 +125,9 @@ def look(
     )
     after = replace(running, trial=trial, strata=strata)
     hit = _first_verdict(running, looks)
-    return (
-        (after, gate.CONTINUE, None) if hit is None else (after, int(looks.verdict[hit]), rows[hit])
-    )
+    if hit is None:
+        return after, gate.CONTINUE, None
+    return after, int(looks.verdict[hit]), rows[hit]
 
 
 def look_at_pairs(test: RunningTest, record: Paired) -> tuple[RunningTest, int]:
@@ -211,9 +211,26 @@ def trial_words(running: RunningTest) -> str:
     trial, matches = running.trial, "simulated matches" if running.simulator else "matches"
     (incumbent, canary), counts = trial.means, trial.arm_counts.astype(int)
     return (
-        f"{name_of(running.version)}: {canary:.0%} in {counts[1]} {matches}; "
+        f"{name_of(running.version)}: {canary:.0%} in {counts[1]} {matches}, "
         f"{name_of(running.against)}: {incumbent:.0%} in {counts[0]}; "
         f"evidence for {name_of(running.version)} {float(evidence(trial.better)):.1f} "
         f"(enough: {1.0 / running.alpha:.0f}), "
         f"against it {float(evidence(trial.worse)):.1f} (enough: {running.settings.harm:g})"
     )
+
+
+def verdict_words(running: RunningTest, verdict: int) -> str:
+    """What a verdict says of a test, and the figures behind it."""
+    against, settings = name_of(running.against), running.settings
+    counts = running.trial.arm_counts.astype(int)
+    number = f"{counts[1]} pairs" if running.simulator else f"{counts.sum()} matches"
+    said = {
+        gate.BETTER: f"better than {against}",
+        gate.HARM: f"worse than {against}",
+        gate.MISFIT: f"{counts[1]} of {counts.sum()} matches were the canary's, which the recorded "
+        "coin does not explain, so the results prove nothing",
+        gate.HOPELESS: f"after {number} its evidence is below {settings.hopeless:g}, so it would "
+        "hardly be promoted",
+        gate.FUTILE: f"no difference seen in {number}",
+    }
+    return f"{said[verdict]}; {trial_words(running)}"
