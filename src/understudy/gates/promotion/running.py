@@ -18,7 +18,7 @@ from understudy.core.statistics import STAKES, detect_until, wilson
 from understudy.gates.promotion import trial as gate
 from understudy.gates.promotion.evidence import evidence, gains_below
 from understudy.gates.promotion.records import RULES, Assigned, Paired, Resolved, TrialSettings
-from understudy.gates.promotion.trial import Trial, TrialLooks
+from understudy.gates.promotion.trial import PromotionTrial, TrialLooks
 
 _REIGN_SUM = 5.6
 """Sum of k ** -1.2 over all k: what the tests of a reign spend adds up to `reign_alpha`."""
@@ -56,7 +56,7 @@ class RunningTest:
     against: int
     alpha: float
     settings: TrialSettings
-    trial: Trial
+    trial: PromotionTrial
     strata: dict[str, int] = field(default_factory=dict)
     simulator: bool = False
     """Judged by pairs of simulated matches, not by assigned ones."""
@@ -193,7 +193,7 @@ def watch(
     return replace(reign, alarm=np.array(alarm)), None if hit is None else rows[hit]
 
 
-def promise_in(trial: Trial) -> float:
+def promise_in(trial: PromotionTrial) -> float:
     """What a version is held to after this test; 0: an arm has no match."""
     if not trial.arm_counts.all():
         return 0.0
