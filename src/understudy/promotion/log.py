@@ -94,15 +94,15 @@ class PromotionLog:
         number = self._next
         path = self._path(number)
         files.make_folders(self.folder)
-        if self._path(number + 1).exists():
-            # This number was taken before the one after it, and its file is gone: a power cut with
-            # several writers, or a person. It is not used again.
-            files.create_exclusive(path, b"")
-            raise FileExistsError(str(path))
-        files.create_exclusive(path, seal(msgspec.json.encode(record)))
-        if self._block_path(number).exists():
-            with contextlib.suppress(FileNotFoundError):  # another process swept it away
+        # A later number is taken: the file of this one is gone, after a power cut with several
+        # writers or by a person's hand. The number stays void.
+        gone = self._path(number + 1).exists()
+        files.create_exclusive(path, b"" if gone else seal(msgspec.json.encode(record)))
+        used = self._block_path(number).exists()
+        if used:
+            with contextlib.suppress(FileNotFoundError):  # another process compacts too
                 files.remove(path)
+        if used or gone:
             raise FileExistsError(str(path))
         self._next += 1
         return number
