@@ -257,9 +257,11 @@ class Promotion:
                 number = self._log.create(record)
             except FileExistsError:  # another process was faster: its record may change ours
                 continue
-            for verdict in self._fold([(number, record)]):
+            verdicts = self._fold([(number, record)])
+            for verdict in verdicts:
                 self._tell(verdict)
-            self._mirror()
+            if verdicts or isinstance(record, Declared):  # nothing else changes a role
+                self._mirror()
             return number, record
 
     def _flush(self) -> None:
