@@ -140,10 +140,19 @@ class Promotion:
     # --- writing ---------------------------------------------------------------------------------
 
     def declare(self, *, rules: str, score: tuple[float, float] | None) -> None:
-        """A bot opens the run with these rules and this scale. Never raises OSError."""
+        """A bot opens the run with these rules and this scale. Never raises OSError.
+
+        Where the last declaration says the same, nothing is written: a run that is opened a
+        thousand times has no longer log.
+        """
         declared = Declared(rules=rules, score=score, policy=self._config.policy)
+
+        def made(state: PromotionState) -> Declared | None:
+            known = state.rules, state.score, state.policy
+            return None if known == (rules, score, declared.policy) else declared
+
         with self._lock:
-            self._waiting.append(lambda state: declared)
+            self._waiting.append(made)
             with self._tolerating(_UNTIL_THEN):
                 self._note_lost()
                 self._flush()
