@@ -181,6 +181,8 @@ def test_on_a_full_disk_the_rules_play_outside_of_any_test_and_this_is_said_once
         for name in "ab":
             order, made = one.assign(name, {}, CANARY)
             assert (order, made.version, made.test) == (0, RULES, 0)
+            one.follow()  # can be read all the while
+            assert one.flush()
     assert len(problems) == 1
     assert "No space left" in problems[0] and "the rules play" in problems[0]
     assert play(one, "c", CANARY) == 3

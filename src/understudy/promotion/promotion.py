@@ -127,6 +127,7 @@ class Promotion:
                 self._point("champion", self.state.incumbent, by=PROMOTION)
             test = self.state.test
             self._point("canary", RULES if test is None else test.version, by=PROMOTION)
+            self._troubles.discard(_POINTERS)
 
     def _point(self, name: Name, version: int, *, by: str) -> None:
         record = self._champion if name == "champion" else self._folder.pointers.read(name)
@@ -266,6 +267,7 @@ class Promotion:
                 number = self._log.create(record)
             except FileExistsError:  # another process was faster: its record may change ours
                 continue
+            self._troubles.discard(_UNTIL_THEN)
             verdicts = self._fold([(number, record)])
             for verdict in verdicts:
                 self._tell(verdict)
@@ -293,7 +295,7 @@ class Promotion:
 
 
 class _Tolerating:
-    """A block in which a log that cannot be read or written is reported, once until it can be."""
+    """A block in which a log that cannot be read or written is reported, once until it is."""
 
     def __init__(self, problem: Callable[[str], None], troubles: set[str], meanwhile: str) -> None:
         self._problem = problem
@@ -310,8 +312,6 @@ class _Tolerating:
         trace: TracebackType | None,
     ) -> bool:
         """True: the block failed, and what follows it goes on."""
-        if error is None:
-            self._troubles.discard(self._meanwhile)
         if not isinstance(error, OSError | FileFormatError):
             return False
         if self._meanwhile not in self._troubles:
