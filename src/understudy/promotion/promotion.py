@@ -39,9 +39,7 @@ from understudy.registry.pointers import LATEST, PROMOTION, Name, PointerRecord
 from understudy.registry.run_folder import RunFolder
 from understudy.telemetry.text import complain
 
-_UNTIL_THEN = (
-    "until this is mended the rules play, outside of any test, and results are kept in memory"
-)
+_MEANWHILE = "meanwhile the rules play, outside of any test, and results are kept in memory"
 _POINTERS = "the pointers champion and canary are moved later"
 _Made: TypeAlias = Callable[[PromotionState], Record | None]
 """The record that fits a state; None: nothing is to be written."""
@@ -83,7 +81,7 @@ class Promotion:
         self._champion: PointerRecord | None = None
         self._troubles: set[str] = set()
         """What was said, and holds still."""
-        with self._lock, self._tolerating(_UNTIL_THEN):
+        with self._lock, self._tolerating(_MEANWHILE):
             self._follow()
 
     # --- reading ---------------------------------------------------------------------------------
@@ -154,7 +152,7 @@ class Promotion:
 
         with self._lock:
             self._waiting.append(made)
-            with self._tolerating(_UNTIL_THEN):
+            with self._tolerating(_MEANWHILE):
                 self._note_lost()
                 self._flush()
                 self._log.compact()
@@ -166,7 +164,7 @@ class Promotion:
         """
         stratum = " ".join(f"{tag}={tags[tag]}" for tag in self._config.strata if tag in tags)
         with self._lock:
-            with self._tolerating(_UNTIL_THEN):
+            with self._tolerating(_MEANWHILE):
                 self._flush()
                 self._note_lost()
                 number, record = self._append(
@@ -208,7 +206,7 @@ class Promotion:
         """An assigned match is over. False: this cannot be written now, and is tried again."""
         with self._lock:
             self._waiting.append(_resolved(order, result, ending, words))
-            with self._tolerating(_UNTIL_THEN):
+            with self._tolerating(_MEANWHILE):
                 self._flush()
                 self._log.compact()  # here, since no game waits for it
             return not self._waiting
@@ -216,7 +214,7 @@ class Promotion:
     def flush(self) -> bool:
         """Write what could not be written so far; False if there is something left."""
         with self._lock:
-            with self._tolerating(_UNTIL_THEN):
+            with self._tolerating(_MEANWHILE):
                 self._flush()
             return not self._waiting
 
@@ -237,7 +235,7 @@ class Promotion:
         def made(state: PromotionState) -> Record | None:
             return None if roles.nomination_refused(state, version) else nominated
 
-        with self._lock, self._tolerating(_UNTIL_THEN):
+        with self._lock, self._tolerating(_MEANWHILE):
             return self._append(made)[1] is not None
         return False
 
@@ -267,7 +265,7 @@ class Promotion:
                 number = self._log.create(record)
             except FileExistsError:  # another process was faster: its record may change ours
                 continue
-            self._troubles.discard(_UNTIL_THEN)
+            self._troubles.discard(_MEANWHILE)
             verdicts = self._fold([(number, record)])
             for verdict in verdicts:
                 self._tell(verdict)
@@ -315,7 +313,7 @@ class _Tolerating:
         if not isinstance(error, OSError | FileFormatError):
             return False
         if self._meanwhile not in self._troubles:
-            self._problem(f"promotion log: {error}; {self._meanwhile}")
+            self._problem(f"the promotion log cannot be used: {error}; {self._meanwhile}")
         self._troubles.add(self._meanwhile)
         return True
 
