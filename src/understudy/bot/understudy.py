@@ -212,7 +212,7 @@ class Understudy:
         self._score = score
         self._promotion: Promotion | None = None
         if mode in ("shadow", "auto"):
-            self._promotion = Promotion(folder, tell=self._tell_verdict)
+            self._promotion = Promotion(folder, tell=self._tell_verdict, problem=self._problem)
             self._promotion.declare(rules=rules, score=score)
         self._policies: dict[int, Policy] = {}
         """Versions that are assigned matches."""
@@ -346,6 +346,8 @@ class Understudy:
         try:
             self._watcher.stop()
             self._outbox.flush()
+            if self._promotion is not None:
+                self._promotion.flush()
             self._stop_learner()
         except BaseException:  # Ctrl-C while waiting for the learner loses no match
             self._outbox.flush()
