@@ -56,11 +56,13 @@ from understudy.gates.promotion.roles import PromotionVerdict
 from understudy.policy.policy import Policy, untrained
 from understudy.policy.spec import AnyNetwork
 from understudy.promotion.promotion import Promotion
+from understudy.promotion.report import read_brief
 from understudy.registry.run_folder import RUNS, RunFolder, remember
 from understudy.supervise import starter
 from understudy.supervise.starter import LearnerParent, RunningLearner
 from understudy.telemetry import events
 from understudy.telemetry.journal import Journal
+from understudy.telemetry.promotion_status import PromotionStatus
 from understudy.telemetry.text import complain
 
 Mode: TypeAlias = Literal["shadow", "auto", "learn", "play"]
@@ -200,7 +202,9 @@ class Understudy:
         self._closed = False
         self._closing = threading.Event()
         self._policy = untrained(self.spec, folder.config.learner.seed)
-        self._console = BotConsole(folder.root, folder.config.report, folder.clock)
+        self._console = BotConsole(
+            folder.root, folder.config.report, folder.clock, self._promotion_status
+        )
         self._watcher = Watcher(
             folder,
             adopt=self._adopt,
@@ -299,6 +303,11 @@ class Understudy:
 
     def _new_id(self) -> str:
         return (self._rng.bytes(16) if self._seeded_ids else uuid4().bytes).hex()
+
+    def _promotion_status(self) -> PromotionStatus | None:
+        """For the console: what this process knows, without reading the log again."""
+        promotion = self._promotion
+        return None if promotion is None else read_brief(self.folder, promotion)
 
     def _tell_verdict(self, verdict: PromotionVerdict) -> None:
         if verdict.kind not in ("nominated", "refused"):
@@ -414,6 +423,7 @@ class Understudy:
                 agreed=agreed,
                 decision_us=(float(took[0]), float(took[1])),
                 not_finite=dict(match.not_finite),
+                mode=self.mode,
             )
         )
         constant = self._constant_features.add(episode.observations)
