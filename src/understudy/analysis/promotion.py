@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -19,7 +20,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _MOST_PLAYERS = 10
-"""Versions with a row of their own: the rules and those that were tried last."""
+"""Rows: the rules and the versions that played most."""
+_LEVELS = 3
+"""Lines of words above the tests."""
+_LETTER = 0.0092
+"""The width of a letter of those words, as a share of the panel."""
 _FOR, _AGAINST = COLOURS[0], COLOURS[3]
 _LEAST, _MOST = 0.02, 1e4
 """Evidence is drawn within these bounds."""
@@ -54,7 +59,7 @@ def promotion_figure(told: PromotionHistory, *, title: str) -> Figure:
     engine.set(w_pad=0.15, h_pad=0.06)
     strip, evidence, rates = (row[0] for row in panels)
     _draw_strip(strip, played, players)
-    _draw_evidence(evidence, spans)
+    _draw_evidence(evidence, spans, last)
     for index, span in enumerate(spans):
         for panel in (strip, evidence):
             panel.axvspan(span.begin, span.end, color=_BANDS[index % 2], linewidth=0, zorder=0)
@@ -94,9 +99,12 @@ def _spans(told: PromotionHistory, places: Mapping[int, int]) -> tuple[list[_Spa
 
 def _players(told: PromotionHistory, played: Sequence[AssignedMatch]) -> list[int]:
     """The rules, then versions in ascending order."""
-    versions = {one.assigned.version for one in played}
-    versions |= {one.running.version for one in told.trials if len(one.looks.verdict)}
-    return [RULES, *sorted(versions - {RULES})[1 - _MOST_PLAYERS :]]
+    matches = Counter(one.assigned.version for one in played)
+    for one in told.trials:
+        matches[one.running.version] += len(one.pairs)
+    del matches[RULES]
+    most = [version for version, count in matches.most_common(_MOST_PLAYERS - 1) if count]
+    return [RULES, *sorted(most)]
 
 
 def _draw_strip(panel: Axes, played: Sequence[AssignedMatch], players: Sequence[int]) -> None:
@@ -120,14 +128,13 @@ def _draw_strip(panel: Axes, played: Sequence[AssignedMatch], players: Sequence[
     panel.tick_params(labelbottom=False)
 
 
-def _draw_evidence(panel: Axes, spans: Sequence[_Span]) -> None:
-    panel.set_title("evidence of each test", fontsize=10, loc="left")
+def _draw_evidence(panel: Axes, spans: Sequence[_Span], last: float) -> None:
     panel.set_yscale("log")
     panel.axhline(1.0, color=GREY, linewidth=0.8)
     for index, span in enumerate(spans):
         running, looks = span.trial.running, span.trial.looks
         for values, enough, colour, name in (
-            (looks.better, 1.0 / running.alpha, _FOR, "that the tried version is better"),
+            (looks.better, 1.0 / running.alpha, _FOR, "evidence that the tried version is better"),
             (looks.worse, running.settings.harm, _AGAINST, "that it is worse"),
         ):
             # Evidence begins at 1, before the first match.
@@ -138,7 +145,7 @@ def _draw_evidence(panel: Axes, spans: Sequence[_Span]) -> None:
                 [span.begin, span.end], [enough, enough], color=colour, linewidth=1.1,
                 linestyle="--", label=None if index else f"enough ({enough:g})",
             )  # fmt: skip
-    _name_tests(panel, spans)
+    _name_tests(panel, spans, last)
     low, high = panel.get_ylim()
     panel.set_ylim(max(low, _LEAST), max(high, 1e2))
     panel.yaxis.set_major_formatter("{x:g}")
@@ -150,29 +157,25 @@ def _draw_evidence(panel: Axes, spans: Sequence[_Span]) -> None:
         )
 
 
-def _name_tests(panel: Axes, spans: Sequence[_Span]) -> None:
-    """What was tried and how it ended, above each test that is wide enough for the words."""
-    if not spans:
-        return
-    width = max(span.end for span in spans)
-    free = [-np.inf, -np.inf, -np.inf]
-    for span in spans:
+def _name_tests(panel: Axes, spans: Sequence[_Span], last: float) -> None:
+    """What was tried and how it ended, above each test; long tests first, as far as words fit."""
+    taken: list[list[tuple[float, float]]] = [[] for _ in range(_LEVELS)]
+    for span in sorted(spans, key=lambda one: one.begin - one.end):
         what = "recheck" if span.trial.recheck else "test"
         ending = "goes on" if span.trial.ending is None else span.trial.ending.kind
         words = f"{what} of {span.trial.running.version}: {ending}"
-        # Three heights, so that the words of short tests do not overlap.
-        needed = 0.0125 * width * len(words)
-        level = next((row for row, end in enumerate(free) if end < span.begin), None)
-        if level is None:
-            continue
-        begin = min(span.begin, max(width - needed, 0.0))
-        free[level] = begin + needed
-        panel.text(
-            begin, 1.02 + 0.075 * level, words, fontsize=8, va="bottom", ha="left",
-            transform=panel.get_xaxis_transform(),
-        )  # fmt: skip
-    levels = sum(end > -np.inf for end in free)
-    panel.set_title(panel.get_title(loc="left"), fontsize=10, loc="left", pad=4 + 13 * levels)
+        width = _LETTER * (last + 1.0) * len(words)
+        begin = max(min(span.begin, last + 1.0 - width), 0.0)
+        for level, others in enumerate(taken):
+            if all(begin >= end or begin + width <= start for start, end in others):
+                others.append((begin, begin + width))
+                panel.text(
+                    begin, 1.02 + 0.075 * level, words, fontsize=8, va="bottom", ha="left",
+                    transform=panel.get_xaxis_transform(),
+                )  # fmt: skip
+                break
+    levels = sum(bool(others) for others in taken)
+    panel.set_title("evidence of each test", fontsize=10, loc="left", pad=4 + 13 * levels)
 
 
 def _draw_rates(panel: Axes, results: Sequence[ArmResult]) -> None:

@@ -60,8 +60,9 @@ def _player(status: Status) -> str:
     if status.mode == "shadow":
         return f"the rules play (newest version: {status.version})"
     if status.mode == "auto" and status.promotion is not None:
-        tests = [trial_text(one) for one in status.promotion.tests]
-        return ": ".join([playing_text(status.promotion), *tests[:1]])
+        now = status.promotion
+        tests = [trial_text(one) for one in now.tests if now.pinned is None]
+        return ": ".join([playing_text(now), *tests[:1]])
     return (
         f"version {status.playing}{newest} plays"
         if status.playing
@@ -240,7 +241,7 @@ def _newest(status: Status) -> str:
     behind = status.version - status.playing
     where = f", {behind} behind" if behind > 0 else ""
     if status.mode == "shadow":
-        return f"{text}; the rules play, {status.playing} is measured{where}"
+        return f"{text}; the rules play, {status.playing or 'none'} is measured{where}"
     if status.mode == "auto":
         return text  # the promotion log says who plays
     who = "the server decides by" if status.served else "the bot plays"
