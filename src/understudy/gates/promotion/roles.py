@@ -4,9 +4,9 @@
                             |                                     |    ^
                             |                             replaced|    |the champion after it
                             |                                     v    |was rolled back
-                            +--harm, futile, misfit, stopped      former
-                            |
-                            +----------------------> retired
+                            +--harmful, hopeless, undecided,      former
+                            |  misfit, stopped, closed
+                            +--> retired
 
 `fold` is a function of the records alone. It counts matches in the order of their assignment, and
 only the longest prefix of assignments that are all resolved: fast losses end first, and would
@@ -60,13 +60,37 @@ from understudy.gates.promotion.running import (
     name_of,
     promise_in,
     trial_words,
+    verdict_words,
     watch,
 )
 
+__all__ = [
+    "PromotionState",
+    "PromotionVerdict",
+    "Reign",
+    "RunningTest",
+    "Shares",
+    "VerdictKind",
+    "VersionRecord",
+    "draw",
+    "fold",
+    "name_of",
+    "nomination_refused",
+    "shares",
+    "trial_words",
+]
+
 VerdictKind: TypeAlias = Literal[
-    "nominated", "refused", "promoted", "asks", "harmful", "undecided", "misfit", "stopped",
-    "closed", "alarm", "kept", "rolled back", "paused", "resumed",
+    "nominated", "refused", "promoted", "asks", "harmful", "hopeless", "undecided", "misfit",
+    "stopped", "closed", "alarm", "kept", "rolled back", "paused", "resumed",
 ]  # fmt: skip
+_ENDINGS: dict[int, VerdictKind] = {
+    gate.HARM: "harmful",
+    gate.MISFIT: "misfit",
+    gate.HOPELESS: "hopeless",
+    gate.FUTILE: "undecided",
+}
+"""Of a test that does not promote."""
 _BATCH = 512
 """Matches that are counted together at most: many looks cost little more than one."""
 
@@ -96,6 +120,8 @@ class PromotionState:
     paused: bool = False
     changed: int = 0
     """The record at which the rules or the scale last changed."""
+    settings: TrialSettings = field(default_factory=TrialSettings)
+    """Of the test that began last: for a champion that a person approves."""
     reigns: list[Reign] = field(default_factory=lambda: [Reign(RULES, TrialSettings())])
     """The rules, former champions whose evidence stands, and the incumbent."""
     test: RunningTest | None = None
@@ -249,7 +275,7 @@ def _nominate(
         simulator=record.simulator,
     )
     state.roles[record.version] = "canary"
-    state.experience = record.experience
+    state.experience, state.settings = record.experience, record.settings
     verdicts.append(
         PromotionVerdict(sequence, record.version, "nominated", record.reason, sequence)
     )
@@ -396,13 +422,7 @@ def _conclude(
     verdict: int,
     verdicts: list[PromotionVerdict],
 ) -> None:
-    words = trial_words(running)
-    if verdict == gate.MISFIT:
-        counts = running.trial.arm_counts.astype(int)
-        words = (
-            f"{counts[1]} of {counts.sum()} matches were the canary's, which the recorded coin "
-            f"does not explain, so the results prove nothing; {words}"
-        )
+    words = verdict_words(running, verdict)
     if state.recheck is not None and running.number == state.recheck.number:
         if verdict == gate.HARM:
             _roll_back(state, sequence, words, verdicts)
@@ -417,12 +437,8 @@ def _conclude(
                     sequence, running.version, "asks", f"{why}; {words}", running.number
                 )
             )
-    elif verdict == gate.HARM:
-        _close(state, sequence, "harmful", words, verdicts)
-    elif verdict == gate.MISFIT:
-        _close(state, sequence, "misfit", words, verdicts)
     else:
-        _close(state, sequence, "undecided", words, verdicts)
+        _close(state, sequence, _ENDINGS[verdict], words, verdicts)
 
 
 def _promote_asked(state: PromotionState, sequence: int, verdicts: list[PromotionVerdict]) -> bool:
@@ -430,7 +446,8 @@ def _promote_asked(state: PromotionState, sequence: int, verdicts: list[Promotio
     test = state.test
     if test is None or not test.asks or state.is_paused or state.policy == "manual":
         return False
-    _promote(state, sequence, test.version, test, trial_words(test), verdicts)
+    words = verdict_words(test, gate.BETTER)
+    _promote(state, sequence, test.version, test, words, verdicts)
     return True
 
 
@@ -443,7 +460,7 @@ def _promote(
     verdicts: list[PromotionVerdict],
 ) -> None:
     """`test`: of this version; None: a person promotes it without one."""
-    settings = test.settings if test is not None else state.reigns[-1].settings
+    settings = test.settings if test is not None else state.settings
     # Means of a test that a person has cut short may come from a handful of matches.
     promise = promise_in(test.trial) if test is not None and test.asks else 0.0
     if state.incumbent != RULES:
@@ -480,7 +497,7 @@ def _open_recheck(
         version=reign.version,
         against=RULES,
         alpha=1.0 / reign.settings.harm,
-        settings=msgspec.structs.replace(reign.settings, promising=math.inf),
+        settings=msgspec.structs.replace(reign.settings, promising=math.inf, hopeless=0.0),
         trial=gate.new_trial(),
     )
     verdicts.append(PromotionVerdict(sequence, reign.version, "alarm", words, sequence))

@@ -5,6 +5,7 @@
     BETTER    the evidence for the canary has reached 1 / alpha
     HARM      the evidence against it has reached `harm`
     MISFIT    the arms do not come as often as the recorded coin says: the test proves nothing
+    HOPELESS  the evidence for it has fallen so low that it will hardly be promoted
     FUTILE    enough matches have been played without any of these
 
 `advance_pairs` does the same with pairs of simulated matches. All numbers are arrays with any
@@ -22,10 +23,10 @@ from understudy.core.arrays import NDArray
 from understudy.gates.promotion import evidence as maths
 from understudy.gates.promotion.records import TrialSettings
 
-CONTINUE, BETTER, HARM, MISFIT, FUTILE = range(5)
+CONTINUE, BETTER, HARM, MISFIT, HOPELESS, FUTILE = range(6)
 
 
-class Trial(NamedTuple):
+class PromotionTrial(NamedTuple):
     """What is known of one test."""
 
     better: NDArray
@@ -65,12 +66,12 @@ class TrialLooks(NamedTuple):
     coin: NDArray
     """Evidence that the arms do not come as often as the coin says."""
     verdict: NDArray
-    """CONTINUE, BETTER, HARM, MISFIT or FUTILE."""
+    """CONTINUE, BETTER, HARM, MISFIT, HOPELESS or FUTILE."""
 
 
-def new_trial(*, strata: int = 1, shape: tuple[int, ...] = ()) -> Trial:
+def new_trial(*, strata: int = 1, shape: tuple[int, ...] = ()) -> PromotionTrial:
     """A test without a match."""
-    return Trial(
+    return PromotionTrial(
         maths.new_capital(shape),
         maths.new_capital(shape),
         maths.new_capital(shape, stakes=maths.COIN_STAKES),
@@ -79,13 +80,15 @@ def new_trial(*, strata: int = 1, shape: tuple[int, ...] = ()) -> Trial:
     )
 
 
-def with_strata(trial: Trial, strata: int) -> Trial:
+def with_strata(trial: PromotionTrial, strata: int) -> PromotionTrial:
     """The same test with room for so many strata."""
+    if strata == len(trial.totals):
+        return trial
     more = ((0, strata - len(trial.totals)), *((0, 0),) * (trial.totals.ndim - 1))
     return trial._replace(totals=np.pad(trial.totals, more), counts=np.pad(trial.counts, more))
 
 
-def canary_share(trial: Trial, settings: TrialSettings) -> NDArray:
+def canary_share(trial: PromotionTrial, settings: TrialSettings) -> NDArray:
     """The probability [...] with which the next match is the canary's: small until a few of its
     matches have shown that it is not much worse."""
     early = trial.arm_counts[1] < settings.first_canaries
@@ -94,7 +97,7 @@ def canary_share(trial: Trial, settings: TrialSettings) -> NDArray:
 
 
 def advance(
-    trial: Trial,
+    trial: PromotionTrial,
     settings: TrialSettings,
     *,
     alpha: float,
@@ -102,7 +105,7 @@ def advance(
     shares: NDArray,
     results: NDArray,
     strata: NDArray,
-) -> tuple[Trial, TrialLooks]:
+) -> tuple[PromotionTrial, TrialLooks]:
     """The test after N more matches, and what the gate says after each of them.
 
     All arrays are [N, ...], in the order of assignment: `arms` (1: canary), `shares` (the
@@ -128,13 +131,20 @@ def advance(
     for_it, against_it, misfit = (maths.evidence(one, axis=1) for one in (better, worse, coin))
     matches = arm_counts[1:].sum(1)
     verdict = _verdict(for_it, against_it, misfit, matches, settings=settings, alpha=alpha)
-    after = Trial(better[-1], worse[-1], coin[-1], totals, counts, arm_totals[-1], arm_counts[-1])
+    after = PromotionTrial(
+        better[-1], worse[-1], coin[-1], totals, counts, arm_totals[-1], arm_counts[-1]
+    )
     return after, TrialLooks(for_it, against_it, misfit, verdict)
 
 
 def advance_pairs(
-    trial: Trial, settings: TrialSettings, *, alpha: float, canary: NDArray, incumbent: NDArray
-) -> tuple[Trial, TrialLooks]:
+    trial: PromotionTrial,
+    settings: TrialSettings,
+    *,
+    alpha: float,
+    canary: NDArray,
+    incumbent: NDArray,
+) -> tuple[PromotionTrial, TrialLooks]:
     """The same of N pairs: results [N, ...] of both on the same fresh seeds, as many of each.
 
     The gain of a bet on the canary is its result less the incumbent's. `long` and `longest` count
@@ -162,12 +172,13 @@ def _verdict(
     settings: TrialSettings,
     alpha: float,
 ) -> NDArray:
-    """MISFIT before BETTER before HARM before FUTILE."""
+    """MISFIT before BETTER before HARM before HOPELESS before FUTILE."""
     promising = better >= settings.promising
+    hopeless = (matches >= settings.short) & (better < settings.hopeless)
     tired = (matches >= settings.longest) | ((matches >= settings.long) & ~promising)
     verdict: NDArray = np.select(
-        [coin >= settings.misfit, better >= 1.0 / alpha, worse >= settings.harm, tired],
-        [MISFIT, BETTER, HARM, FUTILE],
+        [coin >= settings.misfit, better >= 1.0 / alpha, worse >= settings.harm, hopeless, tired],
+        [MISFIT, BETTER, HARM, HOPELESS, FUTILE],
         CONTINUE,
     )
     return verdict
