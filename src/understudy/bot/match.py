@@ -62,8 +62,14 @@ class Match:
         explores: bool,
         order: int = 0,
         key: str = "",
+        role: str = "",
+        version: int = 0,
     ) -> None:
         self._mind = mind
+        self.role = role
+        """Who plays: `rules`, `canary`, `champion` or `holdout`; empty: the newest version."""
+        self.version = version
+        """Who plays, where roles are assigned; 0: the rules."""
         self.tags = tags
         self._codec = codec
         self._recorder = Recorder(mind.spec)

@@ -271,10 +271,14 @@ class Understudy:
             raise InputError("match: this Understudy is closed")
         checked = checked_tags(tags)
         policy, explores, order, key = self._current, self.mode == "learn", 0, ""
+        role, version = "rules" if self.mode == "shadow" else "", 0
         if self.mode == "auto":
             assert self._promotion is not None
             key = self._new_id()
             order, assigned = self._promotion.assign(key, checked, float(self._rng.random()))
+            version, role = assigned.version, str(assigned.arm)
+            if role == "incumbent":
+                role = "champion" if version else "rules"
             if assigned.version:
                 playing = self._version(assigned.version)
                 policy, explores = (lambda: playing), True
@@ -287,6 +291,8 @@ class Understudy:
             explores=explores,
             order=order,
             key=key,
+            role=role,
+            version=version,
         )
 
     def _current(self) -> Policy:
@@ -310,6 +316,11 @@ class Understudy:
                     test=verdict.test,
                 )
             )
+
+    @property
+    def promotion(self) -> Promotion | None:
+        """Who plays, and why; None in the modes `learn` and `play`."""
+        return self._promotion
 
     @property
     def version(self) -> int:

@@ -15,6 +15,7 @@ from uuid import uuid4
 
 import msgspec
 
+from understudy.core.arrays import NDArray
 from understudy.core.config import PromotionConfig
 from understudy.gates.promotion import roles
 from understudy.gates.promotion.records import (
@@ -24,6 +25,7 @@ from understudy.gates.promotion.records import (
     Ending,
     Nominated,
     Ordered,
+    Paired,
     Record,
     Resolved,
     TrialSettings,
@@ -120,8 +122,11 @@ class Promotion:
         """An assigned match is over."""
         self._append(lambda state: Resolved(order=order, result=result, ending=ending, words=words))
 
-    def nominate(self, version: int, *, experience: int, reason: str) -> bool:
-        """Open a test of a version; False if it cannot be tested now."""
+    def nominate(
+        self, version: int, *, experience: int, reason: str, simulator: bool = False
+    ) -> bool:
+        """Open a test of a version, by assigned matches or by pairs of a `simulator`; False if it
+        cannot be tested now."""
         settings = msgspec.convert(
             {
                 name: getattr(self._config, name)
@@ -131,11 +136,39 @@ class Promotion:
             TrialSettings,
         )
         nominated = Nominated(
-            version=version, experience=experience, reason=reason, settings=settings
+            version=version,
+            experience=experience,
+            reason=reason,
+            settings=settings,
+            simulator=simulator,
         )
 
         def made(state: PromotionState) -> Record | None:
             return None if roles.nomination_refused(state, version) else nominated
+
+        return self._append(made)[1] is not None
+
+    def pair(
+        self, test: int, *, first: int, seeds: NDArray, results: tuple[NDArray, NDArray]
+    ) -> bool:
+        """Write the results of canary and incumbent, [N] each, on simulated matches.
+
+        `first` is the number of pairs that were counted before them. False: the test is over, or
+        another simulator has written these pairs.
+        """
+        canary, incumbent = results
+        paired = Paired(
+            test=test,
+            canary=tuple(canary.tolist()),
+            incumbent=tuple(incumbent.tolist()),
+            seed=int(seeds[0]),
+        )
+
+        def made(state: PromotionState) -> Record | None:
+            running = state.test
+            if running is None or running.number != test or running.paired != first:
+                return None
+            return paired
 
         return self._append(made)[1] is not None
 
