@@ -15,21 +15,21 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from understudy.core.arrays import NDArray
-from understudy.core.config import PromotionConfig
 from understudy.core.errors import UnderstudyError
 from understudy.games import catalog
 from understudy.games.base import Game
 from understudy.gates.promotion import roles
 from understudy.gates.promotion.records import RULES
-from understudy.gates.promotion.roles import PromotionState, RunningTest
+from understudy.gates.promotion.roles import PromotionState
+from understudy.gates.promotion.running import RunningTest
 from understudy.match.duel import Duel
 from understudy.match.live_match import SIMULATION, match_seeds
 from understudy.match.players import BotPlayer, Player, PolicyPlayer
 from understudy.match.series import play
+from understudy.promotion.candidates import reason_to_try
 from understudy.promotion.promotion import Promotion
 from understudy.registry.checkpoints import learned_matches
 from understudy.registry.run_folder import RunFolder
-from understudy.registry.versions import Manifest
 
 PAIRS = 16
 """Pairs of one record. Side by side, 16 matches of swarm take hardly longer than 8."""
@@ -81,11 +81,19 @@ class Simulator:
         manifest = self._folder.versions.head_manifest()
         if manifest is None or manifest.number in self._passed_over:
             return False
-        reason = reason_to_test(state, self._folder.config.promotion, manifest)
+        if roles.nomination_refused(state, manifest.number):
+            return False
+        experience = learned_matches(manifest)
+        reason = reason_to_try(
+            experience=experience,
+            last=state.experience or None,
+            divergence=0.0,
+            config=self._folder.config.promotion,
+        )
         if not reason or not self._sound(manifest.number):
             return False
         return self._promotion.nominate(
-            manifest.number, experience=learned_matches(manifest), reason=reason, simulator=True
+            manifest.number, experience=experience, reason=reason, simulator=True
         )
 
     def _sound(self, version: int) -> bool:
@@ -122,21 +130,6 @@ class Simulator:
         if version in self._players:
             return self._players[version]
         return PolicyPlayer(self._folder.versions.policy(version), sampled=True)
-
-
-def reason_to_test(state: PromotionState, config: PromotionConfig, manifest: Manifest) -> str:
-    """Why a version is to be tested now; empty: it is not."""
-    learned = learned_matches(manifest)
-    if roles.nomination_refused(state, manifest.number) or learned < config.first_matches:
-        return ""
-    if not state.experience:
-        return f"it has learned from {learned:,} matches"
-    if learned < config.growth * state.experience:
-        return ""
-    return (
-        f"it has learned from {learned:,} matches, the last version that was tested from "
-        f"{state.experience:,}"
-    )
 
 
 def play_pairs(

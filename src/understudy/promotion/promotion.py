@@ -245,6 +245,10 @@ class Promotion:
 
         `first` is the number of pairs that were counted before them. False: the test is over, or
         another simulator has written these pairs.
+
+        Raises:
+            OSError: They cannot be written.
+            FileFormatError: As of `follow`.
         """
         canary, incumbent = results
         paired = Paired(
@@ -260,7 +264,8 @@ class Promotion:
                 return None
             return paired
 
-        return self._append(made)[1] is not None
+        with self._lock:
+            return self._append(made)[1] is not None
 
     def order(self, ordered: Ordered) -> None:
         """A person's word.

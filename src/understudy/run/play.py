@@ -18,6 +18,7 @@ from typing import Literal, NamedTuple
 import msgspec
 import numpy as np
 
+from understudy.bot.console import role_line
 from understudy.bot.match import Match
 from understudy.bot.pace import PaceName
 from understudy.bot.understudy import MODES, RESULT_REWARDS, Mode, Understudy
@@ -458,7 +459,7 @@ class _RolesFollower:
 
     def __init__(self, mind: Understudy, progress: PlayProgress) -> None:
         self._promotion = mind.promotion if mind.mode == "auto" else None
-        self._pointers = mind.folder.pointers
+        self._pointers, self._run = mind.folder.pointers, mind.folder.root
         self._progress = progress
         self._told = len(self._promotion.verdicts) if self._promotion else 0
         self.follow()
@@ -468,8 +469,7 @@ class _RolesFollower:
             return
         state, verdicts = self._promotion.follow(), self._promotion.verdicts
         for verdict in verdicts[self._told :]:
-            whose = f"version {verdict.version} " if verdict.version else "promotion "
-            self._progress.news.append(f"{whose}{verdict.kind}: {verdict.words}")
+            self._progress.news.append(role_line(verdict, self._run))
         self._told = len(verdicts)
         reasons = [one.words for one in verdicts if one.kind in ("promoted", "rolled back")]
         roles = RunningRoles(

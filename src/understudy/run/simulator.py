@@ -15,6 +15,7 @@ from pathlib import Path
 
 from understudy.core.clock import SystemClock
 from understudy.core.errors import LearnerBusy
+from understudy.gates.promotion.roles import PromotionVerdict
 from understudy.judging.simulator import Simulator
 from understudy.promotion.promotion import Promotion
 from understudy.registry.run_folder import RunFolder
@@ -40,10 +41,20 @@ def simulate_until_stopped(
     def problem(message: str) -> None:
         journal.write(events.Problem(where="simulator", message=message))
 
+    def tell(verdict: PromotionVerdict) -> None:
+        if verdict.kind != "nominated":
+            journal.write(
+                events.RoleChanged(
+                    version=verdict.version,
+                    kind=verdict.kind,
+                    words=verdict.words,
+                    test=verdict.test,
+                )
+            )
+
     with simulator_lock(root):
-        simulator = Simulator(
-            folder, Promotion(folder), rules=rules, options=options, problem=problem
-        )
+        promotion = Promotion(folder, tell=tell, problem=problem)
+        simulator = Simulator(folder, promotion, rules=rules, options=options, problem=problem)
         share = folder.config.promotion.simulator_share
         while not stop.is_set():
             began = time.process_time()
