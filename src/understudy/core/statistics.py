@@ -65,6 +65,28 @@ def detect(evidence: NDArray, gains: NDArray, *, stakes: Sequence[float] = STAKE
     return evidence
 
 
+def detect_until(
+    evidence: Sequence[float],
+    gains: Sequence[float],
+    *,
+    bound: float,
+    stakes: Sequence[float] = STAKES,
+) -> tuple[list[float], int | None]:
+    """`detect` of one detector, up to the first gain after which the mean evidence reaches `bound`.
+
+    Returns the evidence [S] there and the place of that gain; None: none did. The recursion cannot
+    be split without rounding differently, and seven plain numbers are faster than an array of
+    seven: 1 µs a gain instead of 5.
+    """
+    factors = (1.0 + np.multiply.outer(np.asarray(gains, np.float64), stakes)).tolist()
+    now, enough = list(evidence), bound * len(stakes)
+    for place, row in enumerate(factors):
+        now = [(1.0 + one) * factor for one, factor in zip(now, row, strict=True)]
+        if sum(now) >= enough:
+            return now, place
+    return now, None
+
+
 RATING_MEAN, RATING_LUCK = 25.0, 25.0 / 6.0
 """Where everyone begins to be rated; and how much luck one match has, in the same units."""
 _POINTS = 400.0 / (math.log(10.0) * math.sqrt(2.0) * RATING_LUCK)

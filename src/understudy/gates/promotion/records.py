@@ -37,8 +37,13 @@ class TrialSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     share: float = 0.5
     harm: float = 4.0
     """Evidence against the canary at which it is stopped."""
-    below: float = 20.0
-    """Evidence that its mean is below the incumbent's record, at which it is stopped."""
+    misfit: float = 1000.0
+    """Evidence that the arms do not come as often as the coin says, at which the test is closed."""
+    short: int = 100
+    """Matches after which a test ends once its evidence is below `hopeless`: 11% of versions that
+    are better by 20 points end undecided, as without it, and those that are not make room after
+    half of the matches."""
+    hopeless: float = 0.2
     long: int = 300
     """Matches after which a test ends, unless its evidence has reached `promising`…"""
     promising: float = 2.0
@@ -51,8 +56,27 @@ class TrialSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     cool_down: int = 50
     """Matches after a rollback without a test."""
 
+    def __post_init__(self) -> None:
+        for name in ("alpha", "reign_alpha", "first_share", "share"):
+            if not 0.0 < (value := getattr(self, name)) < 1.0:
+                raise ValueError(f"`{name}` is {value}: expected a number between 0 and 1")
+        if not 0.0 <= self.holdout < 1.0:
+            raise ValueError(f"`holdout` is {self.holdout}: expected at least 0 and below 1")
+        for name in ("harm", "misfit", "promising", "alarm"):
+            if not (value := getattr(self, name)) > 1.0:
+                raise ValueError(f"`{name}` is {value}: expected evidence above 1")
+        if not 1 <= self.long <= self.longest:
+            raise ValueError(
+                f"`long` is {self.long}: expected at least 1 and at most `longest` ({self.longest})"
+            )
+        if not 0.0 <= self.hopeless < 1.0:
+            raise ValueError(f"`hopeless` is {self.hopeless}: expected at least 0 and below 1")
+        for name in ("first_canaries", "short", "cool_down"):
+            if (value := getattr(self, name)) < 0:
+                raise ValueError(f"`{name}` is {value}: expected 0 or more")
 
-class _Record(msgspec.Struct, frozen=True, kw_only=True, tag_field="record", tag=True):
+
+class _Record(msgspec.Struct, frozen=True, kw_only=True, tag_field="record", tag=True, gc=False):
     at: float = 0.0
     """By the clock of the machine that wrote it; never compared with another machine's."""
     session: str = ""
@@ -95,6 +119,13 @@ class Assigned(_Record, frozen=True, kw_only=True):
     """The coin: below `holdout` the rules play; `roles.draw` says the rest."""
     stratum: str = ""
 
+    def __post_init__(self) -> None:
+        for name in ("share", "holdout", "uniform"):
+            if not 0.0 <= (value := getattr(self, name)) < 1.0:
+                raise ValueError(f"`{name}` is {value}: expected at least 0 and below 1")
+        if self.test and self.arm != "holdout" and not self.share:
+            raise ValueError("`share` is 0: a match of a test needs the probability of the canary")
+
 
 class Resolved(_Record, frozen=True, kw_only=True):
     """An assigned match is over."""
@@ -107,6 +138,14 @@ class Resolved(_Record, frozen=True, kw_only=True):
     words: str = ""
     """Of a fault: what happened."""
 
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.result <= 1.0:
+            raise ValueError(f"`result` is {self.result}: expected a number from 0 to 1")
+        if self.result and self.ending != "finished":
+            raise ValueError(
+                f"`result` is {self.result}: expected 0, since the ending is {self.ending!r}"
+            )
+
 
 class Paired(_Record, frozen=True, kw_only=True):
     """Simulated matches of canary and incumbent on the same fresh seeds."""
@@ -116,6 +155,16 @@ class Paired(_Record, frozen=True, kw_only=True):
     incumbent: tuple[float, ...]
     seed: int = 0
     """Of the first pair; the others follow."""
+
+    def __post_init__(self) -> None:
+        if len(self.canary) != len(self.incumbent):
+            raise ValueError(
+                f"{len(self.canary)} results of the canary and {len(self.incumbent)} of the "
+                "incumbent: expected as many of each"
+            )
+        for result in (*self.canary, *self.incumbent):
+            if not 0.0 <= result <= 1.0:
+                raise ValueError(f"a result of a pair is {result}: expected a number from 0 to 1")
 
 
 class Ordered(_Record, frozen=True, kw_only=True):

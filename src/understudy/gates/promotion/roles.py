@@ -1,32 +1,41 @@
 """Who plays, and why: the roles of versions, folded from the records of a run. Pure.
 
-    shadow --nominated--> canary --better or approved--> champion --rolled back--> retired
-                            |                               |
-                            +--harm, futile, stopped--------+--replaced--> former champion
+    shadow --nominated--> canary --better, or a person's word--> champion --rolled back--> retired
+                            |                                     |    ^
+                            |                             replaced|    |the champion after it
+                            |                                     v    |was rolled back
+                            +--harmful, hopeless, undecided,      former
+                            |  misfit, stopped, closed
+                            +--> retired
 
 `fold` is a function of the records alone. It counts matches in the order of their assignment, and
 only the longest prefix of assignments that are all resolved: fast losses end first, and would
 otherwise be counted first. So the same records give the same state and the same verdicts, however
-many processes read them, and whenever one is killed.
+many processes read them, in whatever pieces, and whenever one is killed.
 
 The incumbent is the champion, or the rules (version 0). A champion is watched without a coin
-against what its test promised; an alarm halves its share and opens a recheck against the rules, in
-which it stays unless the evidence says that it is worse.
+against what its test promised. An alarm halves its share and opens a recheck against the rules, in
+which it stays unless the evidence says that it is worse. A test that was running is suspended: no
+match is assigned to it, those that were still count for it, and it goes on if the champion stays.
+
+A match counts for the test or recheck whose number it carries, while that is open. Matches that
+were assigned before the rules or the scale of scores changed count for nothing.
 """
 
 from __future__ import annotations
 
-import copy
+import functools
+import math
+import operator
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple, TypeAlias
 
+import msgspec
 import numpy as np
 
-from understudy.core.arrays import NDArray
-from understudy.core.statistics import STAKES, detect, wilson
+from understudy.core.statistics import STAKES
 from understudy.gates.promotion import trial as gate
-from understudy.gates.promotion.evidence import evidence
 from understudy.gates.promotion.records import (
     RULES,
     Arm,
@@ -40,16 +49,33 @@ from understudy.gates.promotion.records import (
     Resolved,
     TrialSettings,
 )
-from understudy.gates.promotion.trial import Trial
+from understudy.gates.promotion.running import (
+    Reign,
+    ResolvedMatch,
+    RunningTest,
+    VersionRecord,
+    alpha_of,
+    look,
+    look_at_pairs,
+    name_of,
+    promise_in,
+    trial_words,
+    watch,
+)
 
 VerdictKind: TypeAlias = Literal[
-    "nominated", "refused", "promoted", "asks", "harmful", "undecided", "stopped", "closed",
-    "alarm", "kept", "rolled back", "paused", "resumed",
+    "nominated", "refused", "promoted", "asks", "harmful", "hopeless", "undecided", "misfit",
+    "stopped", "closed", "alarm", "kept", "rolled back", "paused", "resumed",
 ]  # fmt: skip
+_ENDINGS: dict[int, VerdictKind] = {
+    gate.HARM: "harmful",
+    gate.MISFIT: "misfit",
+    gate.HOPELESS: "hopeless",
+    gate.FUTILE: "undecided",
+}
+"""Of a test that does not promote."""
 _BATCH = 512
 """Matches that are counted together at most: many looks cost little more than one."""
-_REIGN_SUM = 5.6
-"""Sum of k ** -1.2 over all k: what the tests of a reign spend adds up to `reign_alpha`."""
 
 
 class PromotionVerdict(NamedTuple):
@@ -63,52 +89,11 @@ class PromotionVerdict(NamedTuple):
 
 
 @dataclass
-class VersionRecord:
-    """Results that were counted for one version, whoever it met."""
-
-    matches: int = 0
-    total: float = 0.0
-
-    @property
-    def mean(self) -> float:
-        return self.total / max(self.matches, 1)
-
-
-@dataclass
-class RunningTest:
-    """A test of a canary against the incumbent, or a recheck of a champion against the rules."""
-
-    number: int
-    version: int
-    against: int
-    alpha: float
-    settings: TrialSettings
-    trial: Trial
-    strata: dict[str, int] = field(default_factory=dict)
-    pairs: NDArray | None = None
-    """Log capital [L] of pairs; None: judged by assigned matches."""
-    paired: int = 0
-    asks: bool = False
-    """Better by evidence, and a person is asked."""
-
-
-@dataclass
-class Reign:
-    """A champion, and what it promised."""
-
-    version: int
-    settings: TrialSettings
-    promise: float = 0.0
-    """The mean result below which it raises an alarm; 0: none is known."""
-    tests: int = 0
-    """Tests of canaries against it so far."""
-    alarm: NDArray = field(default_factory=lambda: np.zeros(len(STAKES)))
-    """Evidence of each stake that it has fallen below its promise."""
-
-
-@dataclass
 class PromotionState:
-    """Who plays, what is tried, and what is known of every version."""
+    """Who plays, what is tried, and what is known of every version.
+
+    `fold` changes only a copy of its own, and replaces the parts, which are frozen.
+    """
 
     sequence: int = 0
     """The last record that was folded."""
@@ -116,6 +101,10 @@ class PromotionState:
     score: tuple[float, float] | None = None
     policy: PolicyName = "auto"
     paused: bool = False
+    changed: int = 0
+    """The record at which the rules or the scale last changed."""
+    settings: TrialSettings = field(default_factory=TrialSettings)
+    """Of the test that began last: for a champion that a person approves."""
     reigns: list[Reign] = field(default_factory=lambda: [Reign(RULES, TrialSettings())])
     """The rules, former champions whose evidence stands, and the incumbent."""
     test: RunningTest | None = None
@@ -140,6 +129,11 @@ class PromotionState:
         """None: the rules play."""
         return self.incumbent or None
 
+    @property
+    def is_paused(self) -> bool:
+        """No version is promoted or begins a test; harm stops and rollbacks go on."""
+        return self.paused or self.policy == "paused"
+
 
 class Shares(NamedTuple):
     """What the coin of the next match decides."""
@@ -159,7 +153,7 @@ def shares(state: PromotionState) -> Shares:
     if state.recheck is not None:
         return Shares(state.recheck.number, incumbent.version, RULES, (1.0 - holdout) / 2, 0.0)
     test = state.test
-    if test is None or test.pairs is not None:
+    if test is None or test.simulator:
         return Shares(0, None, incumbent.version, 0.0, holdout)
     share = float(gate.canary_share(test.trial, test.settings))
     return Shares(test.number, test.version, incumbent.version, share, holdout)
@@ -178,8 +172,19 @@ def draw(coin: Shares, uniform: float) -> tuple[Arm, int]:
 def fold(
     state: PromotionState, records: Iterable[tuple[int, Record]]
 ) -> tuple[PromotionState, list[PromotionVerdict]]:
-    """The state after these numbered records, and the verdicts on the way."""
-    after = copy.deepcopy(state)
+    """The state after these numbered records, and the verdicts on the way.
+
+    `state` stays as it is. Records come in the order of their numbers, each of them once; how they
+    are cut into calls makes no difference.
+    """
+    after = replace(
+        state,
+        reigns=list(state.reigns),
+        records=dict(state.records),
+        roles=dict(state.roles),
+        open=dict(state.open),
+        resolved=dict(state.resolved),
+    )
     verdicts: list[PromotionVerdict] = []
     for sequence, record in records:
         if isinstance(record, Assigned):
@@ -216,23 +221,23 @@ def _declare(
     state: PromotionState, sequence: int, record: Declared, verdicts: list[PromotionVerdict]
 ) -> None:
     first = state.rules is None
-    changed = [
-        what
-        for what, old, new in (
-            ("rules", state.rules, record.rules),
-            ("scale of scores", state.score, record.score),
-        )
-        if old != new
-    ]
-    if changed and not first:
-        words = f"the {' and the '.join(changed)} changed"
+    other_rules, other_scale = state.rules != record.rules, state.score != record.score
+    state.rules, state.score, state.policy = record.rules, record.score, record.policy
+    if (other_rules or other_scale) and not first:
+        state.changed = sequence
+        changed = [("the rules", other_rules), ("the scale of scores", other_scale)]
+        words = f"{' and '.join(what for what, other in changed if other)} changed"
         if state.test is not None:
             _close(state, sequence, "closed", words, verdicts)
-        state.recheck = None
-        if "scale of scores" in changed:
-            state.records.clear()
         state.records.pop(RULES, None)
-    state.rules, state.score, state.policy = record.rules, record.score, record.policy
+        if other_scale:  # no result and no promise can be compared with what comes
+            state.records.clear()
+            state.reigns = [
+                Reign(one.version, one.settings, tests=one.tests) for one in state.reigns
+            ]
+        if state.recheck is not None:
+            _open_recheck(state, sequence, f"the recheck begins again: {words}", verdicts)
+    _promote_asked(state, sequence, verdicts)
 
 
 def _nominate(
@@ -242,20 +247,18 @@ def _nominate(
     if refusal:
         verdicts.append(PromotionVerdict(sequence, record.version, "refused", refusal))
         return
-    reign = state.reigns[-1]
-    reign.tests += 1
-    known = state.records.get(reign.version, VersionRecord())
+    reign = state.reigns[-1] = replace(state.reigns[-1], tests=state.reigns[-1].tests + 1)
     state.test = RunningTest(
         number=sequence,
         version=record.version,
         against=reign.version,
         alpha=alpha_of(record.settings, reign.tests),
         settings=record.settings,
-        trial=gate.new_trial(_promise_of(known)),
-        pairs=np.zeros(len(STAKES)) if record.simulator else None,
+        trial=gate.new_trial(),
+        simulator=record.simulator,
     )
     state.roles[record.version] = "canary"
-    state.experience = record.experience
+    state.experience, state.settings = record.experience, record.settings
     verdicts.append(
         PromotionVerdict(sequence, record.version, "nominated", record.reason, sequence)
     )
@@ -271,52 +274,55 @@ def nomination_refused(state: PromotionState, version: int) -> str:
         return f"version {state.test.version} is being tested"
     if state.recheck is not None:
         return f"champion {state.recheck.version} is being rechecked"
-    if state.paused or state.policy == "paused":
+    if state.is_paused:
         return "promotion is paused"
     if state.cool_down:
-        return f"{state.cool_down} more matches after the rollback"
+        return f"{state.cool_down} more matches without a test after the rollback"
     return ""
-
-
-def alpha_of(settings: TrialSettings, test: int) -> float:
-    """The chance that test number `test` of a reign may spend."""
-    if settings.spend == "each":
-        return settings.alpha
-    return float(settings.reign_alpha * test**-1.2 / _REIGN_SUM)
 
 
 def _pair(
     state: PromotionState, sequence: int, record: Paired, verdicts: list[PromotionVerdict]
 ) -> None:
     test = state.test
-    if test is None or test.number != record.test or test.pairs is None:
+    if test is None or test.number != record.test or not test.simulator or not record.canary:
         return
-    stakes = np.array(STAKES)
-    for canary, incumbent in zip(record.canary, record.incumbent, strict=True):
-        test.pairs = test.pairs + np.log1p(stakes * (canary - incumbent))
-        test.paired += 1
-        if evidence(test.pairs) >= 1.0 / test.alpha:
-            _better(state, sequence, test, verdicts)
-            return
-        if test.paired >= test.settings.longest:
-            _close(state, sequence, "undecided", f"{test.paired} pairs without a verdict", verdicts)
-            return
+    state.test, verdict = look_at_pairs(test, record)
+    if verdict != gate.CONTINUE:
+        _conclude(state, sequence, state.test, verdict, verdicts)
 
 
 def _order(
     state: PromotionState, sequence: int, record: Ordered, verdicts: list[PromotionVerdict]
 ) -> None:
+    said = f": {record.words}" if record.words else ""
+    test, version = state.test, record.version
+    refusal = ""
     if record.order in ("pause", "resume"):
         state.paused = record.order == "pause"
         kind: VerdictKind = "paused" if state.paused else "resumed"
-        verdicts.append(PromotionVerdict(sequence, 0, kind, record.words))
+        verdicts.append(PromotionVerdict(sequence, 0, kind, f"a person's word{said}"))
+        _promote_asked(state, sequence, verdicts)
     elif record.order == "stop":
-        if state.test is not None:
-            _close(state, sequence, "stopped", "a person stopped it", verdicts)
-    elif record.version not in (RULES, state.incumbent):
-        if state.test is not None and state.test.version != record.version:
-            _close(state, sequence, "closed", "a person promoted another version", verdicts)
-        _promote(state, sequence, record.version, "a person approved it", verdicts)
+        if test is None:
+            refusal = "nothing to stop: no version is being tested"
+        elif version not in (0, test.version):
+            refusal = f"nothing to stop: version {test.version} is being tested"
+        else:
+            words = f"a person stopped it{said}; {trial_words(test)}"
+            _close(state, sequence, "stopped", words, verdicts)
+    elif version == RULES:
+        refusal = "approve names a version; the rules are none"
+    elif version == state.incumbent:
+        refusal = "it is the champion already"
+    else:
+        mine = test if test is not None and test.version == version else None
+        if mine is None and test is not None:
+            _close(state, sequence, "closed", f"a person approved version {version}", verdicts)
+        words = f"a person approved it{said}" + (f"; {trial_words(mine)}" if mine else "")
+        _promote(state, sequence, version, mine, words, verdicts)
+    if refusal:
+        verdicts.append(PromotionVerdict(sequence, version, "refused", refusal))
 
 
 # --- counting ------------------------------------------------------------------------------------
@@ -324,7 +330,7 @@ def _order(
 
 def _count(state: PromotionState, verdicts: list[PromotionVerdict]) -> None:
     """Count the longest prefix of assignments that are resolved."""
-    ready: list[tuple[int, Assigned, Resolved]] = []
+    ready: list[ResolvedMatch] = []
     for number, assigned in state.open.items():
         resolved = state.resolved.get(number)
         if resolved is None:
@@ -333,88 +339,59 @@ def _count(state: PromotionState, verdicts: list[PromotionVerdict]) -> None:
     for number, _, _ in ready:
         del state.open[number], state.resolved[number]
     counted = [one for one in ready if one[2].ending != "void"]
-    while counted:
-        counted = counted[_count_some(state, counted[:_BATCH], verdicts) :]
+    place = 0
+    while place < len(counted):
+        place += _count_some(state, counted[place : place + _BATCH], verdicts)
 
 
 def _count_some(
-    state: PromotionState,
-    matches: Sequence[tuple[int, Assigned, Resolved]],
-    verdicts: list[PromotionVerdict],
+    state: PromotionState, matches: Sequence[ResolvedMatch], verdicts: list[PromotionVerdict]
 ) -> int:
-    """Count matches up to the first one that changes a role; returns how many."""
-    running = state.recheck or state.test
-    counted, verdict = len(matches), gate.CONTINUE
-    rows: list[int] = []
-    if running is not None and running.pairs is None:
-        rows = [
-            row
-            for row, (_, assigned, _) in enumerate(matches)
-            if assigned.test == running.number and assigned.arm != "holdout"
-        ]
-    looks = None
-    if running is not None and rows:
-        columns = _columns(running, [matches[row] for row in rows])
-        trial, looks = gate.advance(running.trial, running.settings, alpha=running.alpha, **columns)
-        hits = np.flatnonzero(looks.verdict != gate.CONTINUE)
-        # In a recheck, and while a person is asked, being better ends nothing.
-        if len(hits):
-            counted, verdict = rows[hits[0]] + 1, int(looks.verdict[hits[0]])
-    alarm = _alarm_at(state, matches[:counted]) if state.recheck is None else None
-    if alarm is not None and alarm + 1 < counted:
-        counted, verdict = alarm + 1, gate.CONTINUE
-    if running is not None and rows:
-        within = sum(row < counted for row in rows)
-        if within < len(rows):
-            columns = {name: column[:within] for name, column in columns.items()}
-            trial, _ = gate.advance(running.trial, running.settings, alpha=running.alpha, **columns)
-        running.trial = trial if within else running.trial
-    _note(state, matches[:counted])
-    sequence = matches[counted - 1][0]
-    if verdict != gate.CONTINUE and running is not None:
-        _conclude(state, sequence, running, verdict, verdicts)
-    elif alarm is not None and alarm < counted:
-        _open_recheck(state, sequence, verdicts)
-    return counted
+    """Count matches up to the first one that changes a role; returns how many.
+
+    All looks are made first, at all matches. If one of them decides something before the last
+    match, the matches up to there are counted instead.
+    """
+    last = len(matches) - 1
+    watched, alarm = state.reigns[-1], None
+    if state.recheck is None:
+        watched, alarm = watch(watched, matches, since=state.changed)
+    tests = [
+        look(running, matches)
+        for running in (state.test, state.recheck)
+        if running is not None and not running.simulator
+    ]
+    places = [alarm, *(place for _, _, place in tests)]
+    first = min((place for place in places if place is not None), default=last)
+    if first < last:
+        return _count_some(state, matches[: first + 1], verdicts)
+    state.reigns[-1] = watched
+    for running, _, _ in tests:
+        if state.recheck is not None and state.recheck.number == running.number:
+            state.recheck = running
+        else:
+            state.test = running
+    _note(state, matches)
+    sequence = matches[last][0]
+    for running, verdict, _ in tests:
+        if verdict != gate.CONTINUE:
+            _conclude(state, sequence, running, verdict, verdicts)
+    if alarm is not None and state.reigns[-1] is watched:
+        words = f"its results have fallen below the promised {watched.promise:.0%}"
+        _open_recheck(state, sequence, words, verdicts)
+    return len(matches)
 
 
-def _columns(
-    running: RunningTest, matches: Sequence[tuple[int, Assigned, Resolved]]
-) -> dict[str, NDArray]:
-    """The matches of a test as columns [N]; new strata get a number."""
-    for _, assigned, _ in matches:
-        running.strata.setdefault(assigned.stratum, len(running.strata))
-    if len(running.strata) > len(running.trial.totals):
-        running.trial = gate.with_strata(running.trial, len(running.strata))
-    return {
-        "arms": np.array([float(one.arm == "canary") for _, one, _ in matches]),
-        "shares": np.array([one.share for _, one, _ in matches]),
-        "results": np.array([one.result for _, _, one in matches]),
-        "strata": np.array([running.strata[one.stratum] for _, one, _ in matches]),
-    }
-
-
-def _alarm_at(
-    state: PromotionState, matches: Sequence[tuple[int, Assigned, Resolved]]
-) -> int | None:
-    """Follow the champion's own results; the place of the match at which it raises an alarm."""
-    reign = state.reigns[-1]
-    if reign.version == RULES or not reign.promise:
-        return None
-    for place, (_, assigned, resolved) in enumerate(matches):
-        if assigned.version == reign.version:
-            gained = gate.gains_below(np.array([resolved.result]), np.array(reign.promise))
-            reign.alarm = detect(reign.alarm, gained)
-            if reign.alarm.mean() >= reign.settings.alarm:
-                return place
-    return None
-
-
-def _note(state: PromotionState, matches: Sequence[tuple[int, Assigned, Resolved]]) -> None:
-    for _, assigned, resolved in matches:
-        record = state.records.setdefault(assigned.version, VersionRecord())
-        record.matches += 1
-        record.total += resolved.result
+def _note(state: PromotionState, matches: Sequence[ResolvedMatch]) -> None:
+    records: dict[int, list[float]] = {}
+    for number, assigned, resolved in matches:
+        if number > state.changed:
+            records.setdefault(assigned.version, []).append(resolved.result)
+    for version, results in records.items():
+        record = state.records.get(version, VersionRecord())
+        # One after the other (`sum` compensates): every batch gives the same bits.
+        total = functools.reduce(operator.add, results, record.total)
+        state.records[version] = VersionRecord(record.matches + len(results), total)
     state.cool_down = max(0, state.cool_down - len(matches))
 
 
@@ -428,55 +405,60 @@ def _conclude(
     verdict: int,
     verdicts: list[PromotionVerdict],
 ) -> None:
-    words = test_words(running)
-    if running is state.recheck:
+    words = trial_words(running)
+    if verdict == gate.MISFIT:
+        counts = running.trial.arm_counts.astype(int)
+        words = (
+            f"{counts[1]} of {counts.sum()} matches were the canary's, which the recorded coin "
+            f"does not explain, so the results prove nothing; {words}"
+        )
+    if state.recheck is not None and running.number == state.recheck.number:
         if verdict == gate.HARM:
             _roll_back(state, sequence, words, verdicts)
         else:
-            state.recheck = None
-            state.reigns[-1].alarm = np.zeros(len(STAKES))
-            verdicts.append(
-                PromotionVerdict(sequence, running.version, "kept", words, running.number)
-            )
+            _keep(state, sequence, "misfit" if verdict == gate.MISFIT else "kept", words, verdicts)
     elif verdict == gate.BETTER:
-        _better(state, sequence, running, verdicts)
-    elif verdict == gate.HARM:
-        _close(state, sequence, "harmful", words, verdicts)
-    else:
-        _close(state, sequence, "undecided", words, verdicts)
-
-
-def _better(
-    state: PromotionState, sequence: int, test: RunningTest, verdicts: list[PromotionVerdict]
-) -> None:
-    if state.policy == "manual" or state.paused or state.policy == "paused":
-        if not test.asks:
-            test.asks = True
+        state.test = replace(running, asks=True)
+        if not _promote_asked(state, sequence, verdicts):
+            why = "promotion is paused" if state.is_paused else "a person is asked"
             verdicts.append(
-                PromotionVerdict(sequence, test.version, "asks", test_words(test), test.number)
+                PromotionVerdict(
+                    sequence, running.version, "asks", f"{why}; {words}", running.number
+                )
             )
-        return
-    _promote(state, sequence, test.version, test_words(test), verdicts)
+    else:
+        _close(state, sequence, _ENDINGS[verdict], words, verdicts)
+
+
+def _promote_asked(state: PromotionState, sequence: int, verdicts: list[PromotionVerdict]) -> bool:
+    """Promote the canary whose evidence is enough, unless promotion waits for a person."""
+    test = state.test
+    if test is None or not test.asks or state.is_paused or state.policy == "manual":
+        return False
+    _promote(state, sequence, test.version, test, trial_words(test), verdicts)
+    return True
 
 
 def _promote(
     state: PromotionState,
     sequence: int,
     version: int,
+    test: RunningTest | None,
     words: str,
     verdicts: list[PromotionVerdict],
 ) -> None:
-    test = state.test if state.test is not None and state.test.version == version else None
-    promise = _promise_in(test)
+    """`test`: of this version; None: a person promotes it without one."""
+    settings = test.settings if test is not None else state.settings
+    # Means of a test that a person has cut short may come from a handful of matches.
+    promise = promise_in(test.trial) if test is not None and test.asks else 0.0
     if state.incumbent != RULES:
         state.roles[state.incumbent] = "former"
-    settings = test.settings if test is not None else state.reigns[-1].settings
+    state.reigns = [one for one in state.reigns if one.version != version]
     state.reigns.append(Reign(version, settings, promise=promise))
     state.roles[version] = "champion"
     state.test = state.recheck = None
-    verdicts.append(
-        PromotionVerdict(sequence, version, "promoted", words, test.number if test else 0)
-    )
+    number = test.number if test is not None else 0
+    verdicts.append(PromotionVerdict(sequence, version, "promoted", words, number))
 
 
 def _close(
@@ -492,61 +474,55 @@ def _close(
     state.test = None
 
 
-def _open_recheck(state: PromotionState, sequence: int, verdicts: list[PromotionVerdict]) -> None:
+def _open_recheck(
+    state: PromotionState, sequence: int, words: str, verdicts: list[PromotionVerdict]
+) -> None:
+    """Both sides need evidence of `harm`: the champion falls by it, and is cleared by it at once;
+    without either it stays after `long` matches."""
     reign = state.reigns[-1]
     state.recheck = RunningTest(
         number=sequence,
         version=reign.version,
         against=RULES,
-        alpha=reign.settings.alpha,
-        settings=reign.settings,
+        alpha=1.0 / reign.settings.harm,
+        settings=msgspec.structs.replace(reign.settings, promising=math.inf, hopeless=0.0),
         trial=gate.new_trial(),
     )
-    words = f"its results have fallen below the promised {reign.promise:.0%}"
     verdicts.append(PromotionVerdict(sequence, reign.version, "alarm", words, sequence))
+
+
+def _keep(
+    state: PromotionState,
+    sequence: int,
+    kind: VerdictKind,
+    words: str,
+    verdicts: list[PromotionVerdict],
+) -> None:
+    """The recheck is over, and the champion stays. From now on it is held to what it has shown
+    there, if that is less: opponents may have become stronger, for the rules too."""
+    assert state.recheck is not None
+    reign, recheck = state.reigns[-1], state.recheck
+    known = [one for one in (reign.promise, promise_in(recheck.trial)) if one]
+    promise = min(known, default=0.0)
+    state.reigns[-1] = replace(reign, promise=promise, alarm=np.zeros(len(STAKES)))
+    state.recheck = None
+    if promise:
+        words = f"{words}; from now on it is held to {promise:.0%}"
+    verdicts.append(PromotionVerdict(sequence, reign.version, kind, words, recheck.number))
 
 
 def _roll_back(
     state: PromotionState, sequence: int, words: str, verdicts: list[PromotionVerdict]
 ) -> None:
-    reign = state.reigns.pop()
+    assert state.recheck is not None
+    reign, number = state.reigns.pop(), state.recheck.number
     state.roles[reign.version] = "retired"
     state.recheck = None
     if state.test is not None:
         _close(state, sequence, "closed", "the champion was rolled back", verdicts)
     if state.incumbent != RULES:
         state.roles[state.incumbent] = "champion"
-        state.reigns[-1].alarm = np.zeros(len(STAKES))
+        state.reigns[-1] = replace(state.reigns[-1], alarm=np.zeros(len(STAKES)))
     state.cool_down = reign.settings.cool_down
-    to = f"version {state.incumbent}" if state.incumbent else "the rules"
-    verdicts.append(
-        PromotionVerdict(sequence, reign.version, "rolled back", f"{words}; {to} again")
-    )
-
-
-def _promise_of(record: VersionRecord) -> float:
-    """The lower bound of the incumbent's record, for the alarm of a canary; 0: too few matches."""
-    return wilson(record.total, record.matches)[0] if record.matches >= 20 else 0.0
-
-
-def _promise_in(test: RunningTest | None) -> float:
-    """What a promoted version is held to: half of the gain that its test has shown."""
-    if test is None or not test.trial.arm_counts.all():
-        return 0.0
-    incumbent, canary = test.trial.arm_totals / test.trial.arm_counts
-    return float((incumbent + canary) / 2)
-
-
-def test_words(running: RunningTest) -> str:
-    """The figures of a test, in words."""
-    if running.pairs is not None:
-        return f"{running.paired} pairs, evidence {float(evidence(running.pairs)):.1f}"
-    trial = running.trial
-    incumbent, canary = trial.arm_totals / np.maximum(trial.arm_counts, 1)
-    counts = trial.arm_counts.astype(int)
-    return (
-        f"version {running.version} {canary:.0%} of {counts[1]}, "
-        f"{f'version {running.against}' if running.against else 'rules'} "
-        f"{incumbent:.0%} of {counts[0]}; evidence for it {float(evidence(trial.better)):.1f}, "
-        f"against it {float(evidence(trial.worse)):.1f}"
-    )
+    words = f"{words}; {name_of(state.incumbent)} again"
+    verdicts.append(PromotionVerdict(sequence, reign.version, "rolled back", words, number))

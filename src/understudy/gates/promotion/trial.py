@@ -3,12 +3,14 @@
 `advance` takes matches in the order of their assignment and returns what the gate says after each:
 
     BETTER    the evidence for the canary has reached 1 / alpha
-    HARM      the evidence against it has reached `harm`, or its own results have fallen below what
-              the incumbent's record promises
-    FUTILE    enough matches have been played without either
+    HARM      the evidence against it has reached `harm`
+    MISFIT    the arms do not come as often as the recorded coin says: the test proves nothing
+    HOPELESS  the evidence for it has fallen so low that it will hardly be promoted
+    FUTILE    enough matches have been played without any of these
 
-All numbers are arrays with any trailing shape [...], so that thousands of simulated tests run side
-by side in the same gate (`benchmarks/promotion.py`).
+`advance_pairs` does the same with pairs of simulated matches. All numbers are arrays with any
+trailing shape [...], so that thousands of simulated tests run side by side in the same gate
+(`benchmarks/promotion.py`).
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from understudy.core.arrays import NDArray
 from understudy.gates.promotion import evidence as maths
 from understudy.gates.promotion.records import TrialSettings
 
-CONTINUE, BETTER, HARM, FUTILE = range(4)
+CONTINUE, BETTER, HARM, MISFIT, HOPELESS, FUTILE = range(6)
 
 
 class Trial(NamedTuple):
@@ -31,10 +33,8 @@ class Trial(NamedTuple):
     """Log capital [L, ...] of bets on the canary."""
     worse: NDArray
     """Log capital [L, ...] of bets against it."""
-    below: NDArray
-    """Log capital [L, ...] of bets that the canary's mean lies below `promise`, without a coin."""
-    promise: NDArray
-    """[...] The lower bound of the incumbent's record; 0: too little is known of it."""
+    coin: NDArray
+    """Log capital [K, ...] of bets against the coin, on both sides."""
     totals: NDArray
     """[S, ...] Sum of results by stratum, both arms."""
     counts: NDArray
@@ -46,8 +46,15 @@ class Trial(NamedTuple):
 
     @property
     def matches(self) -> NDArray:
+        """Of both arms, [...]."""
         total: NDArray = self.arm_counts.sum(0)
         return total
+
+    @property
+    def means(self) -> NDArray:
+        """[2, ...] Mean results of the incumbent and of the canary; 0 without a match."""
+        mean: NDArray = self.arm_totals / np.maximum(self.arm_counts, 1.0)
+        return mean
 
 
 class TrialLooks(NamedTuple):
@@ -56,23 +63,20 @@ class TrialLooks(NamedTuple):
     better: NDArray
     """Evidence that the canary is better."""
     worse: NDArray
-    below: NDArray
+    coin: NDArray
+    """Evidence that the arms do not come as often as the coin says."""
     verdict: NDArray
-    """CONTINUE, BETTER, HARM or FUTILE."""
+    """CONTINUE, BETTER, HARM, MISFIT, HOPELESS or FUTILE."""
 
 
-def new_trial(
-    promise: NDArray | float = 0.0, *, strata: int = 1, shape: tuple[int, ...] = ()
-) -> Trial:
+def new_trial(*, strata: int = 1, shape: tuple[int, ...] = ()) -> Trial:
     """A test without a match."""
-    none = maths.new_capital(shape)
     return Trial(
-        none,
-        none,
-        none,
-        np.broadcast_to(np.asarray(promise, np.float64), shape),
-        *(np.zeros((strata, *shape)) for _ in range(2)),
-        *(np.zeros((2, *shape)) for _ in range(2)),
+        maths.new_capital(shape),
+        maths.new_capital(shape),
+        maths.new_capital(shape, stakes=maths.COIN_STAKES),
+        *np.zeros((2, strata, *shape)),
+        *np.zeros((2, 2, *shape)),
     )
 
 
@@ -105,61 +109,67 @@ def advance(
     All arrays are [N, ...], in the order of assignment: `arms` (1: canary), `shares` (the
     probability of the canary when the coin was thrown), `results` in [0, 1], `strata` below S.
     """
+    is_canary = arms == 1
+    arm_totals = maths.running(
+        trial.arm_totals, np.stack((np.where(is_canary, 0.0, results), is_canary * results), axis=1)
+    )
+    arm_counts = maths.running(
+        trial.arm_counts, np.stack((~is_canary, is_canary), axis=1).astype(np.float64)
+    )
+    before_total, before_count, totals, counts = maths.stratum_sums(
+        trial.totals, trial.counts, results, strata
+    )
     forecasts = maths.forecast(
-        maths.sums_before(trial.totals, results, strata),
-        maths.sums_before(trial.counts, np.ones_like(results), strata),
-        trial.totals.sum(0) + np.cumsum(results, axis=0) - results,
-        trial.matches + np.arange(len(results)).reshape(-1, *(1,) * (results.ndim - 1)),
+        before_total, before_count, arm_totals[:-1].sum(1), arm_counts[:-1].sum(1)
     )
     gained = maths.gains(arms, shares, results, forecasts)
-    known = trial.promise > 0.0
-    promise = np.where(known, trial.promise, 0.5)
-    short = np.where(known & (arms == 1), gains_below(results, promise), 0.0)
     better = maths.grow(trial.better, gained)
     worse = maths.grow(trial.worse, -gained)
-    below = maths.grow(trial.below, short)
-    of_arm = np.stack((arms == 0, arms == 1), axis=1).astype(np.float64)
-    arm_totals = trial.arm_totals + np.cumsum(of_arm * results[:, None], axis=0)
-    arm_counts = trial.arm_counts + np.cumsum(of_arm, axis=0)
-    for_it, against_it, below_it = (maths.evidence(one, axis=1) for one in (better, worse, below))
-    verdict = _verdict(
-        for_it, against_it, below_it, arm_counts.sum(1), settings=settings, alpha=alpha
-    )
-    looks = TrialLooks(for_it, against_it, below_it, verdict)
-    here = [strata == stratum for stratum in range(len(trial.totals))]
-    after = Trial(
-        better[-1],
-        worse[-1],
-        below[-1],
-        trial.promise,
-        trial.totals + np.stack([np.where(one, results, 0.0).sum(0) for one in here]),
-        trial.counts + np.stack([(one & np.ones_like(results, bool)).sum(0) for one in here]),
-        arm_totals[-1],
-        arm_counts[-1],
-    )
-    return after, looks
+    coin = maths.grow(trial.coin, maths.coin_gains(arms, shares), stakes=maths.COIN_STAKES)
+    for_it, against_it, misfit = (maths.evidence(one, axis=1) for one in (better, worse, coin))
+    matches = arm_counts[1:].sum(1)
+    verdict = _verdict(for_it, against_it, misfit, matches, settings=settings, alpha=alpha)
+    after = Trial(better[-1], worse[-1], coin[-1], totals, counts, arm_totals[-1], arm_counts[-1])
+    return after, TrialLooks(for_it, against_it, misfit, verdict)
 
 
-def gains_below(results: NDArray, bar: NDArray) -> NDArray:
-    """What an even bet on "the mean lies below the bar" gains, in [-1, 1]."""
-    gained: NDArray = (bar - results) / np.maximum(bar, 1.0 - bar)
-    return gained
+def advance_pairs(
+    trial: Trial, settings: TrialSettings, *, alpha: float, canary: NDArray, incumbent: NDArray
+) -> tuple[Trial, TrialLooks]:
+    """The same of N pairs: results [N, ...] of both on the same fresh seeds, as many of each.
+
+    The gain of a bet on the canary is its result less the incumbent's. `long` and `longest` count
+    pairs, and there is no coin.
+    """
+    better = maths.grow(trial.better, canary - incumbent)
+    worse = maths.grow(trial.worse, incumbent - canary)
+    totals = maths.running(trial.arm_totals, np.stack((incumbent, canary), axis=1))
+    counts = maths.running(trial.arm_counts, np.ones((len(canary), *trial.arm_counts.shape)))
+    for_it, against_it = (maths.evidence(one, axis=1) for one in (better, worse))
+    none = np.ones_like(for_it)
+    verdict = _verdict(for_it, against_it, none, counts[1:, 1], settings=settings, alpha=alpha)
+    after = trial._replace(
+        better=better[-1], worse=worse[-1], arm_totals=totals[-1], arm_counts=counts[-1]
+    )
+    return after, TrialLooks(for_it, against_it, none, verdict)
 
 
 def _verdict(
     better: NDArray,
     worse: NDArray,
-    below: NDArray,
+    coin: NDArray,
     matches: NDArray,
     *,
     settings: TrialSettings,
     alpha: float,
 ) -> NDArray:
-    """BETTER before HARM before FUTILE."""
+    """MISFIT before BETTER before HARM before HOPELESS before FUTILE."""
     promising = better >= settings.promising
+    hopeless = (matches >= settings.short) & (better < settings.hopeless)
     tired = (matches >= settings.longest) | ((matches >= settings.long) & ~promising)
-    harm = (worse >= settings.harm) | (below >= settings.below)
-    verdict: NDArray = np.where(
-        better >= 1.0 / alpha, BETTER, np.where(harm, HARM, np.where(tired, FUTILE, CONTINUE))
+    verdict: NDArray = np.select(
+        [coin >= settings.misfit, better >= 1.0 / alpha, worse >= settings.harm, hopeless, tired],
+        [MISFIT, BETTER, HARM, HOPELESS, FUTILE],
+        CONTINUE,
     )
     return verdict

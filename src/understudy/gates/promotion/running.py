@@ -1,0 +1,219 @@
+"""A test of a version that runs, and a champion that is watched: what matches do to them. Pure.
+
+`look` and `look_at_pairs` count matches for a test, `watch` for a champion. Each returns the test
+or the reign after them and the place of the first match that decides something. What follows from
+that for the roles of versions is in `roles`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+import numpy as np
+
+from understudy.core.arrays import NDArray
+from understudy.core.statistics import STAKES, detect_until, wilson
+from understudy.gates.promotion import trial as gate
+from understudy.gates.promotion.evidence import evidence, gains_below
+from understudy.gates.promotion.records import RULES, Assigned, Paired, Resolved, TrialSettings
+from understudy.gates.promotion.trial import Trial, TrialLooks
+
+_REIGN_SUM = 5.6
+"""Sum of k ** -1.2 over all k: what the tests of a reign spend adds up to `reign_alpha`."""
+_KEPT_GAIN = 1.0 / 3.0
+"""The share of the gain in its test that a champion is held to. Gains of tests that promote are too
+large on average: held to half of it, 21% of good champions raise an alarm in 6,000 matches, held to
+a third 5% (`benchmarks/promotion.py`)."""
+ResolvedMatch: TypeAlias = tuple[int, Assigned, Resolved]
+"""The number of an assignment, the assignment, and how the match ended."""
+_FIRST_MATCHES = 30
+"""Matches from which the promise of a champion without a test is learned."""
+
+
+@dataclass(frozen=True)
+class VersionRecord:
+    """Results that were counted for one version, against any opponent."""
+
+    matches: int = 0
+    total: float = 0.0
+
+    @property
+    def mean(self) -> float:
+        return self.total / max(self.matches, 1)
+
+    def with_result(self, result: float) -> VersionRecord:
+        return VersionRecord(self.matches + 1, self.total + result)
+
+
+@dataclass(frozen=True)
+class RunningTest:
+    """A test of a canary against the incumbent, or a recheck of a champion against the rules."""
+
+    number: int
+    version: int
+    against: int
+    alpha: float
+    settings: TrialSettings
+    trial: Trial
+    strata: dict[str, int] = field(default_factory=dict)
+    simulator: bool = False
+    """Judged by pairs of simulated matches, not by assigned ones."""
+    asks: bool = False
+    """Better by evidence, and a person is asked. Then only harm or a person's word ends it."""
+
+    @property
+    def pairs(self) -> NDArray | None:
+        """Log capital [L] of pairs; None: judged by assigned matches."""
+        return self.trial.better if self.simulator else None
+
+    @property
+    def paired(self) -> int:
+        """Pairs that were counted."""
+        return int(self.trial.arm_counts[1]) if self.simulator else 0
+
+
+@dataclass(frozen=True)
+class Reign:
+    """A champion, and what it promised."""
+
+    version: int
+    settings: TrialSettings
+    promise: float = 0.0
+    """The mean result below which it raises an alarm; 0: learned from its first matches."""
+    tests: int = 0
+    """Tests of canaries against it so far."""
+    alarm: NDArray = field(default_factory=lambda: np.zeros(len(STAKES)))
+    """Evidence of each stake that it has fallen below its promise."""
+    first: VersionRecord = VersionRecord()
+    """Its matches while the promise is learned."""
+
+
+def alpha_of(settings: TrialSettings, test: int) -> float:
+    """The chance that test number `test` of a reign may spend."""
+    if settings.spend == "each":
+        return settings.alpha
+    return float(settings.reign_alpha * test**-1.2 / _REIGN_SUM)
+
+
+def look(
+    running: RunningTest, matches: Sequence[ResolvedMatch]
+) -> tuple[RunningTest, int, int | None]:
+    """A test after these matches, its first verdict, and the place of the match that brought it."""
+    rows = [
+        row
+        for row, (_, assigned, _) in enumerate(matches)
+        if assigned.test == running.number and assigned.arm != "holdout"
+    ]
+    if not rows:
+        return running, gate.CONTINUE, None
+    coins, results = zip(*(matches[row][1:] for row in rows), strict=True)
+    strata = running.strata
+    if any(coin.stratum not in strata for coin in coins):
+        strata = dict(strata)
+        for coin in coins:
+            strata.setdefault(coin.stratum, len(strata))
+    trial, looks = gate.advance(
+        gate.with_strata(running.trial, len(strata)),
+        running.settings,
+        alpha=running.alpha,
+        arms=np.array([float(coin.arm == "canary") for coin in coins]),
+        shares=np.array([coin.share for coin in coins]),
+        results=np.array([one.result for one in results]),
+        strata=np.array([strata[coin.stratum] for coin in coins]),
+    )
+    after = replace(running, trial=trial, strata=strata)
+    hit = _first_verdict(running, looks)
+    return (
+        (after, gate.CONTINUE, None) if hit is None else (after, int(looks.verdict[hit]), rows[hit])
+    )
+
+
+def look_at_pairs(test: RunningTest, record: Paired) -> tuple[RunningTest, int]:
+    """A test after these pairs, or those up to its first verdict, and that verdict."""
+    canary, incumbent = np.array(record.canary), np.array(record.incumbent)
+    trial, looks = gate.advance_pairs(
+        test.trial, test.settings, alpha=test.alpha, canary=canary, incumbent=incumbent
+    )
+    place = _first_verdict(test, looks)
+    if place is None:
+        return replace(test, trial=trial), gate.CONTINUE
+    trial, _ = gate.advance_pairs(
+        test.trial,
+        test.settings,
+        alpha=test.alpha,
+        canary=canary[: place + 1],
+        incumbent=incumbent[: place + 1],
+    )
+    return replace(test, trial=trial), int(looks.verdict[place])
+
+
+def _first_verdict(running: RunningTest, looks: TrialLooks) -> int | None:
+    """The place of the first look that decides something."""
+    deciding = looks.verdict != gate.CONTINUE
+    if running.asks:  # its evidence has been enough once, so it cannot become undecided
+        deciding = (looks.verdict == gate.HARM) | (looks.verdict == gate.MISFIT)
+    return int(np.argmax(deciding)) if deciding.any() else None
+
+
+def watch(
+    reign: Reign, matches: Sequence[ResolvedMatch], *, since: int
+) -> tuple[Reign, int | None]:
+    """A champion after these matches, and the place of the one that raised an alarm.
+
+    Matches up to record `since` are not its own any more.
+    """
+    if reign.version == RULES:
+        return reign, None
+    rows = [
+        row
+        for row, (number, assigned, _) in enumerate(matches)
+        if assigned.version == reign.version and number > since
+    ]
+    if not reign.promise:
+        learned = rows[: _FIRST_MATCHES - reign.first.matches]
+        first = reign.first
+        for row in learned:
+            first = first.with_result(matches[row][2].result)
+        reign = replace(reign, first=first)
+        if reign.first.matches < _FIRST_MATCHES:
+            return reign, None
+        # The lower bound is 0 where none of them was won: then any bar is better than none.
+        bound = wilson(reign.first.total, reign.first.matches)[0]
+        reign, rows = replace(reign, promise=max(bound, 0.01)), rows[len(learned) :]
+    if not rows:
+        return reign, None
+    results = np.array([matches[row][2].result for row in rows])
+    alarm, hit = detect_until(
+        reign.alarm.tolist(),
+        gains_below(results, reign.promise).tolist(),
+        bound=reign.settings.alarm,
+    )
+    return replace(reign, alarm=np.array(alarm)), None if hit is None else rows[hit]
+
+
+def promise_in(trial: Trial) -> float:
+    """What a version is held to after this test; 0: an arm has no match."""
+    if not trial.arm_counts.all():
+        return 0.0
+    incumbent, canary = trial.means
+    return float(incumbent + _KEPT_GAIN * (canary - incumbent))
+
+
+def name_of(version: int) -> str:
+    """A version in words."""
+    return f"version {version}" if version != RULES else "the rules"
+
+
+def trial_words(running: RunningTest) -> str:
+    """The figures of a test, in words."""
+    trial, matches = running.trial, "simulated matches" if running.simulator else "matches"
+    (incumbent, canary), counts = trial.means, trial.arm_counts.astype(int)
+    return (
+        f"{name_of(running.version)}: {canary:.0%} in {counts[1]} {matches}; "
+        f"{name_of(running.against)}: {incumbent:.0%} in {counts[0]}; "
+        f"evidence for {name_of(running.version)} {float(evidence(trial.better)):.1f} "
+        f"(enough: {1.0 / running.alpha:.0f}), "
+        f"against it {float(evidence(trial.worse)):.1f} (enough: {running.settings.harm:g})"
+    )
