@@ -182,11 +182,9 @@ class Match:
                 )
                 # Plain numbers: an operation on a scalar of NumPy takes several times as long.
                 value, log_prob = choice.values.item(), choice.log_probs.item()
-                if not isfinite(value + log_prob):
-                    raise _Garbage(f"value {value}, log-probability {log_prob}")
                 action = choice.actions.tolist()[0]
-                if not self._executable(action, mask):
-                    raise _Garbage(f"action {action}, which is not legal")
+                if not (isfinite(value + log_prob) and self._executable(action, mask)):
+                    raise _Garbage(f"action {action}, log-probability {log_prob}, value {value}")
             except Exception as error:  # noqa: BLE001  a version that fails costs no match
                 self._fail(policy, error, fallback, mask)
             else:
