@@ -176,11 +176,12 @@ def pairs(seed: int, runs: int) -> Results:
 class Life:
     """A bot that plays one match after the other, with known win rates of all versions.
 
-    Matches are folded in pieces of `PIECE`; a piece in which the coin of the next match changes is
-    cut there and folded again. So every match is assigned as if the state was folded after each.
+    Matches are folded in pieces, and a piece ends where the coin of the next match changes: at the
+    end of a canary's ramp, and at a verdict, where it is folded again up to there. So every match
+    is assigned as if the state was folded after each.
     """
 
-    PIECE = 24
+    PIECE = 48
 
     def __init__(self, rng: np.random.Generator, rates: dict[int, float]) -> None:
         self.rng, self.rates = rng, rates
@@ -193,41 +194,36 @@ class Life:
 
     def play(self, matches: int) -> list[tuple[int, roles.PromotionVerdict]]:
         """Play at most so many, up to a verdict; verdicts with the matches played before."""
-        left = matches
-        chances = np.empty((0, 2))
-        while left:
-            if not len(chances):
-                chances = self.rng.random((self.PIECE, 2))
-            piece = min(left, len(chances), 4 if self._in_ramp() else self.PIECE)
-            verdicts, played = self._play_piece(chances[:piece])
-            chances, left = chances[played:], left - played
-            self.matches += played
+        until = self.matches + matches
+        while self.matches < until:
+            verdicts = self._play_piece(min(until - self.matches, self.PIECE))
             if verdicts:
                 return [(self.matches, verdict) for verdict in verdicts]
         return []
 
-    def _in_ramp(self) -> bool:
-        test = self.state.test
-        return test is not None and bool(test.trial.arm_counts[1] < test.settings.first_canaries)
-
-    def _play_piece(self, chances: NDArray) -> tuple[list[roles.PromotionVerdict], int]:
-        coin = roles.shares(self.state)
+    def _play_piece(self, most: int) -> list[roles.PromotionVerdict]:
+        coin, test = roles.shares(self.state), self.state.test
+        ramp = math.inf
+        if test is not None and coin.test == test.number:
+            ramp = test.settings.first_canaries - test.trial.arm_counts[1]
         records: list[tuple[int, Record]] = []
-        for place, (uniform, luck) in enumerate(chances.tolist()):
+        for place, (uniform, luck) in enumerate(self.rng.random((most, 2)).tolist()):
             number = self.sequence + 2 * place + 1
             coined = assigned(number, coin, uniform)
             result = float(luck < self.rates[coined.version])
             records += [(number, coined), (number + 1, Resolved(order=number, result=result))]
+            ramp -= coined.arm == "canary"
+            if ramp == 0:
+                break
         after, verdicts = roles.fold(self.state, records)
-        played = len(chances)
-        if verdicts and verdicts[0].sequence != records[-2][0]:
-            played = (verdicts[0].sequence - self.sequence - 1) // 2 + 1
-        elif not verdicts and played > 1 and roles.shares(after) != coin:
-            played = 1
-        if played < len(chances):
-            after, verdicts = roles.fold(self.state, records[: 2 * played])
-        self.state, self.sequence = after, self.sequence + 2 * played
-        return verdicts, played
+        if verdicts and verdicts[0].sequence < records[-2][0]:
+            records = records[: verdicts[0].sequence - self.sequence + 1]
+            after, verdicts = roles.fold(self.state, records)
+        assert verdicts or ramp == 0 or roles.shares(after) == coin
+        self.state = after
+        self.sequence += len(records)
+        self.matches += len(records) // 2
+        return verdicts
 
 
 def champion_of(life: Life, rate: float) -> int:
@@ -612,7 +608,8 @@ def main() -> None:
                 goal = f"{'≥' if figure.at_least else '≤'} {figure.words(figure.goal)}"
             missed = "" if figure.holds else " (missed)"
             print(
-                f"| {ROWS[name].title}: {figure.what} | {goal} | {figure.words(figure.seen)}{missed} |"
+                f"| {ROWS[name].title}: {figure.what} | {goal} "
+                f"| {figure.words(figure.seen)}{missed} |"
             )
     sys.exit(not all(figure.holds for _, figure in figures))
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from understudy.core.arrays import NDArray
-from understudy.core.statistics import STAKES, detect, gains, one_sided, wilson
+from understudy.core.statistics import STAKES, detect, detect_until, gains, one_sided, wilson
 
 
 def by_definition(wins: float, matches: int, z: float, *, low: bool) -> float:
@@ -114,3 +114,20 @@ def test_the_mean_time_to_a_false_alarm_is_what_was_asked_for() -> None:
 def test_endless_evidence_stays_a_number() -> None:
     evidence = detect(np.zeros(len(STAKES)), gains(np.ones(20_000), above=0.5))
     assert np.isfinite(evidence).all()
+
+
+@given(st.lists(st.floats(0.0, 1.0), max_size=60), st.floats(0.05, 0.95), st.floats(2.0, 500.0))
+def test_one_detector_stops_at_the_first_result_that_is_enough(
+    results: list[float], above: float, bound: float
+) -> None:
+    gained = gains(np.array(results), above=above)
+    evidence, place = detect_until([0.0] * len(STAKES), gained.tolist(), bound=bound)
+    slow = np.zeros(len(STAKES))
+    for at, gain in enumerate(gained):
+        slow = detect(slow, np.array([gain]))
+        if slow.mean() >= bound:
+            assert place == at
+            break
+    else:
+        assert place is None
+    assert evidence == pytest.approx(slow.tolist())

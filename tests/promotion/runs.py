@@ -65,3 +65,23 @@ def counted(state: PromotionState) -> int:
 def pointed(folder: RunFolder) -> dict[str, int]:
     found = {name: folder.pointers.read(name) for name in ("champion", "canary")}
     return {name: record.version for name, record in found.items() if record is not None}
+
+
+def summary(state: PromotionState) -> dict[str, object]:
+    """All that a state says, with its evidence bit for bit."""
+    running = [one for one in (state.test, state.recheck) if one is not None]
+    return {
+        "sequence": state.sequence,
+        "reigns": [
+            (one.version, one.promise, one.tests, one.alarm.tolist()) for one in state.reigns
+        ],
+        "roles": state.roles,
+        "records": {version: (one.matches, one.total) for version, one in state.records.items()},
+        "running": [(one.number, one.version, one.against, one.alpha) for one in running],
+        "evidence": [
+            (one.trial.better.tolist(), one.trial.worse.tolist(), one.trial.arm_counts.tolist())
+            for one in running
+        ],
+        "open": list(state.open),
+        "cool_down": state.cool_down,
+    }

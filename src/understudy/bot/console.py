@@ -14,7 +14,6 @@ from pathlib import Path
 
 from understudy.core.clock import Clock
 from understudy.core.config import ReportConfig
-from understudy.gates.promotion.roles import PromotionVerdict
 from understudy.telemetry import report
 from understudy.telemetry.fold import StatusReader
 from understudy.telemetry.status import Status
@@ -59,26 +58,3 @@ class BotConsole:
         # A full disk or a closed console costs no match, and does not end the thread.
         with self._lock, contextlib.suppress(OSError, ValueError):
             say(words(self._reader.read()), file=sys.stderr)
-
-
-_ROLE_LINES = {
-    "nominated": "version {version} is tried",
-    "promoted": "version {version} plays from now on",
-    "asks": "version {version} is better; `understudy promotion approve {version} --run {run}` lets"
-    " it play",
-    "harmful": "version {version} is no longer tried: it is worse",
-    "undecided": "version {version} is no longer tried: no difference was found",
-    "stopped": "version {version} is no longer tried",
-    "closed": "version {version} is no longer tried",
-    "alarm": "version {version} plays half as often, and is tested again",
-    "kept": "version {version} keeps its place",
-    "rolled back": "version {version} plays no longer",
-    "paused": "no version is tried or promoted",
-    "resumed": "versions are tried and promoted again",
-}
-
-
-def role_line(verdict: PromotionVerdict, run: Path) -> str:
-    """A verdict in one line: what changes in who plays, and why."""
-    line = _ROLE_LINES.get(verdict.kind, verdict.kind).format(version=verdict.version, run=run)
-    return f"{line}: {verdict.words}" if verdict.words else line

@@ -10,10 +10,12 @@ its result counts 0 for the version. `decide` checks plain numbers only, at abou
 from __future__ import annotations
 
 import atexit
+import itertools
 import math
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from math import isfinite
 from time import perf_counter_ns
 from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple, Self
@@ -178,8 +180,11 @@ class Match:
                     legal=mask,
                     uniforms=self._uniforms[place : place + 1] if self._drawn and decides else None,
                 )
-                action, value, log_prob = choice.actions[0], choice.values[0], choice.log_probs[0]
-                self._check(action.tolist(), value, log_prob, mask)
+                # Plain numbers: an operation on a scalar of NumPy takes several times as long.
+                value, log_prob = choice.values.item(), choice.log_probs.item()
+                action = choice.actions.tolist()[0]
+                if not (isfinite(value + log_prob) and self._executable(action, mask)):
+                    raise _Garbage(f"action {action}, log-probability {log_prob}, value {value}")
             except Exception as error:  # noqa: BLE001  a version that fails costs no match
                 self._fail(policy, error, fallback, mask)
             else:
@@ -190,7 +195,7 @@ class Match:
                     recorder.log_probs[row] = log_prob
                     recorder.sampled[row] = True
                 else:
-                    self._agreed += bool((recorder.actions[row] == action).all())
+                    self._agreed += recorder.actions[row].tolist() == action
             if place == 255:
                 self._uniforms = self._rng.random(self._uniforms.shape, dtype=np.float32)
         if mask is not None:
@@ -350,17 +355,18 @@ class Match:
         self._slow_ns = _NEVER_NS
         self._mind._warn_fault(policy.version, words)
 
-    def _check(
-        self, action: Sequence[int], value: float, log_prob: float, mask: NDArray | None
-    ) -> None:
-        """`_Garbage` unless the numbers are finite and the action is legal."""
-        if not (math.isfinite(value) and math.isfinite(log_prob)):
-            raise _Garbage(f"value {value}, log-probability {log_prob}")
-        start = 0
-        for size, option in zip(self._parts, action, strict=True):
-            if not 0 <= option < size or (mask is not None and not mask[0, start + option]):
-                raise _Garbage(f"action {action}, which is not legal")
-            start += size
+    def _executable(self, action: Sequence[int], mask: NDArray | None) -> bool:
+        """Whether an answer of a policy is one legal option for each part."""
+        parts = self._parts
+        if len(action) != len(parts):
+            return False
+        if len(action) == 1:  # the usual case, in a third of the time
+            return 0 <= action[0] < parts[0] and (mask is None or mask[0, action[0]])
+        starts = itertools.accumulate(parts, initial=0)
+        return all(
+            0 <= option < size and (mask is None or mask[0, start + option])
+            for start, size, option in zip(starts, parts, action, strict=False)
+        )
 
     def _check_speed(self, policy: Policy) -> None:
         """Hands over to the rules if the last decisions were all slow."""
@@ -399,7 +405,7 @@ class Match:
                 raise
             raise InputError(f"features: expected plain numbers ({error})") from error
         # One sum checks them all, in a quarter of the time of np.isfinite; doubles do not overflow.
-        if math.isfinite(sum(seen.tolist())):
+        if isfinite(sum(seen.tolist())):
             return {}
         wrong = ~np.isfinite(seen)
         broken = {names[i]: float(seen[i]) for i in np.flatnonzero(wrong)}

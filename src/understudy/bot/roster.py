@@ -1,27 +1,28 @@
 """The roster of a bot in mode `auto`: who plays the next match, with its policy at hand.
 
 Versions are loaded by `follow`, off the decision path, so that `assign` only writes its record. A
-disk that fails costs no match: the rules play, and results wait in memory for the next `follow`.
+version that cannot be loaded has lost the match; the rules play it.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
 
 from understudy.core.errors import FileFormatError, RunFolderError
 from understudy.gates.promotion.records import RULES, Ending
+from understudy.gates.promotion.roles import PromotionVerdict
 from understudy.policy.policy import Policy
 from understudy.promotion.promotion import Promotion
+from understudy.registry.pointers import PointerRecord
 from understudy.registry.run_folder import RunFolder
 
 PlayerRole: TypeAlias = Literal["rules", "holdout", "canary", "champion", "newest"]
 """`holdout`: the rules play beside a champion, so that both can be compared."""
-UNREADABLE = (FileFormatError, RunFolderError, msgspec.MsgspecError, OSError)
-"""What reading a version may raise."""
 
 
 class MatchPlayer(NamedTuple):
@@ -39,15 +40,15 @@ class MatchPlayer(NamedTuple):
     """Why the version cannot play: the rules do, and its result is 0."""
 
 
-class _Result(NamedTuple):
-    order: int
-    result: float
-    ending: Ending
-    words: str
-
-
 class Roster:
-    """Assigns matches by the promotion log. Threads may share it."""
+    """Assigns matches by the promotion log. Threads may share it.
+
+    Args:
+        rules, score: What this bot declared.
+        newest: The newest policy, which the watcher holds.
+        say: Prints a line on the console.
+        told: How many of the log's verdicts are no news.
+    """
 
     def __init__(
         self,
@@ -59,6 +60,7 @@ class Roster:
         newest: Callable[[], Policy],
         say: Callable[[str], None],
         problem: Callable[[str], None],
+        told: int = 0,
     ) -> None:
         self._folder = folder
         self._promotion = promotion
@@ -66,118 +68,142 @@ class Roster:
         self._newest = newest
         self._say = say
         self._problem = problem
+        self._told = told
+        self._exception = ""
+        """Why something else than evidence decides who plays; empty: evidence does."""
+        self._complained = ""
         self._lock = threading.Lock()
         self._policies: dict[int, Policy | str] = {}
         """Versions that may play next; text: why a version cannot be loaded."""
-        self._waiting: list[_Result] = []
-        self._exception = ""
-        """Why matches are not assigned by evidence at present; empty: they are."""
-        self._complained = ""
 
     def assign(self, match: str, tags: Mapping[str, str], uniform: float) -> MatchPlayer:
         """Decides who plays the match with this id; durable when this returns.
 
         `uniform`, in [0, 1), is the coin.
         """
-        try:
-            player = self._exceptional(match)
-            if player is not None:
-                return player
-            order, assigned = self._promotion.assign(match, tags, uniform)
-        except (OSError, FileFormatError) as error:
-            self._complain(f"a match could not be assigned, the rules play it: {error}")
+        if self._others_rules():
             return MatchPlayer("rules", id=match)
-        self._complained = ""
-        if assigned.version == RULES:
+        order, assigned = self._promotion.assign(match, tags, uniform)
+        version, state = assigned.version, self._promotion.state
+        if version == RULES:
             role: PlayerRole = "holdout" if assigned.arm == "holdout" else "rules"
             return MatchPlayer(role, order=order, id=match)
-        # In a recheck the champion has the arm of a canary.
-        champion = assigned.version == self._promotion.state.incumbent
-        return self._player("champion" if champion else "canary", assigned.version, match, order)
+        role = "canary" if assigned.arm == "canary" else "champion"
+        if version == state.incumbent:
+            role = "champion"  # in a recheck it has the arm of a canary
+        elif role == "champion" and state.policy == "latest":
+            role = "newest"
+        policy = self._policy(version)
+        if isinstance(policy, str):
+            return MatchPlayer(role, version, order=order, id=match, fault=policy)
+        return MatchPlayer(role, version, policy, order=order, id=match)
 
     def resolve(self, order: int, result: float, ending: Ending, words: str = "") -> None:
         """Notes how an assigned match ended, and loads what plays next if that changed roles."""
-        with self._lock:
-            self._waiting.append(_Result(order, result, ending, words))
+        self._promotion.resolve(order, result, ending, words)
         self.follow()
 
     def follow(self) -> None:
-        """Writes results that wait, reads what other processes wrote, and loads who plays next."""
+        """Reads what other processes wrote, tells it, and loads the versions that play next."""
         with self._lock:
+            self._promotion.flush()
             try:
-                while self._waiting:
-                    self._promotion.resolve(*self._waiting[0])
-                    del self._waiting[0]
                 state = self._promotion.follow()
+                champion = self._folder.pointers.read("champion")
             except (OSError, FileFormatError) as error:
-                self._complain(
-                    f"the promotion log cannot be used ({len(self._waiting)} results wait in "
-                    f"memory): {error}"
-                )
+                if str(error) != self._complained:  # once, not twenty times a second
+                    self._complained = str(error)
+                    self._problem(f"who plays cannot be read: {error}")
                 return
             self._complained = ""
             # A rollback returns to the champion before this one.
             wanted = {reign.version for reign in state.reigns[-2:]}
             if state.test is not None:
                 wanted.add(state.test.version)
+            if champion is not None:
+                wanted.add(champion.version)
+            wanted -= {RULES, self._newest().version}
             held = self._policies
             self._policies = {
                 version: one
                 if isinstance(one := held.get(version), Policy)
                 else self._load(version)
-                for version in wanted - {RULES}
+                for version in wanted
             }
+            self._tell(champion)
 
-    def _exceptional(self, match: str) -> MatchPlayer | None:
-        """Who plays where the promotion log does not decide; None: it does."""
-        champion = self._folder.pointers.read("champion")
+    def _tell(self, champion: PointerRecord | None) -> None:
+        """Says what changed in who plays, and why."""
+        news = self._promotion.verdicts[self._told :]
+        self._told += len(news)
+        for verdict in news:
+            if verdict.kind != "refused":
+                self._say(verdict_line(verdict, self._folder.root))
+        exception = self._why_not_evidence(champion)
+        if exception != self._exception:
+            self._exception = exception
+            incumbent = self._promotion.state.incumbent
+            self._say(exception or f"evidence decides who plays: at present {_plays(incumbent)}")
+
+    def _why_not_evidence(self, champion: PointerRecord | None) -> str:
         state = self._promotion.state
-        player: MatchPlayer | None = None
-        why = ""
-        if champion is not None and champion.pinned:
-            pinned = f"version {champion.version} plays" if champion.version else "the rules play"
-            why = f"{pinned} every match: pinned with `understudy models rollback`"
-            player = self._player("champion", champion.version, match)
-        elif (state.rules, state.score) != self._declared:
-            why = (
-                f"the rules play, and their matches do not count: another bot of this run declared "
+        if self._others_rules():
+            return (
+                "the rules play, and their matches do not count: another bot of this run declared "
                 f"rules {state.rules!r} and score {state.score}, this one {self._declared[0]!r} "
                 f"and {self._declared[1]}"
             )
-            player = MatchPlayer("rules", id=match)
-        elif state.policy == "latest":
-            why = 'the newest version plays every match, untested: promotion.policy is "latest"'
-            player = self._player("newest", self._newest().version, match)
-        if why != self._exception:
-            self._exception = why
-            self._say(why or f"evidence decides who plays again: now {_name(state.incumbent)}")
-        return player
+        if champion is not None and champion.pinned:
+            return f"{_plays(champion.version)} every match: pinned by `understudy models rollback`"
+        if state.policy == "latest":
+            return "the newest version plays every match, untested: promotion.policy is 'latest'"
+        return ""
 
-    def _player(self, role: PlayerRole, version: int, match: str, order: int = 0) -> MatchPlayer:
-        if version == RULES:
-            return MatchPlayer("rules", id=match)
+    def _others_rules(self) -> bool:
+        """Whether another bot declared other rules, so that results cannot be compared."""
+        state = self._promotion.state
+        return state.rules is not None and (state.rules, state.score) != self._declared
+
+    def _policy(self, version: int) -> Policy | str:
         newest = self._newest()
-        policy = newest if newest.version == version else self._policies.get(version)
-        if policy is None:  # another process changed roles since the last `follow`
-            policy = self._load(version)
-        if isinstance(policy, str):
-            return MatchPlayer(role, version, order=order, id=match, fault=policy)
-        return MatchPlayer(role, version, policy, order=order, id=match)
+        if newest.version == version:
+            return newest
+        # Not there: another process changed roles since the last `follow`.
+        return self._policies.get(version) or self._load(version)
 
     def _load(self, version: int) -> Policy | str:
         try:
             policy = self._folder.versions.policy(version)
             if policy.spec != self._folder.spec:
                 raise RunFolderError(f"version {version} was made for another run")
-        except UNREADABLE as error:
+        except (FileFormatError, RunFolderError, msgspec.MsgspecError, OSError) as error:
             return f"it cannot be loaded: {error}"
         return policy
 
-    def _complain(self, words: str) -> None:
-        if words != self._complained:  # once, not twenty times a second
-            self._complained = words
-            self._problem(words)
+
+def _plays(version: int) -> str:
+    return f"version {version} plays" if version else "the rules play"
 
 
-def _name(version: int) -> str:
-    return f"version {version}" if version else "the rules"
+_VERDICT_LINES = {
+    "nominated": "version {version} is tried",
+    "promoted": "version {version} plays from now on",
+    "asks": "version {version} is better; `understudy promotion approve {version} --run {run}` lets"
+    " it play",
+    "harmful": "version {version} is no longer tried, it is worse",
+    "undecided": "version {version} is no longer tried, no difference was found",
+    "stopped": "version {version} is no longer tried",
+    "closed": "version {version} is no longer tried",
+    "alarm": "version {version} plays half as often, and is tested again",
+    "kept": "version {version} keeps its place",
+    "rolled back": "version {version} plays no longer",
+    "paused": "no version is tried or promoted",
+    "resumed": "versions are tried and promoted again",
+}
+
+
+def verdict_line(verdict: PromotionVerdict, run: Path) -> str:
+    """A verdict in one line: what changes in who plays, and why."""
+    line = _VERDICT_LINES.get(verdict.kind, f"version {{version}}: {verdict.kind}")
+    line = line.format(version=verdict.version, run=run)
+    return f"{line}: {verdict.words}" if verdict.words else line

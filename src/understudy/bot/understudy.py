@@ -41,7 +41,7 @@ from uuid import uuid4
 import numpy as np
 
 from understudy.bot.actions import Codec
-from understudy.bot.console import BotConsole, role_line
+from understudy.bot.console import BotConsole
 from understudy.bot.evaluation import PairedPlay, RulesComparison, compare, evaluation_seeds
 from understudy.bot.match import Match, open_matches
 from understudy.bot.outbox import Outbox
@@ -248,7 +248,6 @@ class Understudy:
             untrained=self._policy,
             frozen=mode == "play",
         )
-        self._tells_verdicts = False
         self.promotion: Promotion | None = None
         """Who plays, and why, in the modes `shadow` and `auto`."""
         self._roster: Roster | None = None
@@ -426,6 +425,8 @@ class Understudy:
         try:
             self._watcher.stop()
             self._outbox.flush()
+            if self._roster is not None:
+                self._roster.follow()
             self._stop_learner()
         except BaseException:  # Ctrl-C while waiting for the learner loses no match
             self._outbox.flush()
@@ -547,11 +548,11 @@ class Understudy:
 
     def _open_promotion(self, rules: str) -> None:
         """Declares what this bot plays by; in mode `auto` its matches are assigned."""
-        promotion = self.promotion = Promotion(self.folder, tell=self._tell_verdict)
-        self._tells_verdicts = True
-        before = promotion.state
+        promotion = Promotion(self.folder, tell=self._journal_verdict, problem=self._problem)
+        self.promotion = promotion
+        before, told = promotion.state, len(promotion.verdicts)
         if before.rules is not None and (before.rules, before.score) != (rules, self.score):
-            self._say(
+            self._console.say(
                 f"rules {rules!r} and score {self.score} instead of {before.rules!r} and "
                 f"{before.score}: a running test ends, and the rules are measured anew"
             )
@@ -565,8 +566,9 @@ class Understudy:
             rules=rules,
             score=self.score,
             newest=lambda: self._policy,
-            say=self._say,
+            say=self._console.say,
             problem=self._problem,
+            told=told,
         )
         self._roster.follow()
 
@@ -576,12 +578,8 @@ class Understudy:
             if self._candidates.look(self._policy):
                 self._roster.follow()
 
-    def _tell_verdict(self, verdict: PromotionVerdict) -> None:
-        """Journals and prints a verdict, except those that are read from the log at the start."""
-        if not self._tells_verdicts or verdict.kind == "refused":
-            return
-        self._console.say(role_line(verdict, self.folder.root))
-        if verdict.kind != "nominated":
+    def _journal_verdict(self, verdict: PromotionVerdict) -> None:
+        if verdict.kind not in ("nominated", "refused"):
             self._journal.write(
                 events.RoleChanged(
                     version=verdict.version,
@@ -594,10 +592,6 @@ class Understudy:
     def _tell_refusal(self, version: int, words: str) -> None:
         self._console.say(f"version {version} is not tried: {words}")
         self._journal.write(events.RoleChanged(version=version, kind="refused", words=words))
-
-    def _say(self, message: str) -> None:
-        self._console.say(message)
-        self._journal.write(events.Note(where="bot", message=message))
 
     def _learner_runs(self) -> bool:
         """Whether a learner takes matches from the buffer; a paused one takes none."""

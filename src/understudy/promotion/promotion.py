@@ -41,8 +41,10 @@ from understudy.registry.pointers import LATEST, PROMOTION, Name, PointerRecord
 from understudy.registry.run_folder import RunFolder
 from understudy.telemetry.text import complain
 
-_RULES_PLAY = "until then the rules play, outside of any test"
-_KEPT = "results are kept in memory and written later"
+_UNTIL_THEN = (
+    "until this is mended the rules play, outside of any test, and results are kept in memory"
+)
+_POINTERS = "the pointers champion and canary are moved later"
 _Made: TypeAlias = Callable[[PromotionState], Record | None]
 """The record that fits a state; None: nothing is to be written."""
 
@@ -83,7 +85,7 @@ class Promotion:
         self._champion: PointerRecord | None = None
         self._troubles: set[str] = set()
         """What was said, and holds still."""
-        with self._lock, self._tolerating(_RULES_PLAY):
+        with self._lock, self._tolerating(_UNTIL_THEN):
             self._follow()
 
     # --- reading ---------------------------------------------------------------------------------
@@ -117,7 +119,7 @@ class Promotion:
 
     def _mirror(self) -> None:
         """Move the pointers to what the log says, unless a person pinned them."""
-        with self._tolerating("the pointers are moved later"):
+        with self._tolerating(_POINTERS):
             self._champion = self._folder.pointers.read("champion")
             if not self.state.sequence:
                 return
@@ -144,7 +146,7 @@ class Promotion:
         declared = Declared(rules=rules, score=score, policy=self._config.policy)
         with self._lock:
             self._waiting.append(lambda state: declared)
-            with self._tolerating(_RULES_PLAY):
+            with self._tolerating(_UNTIL_THEN):
                 self._note_lost()
                 self._flush()
                 self._log.compact()
@@ -156,7 +158,7 @@ class Promotion:
         """
         stratum = " ".join(f"{tag}={tags[tag]}" for tag in self._config.strata if tag in tags)
         with self._lock:
-            with self._tolerating(_RULES_PLAY):
+            with self._tolerating(_UNTIL_THEN):
                 self._flush()
                 self._note_lost()
                 number, record = self._append(
@@ -198,7 +200,7 @@ class Promotion:
         """An assigned match is over. False: this cannot be written now, and is tried again."""
         with self._lock:
             self._waiting.append(_resolved(order, result, ending, words))
-            with self._tolerating(_KEPT):
+            with self._tolerating(_UNTIL_THEN):
                 self._flush()
                 self._log.compact()  # here, since no game waits for it
             return not self._waiting
@@ -206,7 +208,7 @@ class Promotion:
     def flush(self) -> bool:
         """Write what could not be written so far; False if there is something left."""
         with self._lock:
-            with self._tolerating(_KEPT):
+            with self._tolerating(_UNTIL_THEN):
                 self._flush()
             return not self._waiting
 
@@ -234,7 +236,7 @@ class Promotion:
         def made(state: PromotionState) -> Record | None:
             return None if roles.nomination_refused(state, version) else nominated
 
-        with self._lock, self._tolerating("no version is tested"):
+        with self._lock, self._tolerating(_UNTIL_THEN):
             return self._append(made)[1] is not None
         return False
 
@@ -340,7 +342,7 @@ class _Tolerating:
         if not isinstance(error, OSError | FileFormatError):
             return False
         if self._meanwhile not in self._troubles:
-            self._problem(f"promotion: {error}; {self._meanwhile}")
+            self._problem(f"promotion log: {error}; {self._meanwhile}")
         self._troubles.add(self._meanwhile)
         return True
 

@@ -103,6 +103,8 @@ class PromotionState:
     paused: bool = False
     changed: int = 0
     """The record at which the rules or the scale last changed."""
+    settings: TrialSettings = field(default_factory=TrialSettings)
+    """Of the test that began last: for a champion that a person approves."""
     reigns: list[Reign] = field(default_factory=lambda: [Reign(RULES, TrialSettings())])
     """The rules, former champions whose evidence stands, and the incumbent."""
     test: RunningTest | None = None
@@ -256,7 +258,7 @@ def _nominate(
         simulator=record.simulator,
     )
     state.roles[record.version] = "canary"
-    state.experience = record.experience
+    state.experience, state.settings = record.experience, record.settings
     verdicts.append(
         PromotionVerdict(sequence, record.version, "nominated", record.reason, sequence)
     )
@@ -446,7 +448,7 @@ def _promote(
     verdicts: list[PromotionVerdict],
 ) -> None:
     """`test`: of this version; None: a person promotes it without one."""
-    settings = test.settings if test is not None else state.reigns[-1].settings
+    settings = test.settings if test is not None else state.settings
     # Means of a test that a person has cut short may come from a handful of matches.
     promise = promise_in(test.trial) if test is not None and test.asks else 0.0
     if state.incumbent != RULES:

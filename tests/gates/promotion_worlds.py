@@ -1,0 +1,195 @@
+"""Records of promotion for tests: a told story, and random worlds in which everything happens."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from understudy.core.statistics import STAKES
+from understudy.gates.promotion import roles
+from understudy.gates.promotion.records import (
+    RULES,
+    Arm,
+    Assigned,
+    Declared,
+    Ending,
+    Nominated,
+    Ordered,
+    Paired,
+    Record,
+    Resolved,
+    TrialSettings,
+)
+
+HASTY = TrialSettings(
+    alpha=0.35,
+    first_share=0.3,
+    first_canaries=3,
+    harm=2.0,
+    misfit=12.0,
+    short=10,
+    hopeless=0.4,
+    long=20,
+    promising=1.2,
+    longest=30,
+    alarm=8.0,
+    cool_down=3,
+)
+"""Decides after a handful of matches, so that a short world sees every verdict."""
+
+
+class Story:
+    """One run, told record by record, folded after each of them."""
+
+    def __init__(self, settings: TrialSettings) -> None:
+        self.settings = settings
+        self.state = roles.PromotionState()
+        self.log: list[tuple[int, Record]] = []
+        self.verdicts: list[roles.PromotionVerdict] = []
+
+    def say(self, record: Record) -> list[str]:
+        """Fold one more record; returns the kinds of the verdicts that it brought."""
+        self.log.append((len(self.log) + 1, record))
+        self.state, verdicts = roles.fold(self.state, self.log[-1:])
+        self.verdicts += verdicts
+        return [verdict.kind for verdict in verdicts]
+
+    def nominate(self, version: int, **fields: Any) -> list[str]:
+        return self.say(Nominated(version=version, settings=self.settings, **fields))
+
+    def order(self, order: Any, version: int = 0) -> list[str]:
+        return self.say(Ordered(order=order, version=version))
+
+    def begin(self, arm: Arm | float, *, stratum: str = "") -> int:
+        """Assign a match to an arm, or by a uniform number; returns its number."""
+        coin = roles.shares(self.state)
+        uniform = arm if isinstance(arm, float) else uniform_of(coin, arm)
+        drawn, version = roles.draw(coin, uniform)
+        assert isinstance(arm, float) or drawn == arm
+        self.say(
+            Assigned(
+                match=str(len(self.log)),
+                arm=drawn,
+                version=version,
+                test=coin.test,
+                share=coin.share,
+                holdout=coin.holdout,
+                uniform=uniform,
+                stratum=stratum,
+            )
+        )
+        return len(self.log)
+
+    def end(self, number: int, result: float, ending: Ending = "finished") -> list[str]:
+        return self.say(Resolved(order=number, result=result, ending=ending))
+
+    def match(self, arm: Arm | float, result: float) -> list[str]:
+        return self.end(self.begin(arm), result)
+
+    def matches(self, canary: float, incumbent: float, count: int) -> list[str]:
+        """Up to so many matches of each arm by turns, until something is decided."""
+        for _ in range(count):
+            for arm, result in (("incumbent", incumbent), ("canary", canary)):
+                kinds = self.match(arm, result)  # type: ignore[arg-type]
+                if kinds:
+                    return kinds
+        return []
+
+    def plays(self, result: float, count: int) -> list[str]:
+        """Up to so many matches of the champion, until something is decided."""
+        for _ in range(count):
+            kinds = self.match("incumbent", result)
+            if kinds:
+                return kinds
+        return []
+
+
+def uniform_of(coin: roles.Shares, arm: Arm) -> float:
+    """A number that gives the match to this arm."""
+    if arm == "holdout":
+        return coin.holdout / 2
+    rest = coin.share / 2 if arm == "canary" else (1.0 + coin.share) / 2
+    return coin.holdout + (1.0 - coin.holdout) * rest
+
+
+def random_world(seed: int, *, events: int = 260) -> Story:
+    """A run in which bots overlap, results are lost, and a person says all sorts of things."""
+    rng = random.Random(seed)
+    story = Story(HASTY)
+    rates = {RULES: rng.random()}
+    open_: list[int] = []
+    version = 0
+    story.say(Declared(rules="v1", policy=rng.choice(["auto", "auto", "manual"])))
+    for _ in range(events):
+        chance = rng.random()
+        if chance < 0.03:
+            story.order(
+                rng.choice(["approve", "stop", "pause", "resume", "resume", "resume"]),
+                rng.randrange(version + 2),
+            )
+        elif chance < 0.04:
+            story.say(
+                Declared(
+                    rules=rng.choice(["v1", "v2"]),
+                    score=rng.choice([None, None, (0.0, 10.0)]),
+                    policy=rng.choice(["auto", "auto", "manual", "paused"]),
+                )
+            )
+        elif chance < 0.12:
+            version += rng.random() < 0.9
+            rates.setdefault(version, rng.random())
+            story.nominate(version, simulator=rng.random() < 0.3)
+        elif chance < 0.2 and story.state.test is not None and story.state.test.simulator:
+            results = [tuple(float(rng.random() < 0.5) for _ in range(4)) for _ in range(2)]
+            story.say(Paired(test=story.state.test.number, canary=results[0], incumbent=results[1]))
+        elif chance < 0.6 and len(open_) < 4:
+            open_.append(story.begin(rng.random(), stratum=rng.choice(["", "a", "b"])))
+        elif open_:
+            number = open_.pop(rng.randrange(len(open_)))
+            assigned = story.log[number - 1][1]
+            assert isinstance(assigned, Assigned)
+            ending: Ending = rng.choice(["finished"] * 12 + ["vanished", "fault", "void"])  # type: ignore[assignment]
+            rate = rates.get(assigned.version, 0.5)
+            result = rng.choice([float(rng.random() < rate)] * 3 + [rng.random()])
+            story.end(number, result if ending == "finished" else 0.0, ending)
+            if rng.random() < 0.05:
+                story.end(number, 1.0)  # a second ending is noted, not counted
+    return story
+
+
+def plain(value: Any) -> Any:
+    """A state as plain data that can be compared bit by bit."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {one.name: plain(getattr(value, one.name)) for one in dataclasses.fields(value)}
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, dict):
+        return [(key, plain(one)) for key, one in value.items()]
+    if isinstance(value, list | tuple):
+        return [plain(one) for one in value]
+    return value
+
+
+def slow_evidence(
+    arms: Sequence[float],
+    shares: Sequence[float],
+    results: Sequence[float],
+    strata: Sequence[Any],
+    *,
+    sign: float = 1.0,
+) -> list[float]:
+    """The evidence after each match, by definition, with plain numbers."""
+    capital = [1.0] * len(STAKES)
+    evidence = []
+    for n, (arm, q, y) in enumerate(zip(arms, shares, results, strict=True)):
+        same = [results[k] for k in range(n) if strata[k] == strata[n]]
+        pooled = (sum(results[:n]) + 1.0) / (n + 2.0)
+        m = (sum(same) + 10.0 * pooled) / (len(same) + 10.0)
+        g = (arm - q) * (y - m) / (max(q, 1 - q) * max(m, 1 - m))
+        capital = [one * (1 + sign * s * g) for one, s in zip(capital, STAKES, strict=True)]
+        evidence.append(sum(capital) / len(capital))
+    return evidence
