@@ -18,9 +18,9 @@ from typing import Literal, NamedTuple
 import msgspec
 import numpy as np
 
-from understudy.bot.console import role_line
 from understudy.bot.match import Match
 from understudy.bot.pace import PaceName
+from understudy.bot.roster import verdict_line
 from understudy.bot.understudy import MODES, RESULT_REWARDS, Mode, Understudy
 from understudy.core.clock import LogicalClock
 from understudy.core.config import Config
@@ -469,7 +469,7 @@ class _RolesFollower:
             return
         state, verdicts = self._promotion.follow(), self._promotion.verdicts
         for verdict in verdicts[self._told :]:
-            self._progress.news.append(role_line(verdict, self._run))
+            self._progress.news.append(verdict_line(verdict, self._run))
         self._told = len(verdicts)
         reasons = [one.words for one in verdicts if one.kind in ("promoted", "rolled back")]
         roles = RunningRoles(
