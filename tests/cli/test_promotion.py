@@ -14,6 +14,7 @@ from understudy.gates.promotion.records import Ordered
 from understudy.promotion.history import read_history
 from understudy.registry.run_folder import RunFolder
 from understudy.telemetry.events import RoleChanged
+from understudy.telemetry.journal import Reader
 
 from .calling import understudy
 
@@ -122,6 +123,8 @@ def test_approve_promotes_and_closes_the_test_of_another(run: Path) -> None:
     kinds = [one["kind"] for one in promotion(run, "explain", 12)["verdicts"]]
     assert kinds == ["nominated", "closed"]
     assert "it is funnier" in understudy("promotion", "explain", 3, "--run", run).out
+    told_of = [one.e for one in Reader(run / "journal").new() if isinstance(one.e, RoleChanged)]
+    assert [(one.version, one.kind) for one in told_of] == [(12, "closed"), (3, "promoted")]
 
 
 def test_approve_answers_a_test(run: Path) -> None:

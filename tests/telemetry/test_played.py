@@ -69,6 +69,8 @@ def test_the_line_of_a_bot_says_who_plays_by_evidence() -> None:
                 worse=0.04,
                 worse_enough=4.0,
                 share=0.5,
+                short=100,
+                hopeless=0.2,
                 long=300,
                 promising=2.0,
                 longest=600,

@@ -20,7 +20,7 @@ from understudy.telemetry import report
 from understudy.telemetry.fold import StatusReader
 from understudy.telemetry.promotion_status import PromotionStatus
 from understudy.telemetry.status import Status
-from understudy.telemetry.text import say
+from understudy.telemetry.text import complain, plain, say
 
 
 class BotConsole:
@@ -57,6 +57,11 @@ class BotConsole:
         """Prints how a session of this many matches ended."""
         if matches and self._config.status_every_s > 0:
             self._print(report.statistics)
+
+    def say(self, message: str) -> None:
+        """Prints a line at once, such as who plays from now on."""
+        if self._config.status_every_s > 0:
+            complain(plain(message, limit=400))
 
     def _print(self, verbose: Callable[[Status], str]) -> None:
         words = verbose if self._config.verbose else report.progress

@@ -10,6 +10,7 @@ import typer
 from understudy.cli.options import Json, LatestRun, check_file, check_folder
 from understudy.core.errors import RunFolderError
 from understudy.gates.promotion.records import Order, Ordered
+from understudy.gates.promotion.roles import PromotionVerdict
 from understudy.promotion.history import PromotionHistory, read_history
 from understudy.promotion.promotion import Promotion
 from understudy.promotion.report import (
@@ -20,6 +21,8 @@ from understudy.promotion.report import (
     read_brief,
 )
 from understudy.registry.run_folder import RunFolder
+from understudy.telemetry.events import RoleChanged
+from understudy.telemetry.journal import Journal, Reader
 from understudy.telemetry.promotion_lines import VERDICTS, playing_text
 from understudy.telemetry.promotion_status import VerdictNote
 from understudy.telemetry.text import say, say_json
@@ -176,7 +179,8 @@ def plot(
 def _order(
     folder: RunFolder, order: Order, *, version: int = 0, words: str = "", json: bool
 ) -> None:
-    promotion = Promotion(folder)
+    journal = Journal(folder.journal, "person", folder.clock)
+    promotion = Promotion(folder, tell=lambda verdict: _journal_verdict(journal, verdict))
     before = len(promotion.verdicts)
     state = promotion.state
     if order in ("pause", "resume") and state.paused == (order == "pause"):
@@ -206,6 +210,18 @@ def _order(
         say(f"To let version {version} play: understudy models release --run {folder.root}")
 
 
+def _journal_verdict(journal: Journal, verdict: PromotionVerdict) -> None:
+    if verdict.kind != "refused":
+        journal.write(
+            RoleChanged(
+                version=verdict.version,
+                kind=verdict.kind,
+                words=verdict.words,
+                test=verdict.test,
+            )
+        )
+
+
 # --- what is read --------------------------------------------------------------------------------
 
 
@@ -224,9 +240,6 @@ def _folder(run: Path | None) -> RunFolder:
 
 def _refusals(folder: RunFolder, version: int) -> list[VerdictNote]:
     """Health checks that a version failed before its nomination, from the journal."""
-    from understudy.telemetry.events import RoleChanged
-    from understudy.telemetry.journal import Reader
-
     return [
         VerdictNote(number=0, at=one.t, version=version, kind=one.e.kind, words=one.e.words)
         for one in Reader(folder.journal).new()

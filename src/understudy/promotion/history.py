@@ -23,9 +23,15 @@ from understudy.promotion.log import PromotionLog
 from understudy.registry.run_folder import RunFolder
 
 _ENDINGS: set[VerdictKind] = {
-    "promoted", "harmful", "undecided", "misfit", "stopped", "closed", "kept", "rolled back",
+    "promoted", "harmful", "hopeless", "undecided", "misfit", "stopped", "closed", "kept",
+    "rolled back",
 }  # fmt: skip
-_BY_PAIRS = {"promoted": gate.BETTER, "harmful": gate.HARM, "undecided": gate.FUTILE}
+_BY_PAIRS = {
+    "promoted": gate.BETTER,
+    "harmful": gate.HARM,
+    "hopeless": gate.HOPELESS,
+    "undecided": gate.FUTILE,
+}
 
 
 class AssignedMatch(NamedTuple):

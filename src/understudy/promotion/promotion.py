@@ -1,21 +1,26 @@
 """Promotion of one run: assigns matches, notes their results, and follows what others note.
 
-Every change goes through the log. The pointers `champion` and `canary` mirror what the log says:
-whichever process sees that they differ moves them, so a kill between a verdict and its move costs
-nothing. A champion that a person pinned plays every match, and no pointer is moved.
+Every change goes through the log. The pointers `champion` and `canary` mirror what the log says: a
+process that sees a difference moves them, so a kill between a verdict and its move costs nothing.
+A champion that a person pinned plays every match, and no pointer is moved.
+
+A disk that is full or broken never stops a game. A match whose assignment cannot be written is
+played by the rules, outside of any test; a result that cannot be written is kept, and written
+before the next record. A process that ends before that leaves a lost match, which counts 0.
 """
 
 from __future__ import annotations
 
-import os
-import platform
 import threading
 from collections.abc import Callable, Mapping
-from uuid import uuid4
+from types import TracebackType
+from typing import TypeAlias
 
 import msgspec
 
+from understudy.core.arrays import NDArray
 from understudy.core.config import PromotionConfig
+from understudy.core.errors import FileFormatError
 from understudy.gates.promotion import roles
 from understudy.gates.promotion.records import (
     RULES,
@@ -24,40 +29,74 @@ from understudy.gates.promotion.records import (
     Ending,
     Nominated,
     Ordered,
+    Paired,
     Record,
     Resolved,
     TrialSettings,
 )
 from understudy.gates.promotion.roles import PromotionState, PromotionVerdict
 from understudy.promotion.log import PromotionLog
-from understudy.registry.pointers import PROMOTION, Name
+from understudy.promotion.lost import OpenMatches, this_session
+from understudy.registry.pointers import LATEST, PROMOTION, Name, PointerRecord
 from understudy.registry.run_folder import RunFolder
+from understudy.telemetry.text import complain
+
+_UNTIL_THEN = (
+    "until this is mended the rules play, outside of any test, and results are kept in memory"
+)
+_POINTERS = "the pointers champion and canary are moved later"
+_Made: TypeAlias = Callable[[PromotionState], Record | None]
+"""The record that fits a state; None: nothing is to be written."""
 
 
 class Promotion:
-    """The promotion of one run folder, as one process sees it. Threads may share it."""
+    """The promotion of one run folder, as one process sees it. Threads may share it.
+
+    Args:
+        tell: Called with each verdict that a record of this process brings about, so that of
+            several bots one tells it.
+        problem: Called with what a person must know, once for each trouble.
+        session: The name of this process (machine/process/random), for tests.
+    """
 
     def __init__(
         self,
         folder: RunFolder,
         *,
         tell: Callable[[PromotionVerdict], None] = lambda verdict: None,
+        problem: Callable[[str], None] = complain,
+        session: str | None = None,
     ) -> None:
         self._folder = folder
         self._config: PromotionConfig = folder.config.promotion
-        self._log = PromotionLog(folder.promotion)
+        self._log = PromotionLog(folder.promotion, problem=problem)
         self._tell = tell
+        self._problem = problem
         self._lock = threading.Lock()
-        self.session = f"{platform.node()}/{os.getpid()}/{uuid4().hex[:8]}"
+        self.session = session or this_session()
         self.state = PromotionState()
         self.verdicts: list[PromotionVerdict] = []
         """All verdicts of the run so far."""
-        self._follow()
+        self._open = OpenMatches(self.session, timeout_s=self._config.match_timeout_s)
+        self._waiting: list[_Made] = []
+        """What could not be written yet, in order."""
+        self._given_up: set[str] = set()
+        """Matches that the rules play because their assignment failed; it may have been written."""
+        self._champion: PointerRecord | None = None
+        self._troubles: set[str] = set()
+        """What was said, and holds still."""
+        with self._lock, self._tolerating(_UNTIL_THEN):
+            self._follow()
 
     # --- reading ---------------------------------------------------------------------------------
 
     def follow(self) -> PromotionState:
-        """The state after everything that any process has written."""
+        """The state after everything that any process has written.
+
+        Raises:
+            OSError: The log cannot be read.
+            FileFormatError: A newer program wrote a record of a kind that this one does not know.
+        """
         with self._lock:
             self._follow()
             return self.state
@@ -68,60 +107,116 @@ class Promotion:
             self._fold(records)
         self._mirror()
 
-    def _fold(self, records: list[tuple[int, Record]]) -> None:
+    def _fold(self, records: list[tuple[int, Record]]) -> list[PromotionVerdict]:
         self.state, verdicts = roles.fold(self.state, records)
         self.verdicts += verdicts
-        for verdict in verdicts:
-            self._tell(verdict)
+        for number, record in records:
+            self._open.note(number, record)
+            if isinstance(record, Assigned) and record.match in self._given_up:
+                self._given_up.remove(record.match)
+                self._waiting.append(_resolved(number, 0.0, "void", "the rules played it"))
+        return verdicts
 
     def _mirror(self) -> None:
         """Move the pointers to what the log says, unless a person pinned them."""
-        if not self.state.sequence:
-            return
-        test = self.state.test
-        named: dict[Name, int] = {
-            "champion": self.state.incumbent,
-            "canary": RULES if test is None else test.version,
-        }
-        for name, version in named.items():
-            record = self._folder.pointers.read(name)
-            if record is None or (record.version, record.by) != (version, PROMOTION):
-                self._folder.pointers.move(name, version, by=PROMOTION)
+        with self._tolerating(_POINTERS):
+            self._champion = self._folder.pointers.read("champion")
+            if not self.state.sequence:
+                return
+            if self.state.policy == "latest":
+                self._point("champion", self._newest(), by=LATEST)
+            else:
+                self._point("champion", self.state.incumbent, by=PROMOTION)
+            test = self.state.test
+            self._point("canary", RULES if test is None else test.version, by=PROMOTION)
+
+    def _point(self, name: Name, version: int, *, by: str) -> None:
+        record = self._champion if name == "champion" else self._folder.pointers.read(name)
+        if record is None or (not record.pinned and (record.version, record.by) != (version, by)):
+            self._folder.pointers.move(name, version, by=by)
+
+    def _newest(self) -> int:
+        record = self._folder.pointers.read("candidate")
+        return RULES if record is None else record.version
 
     # --- writing ---------------------------------------------------------------------------------
 
     def declare(self, *, rules: str, score: tuple[float, float] | None) -> None:
-        """A bot opens the run with these rules and this scale."""
-        self._append(lambda state: Declared(rules=rules, score=score, policy=self._config.policy))
+        """A bot opens the run with these rules and this scale. Never raises OSError."""
+        declared = Declared(rules=rules, score=score, policy=self._config.policy)
+        with self._lock:
+            self._waiting.append(lambda state: declared)
+            with self._tolerating(_UNTIL_THEN):
+                self._note_lost()
+                self._flush()
+                self._log.compact()
 
     def assign(self, match: str, tags: Mapping[str, str], uniform: float) -> tuple[int, Assigned]:
-        """Decide who plays a match, durable when this returns: its number, and the assignment."""
+        """Decide who plays a match, durable when this returns: its number, and the assignment.
+
+        Number 0: it could not be written. Then the rules play, and no result is expected.
+        """
         stratum = " ".join(f"{tag}={tags[tag]}" for tag in self._config.strata if tag in tags)
+        with self._lock:
+            with self._tolerating(_UNTIL_THEN):
+                self._flush()
+                self._note_lost()
+                number, record = self._append(
+                    lambda state: self._assigned(state, match, stratum, uniform)
+                )
+                assert isinstance(record, Assigned)
+                return number, record
+            self._given_up.add(match)
+            return 0, Assigned(match=match, arm="incumbent", version=RULES, stratum=stratum)
 
-        def made(state: PromotionState) -> Assigned:
-            coin = roles.shares(state)
-            arm, version = roles.draw(coin, uniform)
+    def _assigned(
+        self, state: PromotionState, match: str, stratum: str, uniform: float
+    ) -> Assigned:
+        everywhere = self._plays_every_match()
+        if everywhere is not None:
             return Assigned(
-                match=match,
-                arm=arm,
-                version=version,
-                test=coin.test,
-                share=coin.share,
-                holdout=coin.holdout,
-                uniform=uniform,
-                stratum=stratum,
+                match=match, arm="incumbent", version=everywhere, uniform=uniform, stratum=stratum
             )
+        coin = roles.shares(state)
+        arm, version = roles.draw(coin, uniform)
+        return Assigned(
+            match=match,
+            arm=arm,
+            version=version,
+            test=coin.test,
+            share=coin.share,
+            holdout=coin.holdout,
+            uniform=uniform,
+            stratum=stratum,
+        )
 
-        sequence, record = self._append(made)
-        assert isinstance(record, Assigned)
-        return sequence, record
+    def _plays_every_match(self) -> int | None:
+        """What plays without a coin: a pinned champion, else by policy `latest` the newest."""
+        if self._champion is not None and self._champion.pinned:
+            return self._champion.version
+        return self._newest() if self.state.policy == "latest" else None
 
-    def resolve(self, order: int, result: float, ending: Ending, words: str = "") -> None:
-        """An assigned match is over."""
-        self._append(lambda state: Resolved(order=order, result=result, ending=ending, words=words))
+    def resolve(self, order: int, result: float, ending: Ending, words: str = "") -> bool:
+        """An assigned match is over. False: this cannot be written now, and is tried again."""
+        with self._lock:
+            self._waiting.append(_resolved(order, result, ending, words))
+            with self._tolerating(_UNTIL_THEN):
+                self._flush()
+                self._log.compact()  # here, since no game waits for it
+            return not self._waiting
 
-    def nominate(self, version: int, *, experience: int, reason: str) -> bool:
-        """Open a test of a version; False if it cannot be tested now."""
+    def flush(self) -> bool:
+        """Write what could not be written so far; False if there is something left."""
+        with self._lock:
+            with self._tolerating(_UNTIL_THEN):
+                self._flush()
+            return not self._waiting
+
+    def nominate(
+        self, version: int, *, experience: int, reason: str, simulator: bool = False
+    ) -> bool:
+        """Open a test of a version, by assigned matches or by pairs of a `simulator`; False if it
+        cannot be tested now."""
         settings = msgspec.convert(
             {
                 name: getattr(self._config, name)
@@ -131,33 +226,127 @@ class Promotion:
             TrialSettings,
         )
         nominated = Nominated(
-            version=version, experience=experience, reason=reason, settings=settings
+            version=version,
+            experience=experience,
+            reason=reason,
+            settings=settings,
+            simulator=simulator,
         )
 
         def made(state: PromotionState) -> Record | None:
             return None if roles.nomination_refused(state, version) else nominated
 
-        return self._append(made)[1] is not None
+        with self._lock, self._tolerating(_UNTIL_THEN):
+            return self._append(made)[1] is not None
+        return False
+
+    def pair(
+        self, test: int, *, first: int, seeds: NDArray, results: tuple[NDArray, NDArray]
+    ) -> bool:
+        """Write the results of canary and incumbent, [N] each, on simulated matches.
+
+        `first` is the number of pairs that were counted before them. False: the test is over, or
+        another simulator has written these pairs.
+
+        Raises:
+            OSError: They cannot be written.
+            FileFormatError: As of `follow`.
+        """
+        canary, incumbent = results
+        paired = Paired(
+            test=test,
+            canary=tuple(canary.tolist()),
+            incumbent=tuple(incumbent.tolist()),
+            seed=int(seeds[0]),
+        )
+
+        def made(state: PromotionState) -> Record | None:
+            running = state.test
+            if running is None or running.number != test or running.paired != first:
+                return None
+            return paired
+
+        with self._lock:
+            return self._append(made)[1] is not None
 
     def order(self, ordered: Ordered) -> None:
-        """A person's word."""
-        self._append(lambda state: ordered)
+        """A person's word.
 
-    def _append(self, made: Callable[[PromotionState], Record | None]) -> tuple[int, Record | None]:
-        """Write the record that fits the newest state; None writes nothing."""
+        Raises:
+            OSError: It cannot be written.
+            FileFormatError: As of `follow`.
+        """
         with self._lock:
-            while True:
-                self._follow()
-                record = made(self.state)
-                if record is None:
-                    return 0, None
-                record = msgspec.structs.replace(
-                    record, at=self._folder.clock.time(), session=self.session
-                )
-                try:
-                    sequence = self._log.create(record)
-                except FileExistsError:  # another process was faster: its record may change ours
-                    continue
-                self._fold([(sequence, record)])
-                self._mirror()
-                return sequence, record
+            self._append(lambda state: ordered)
+
+    # --- inside: under the lock ------------------------------------------------------------------
+
+    def _append(self, made: _Made) -> tuple[int, Record | None]:
+        """Write the record that fits the newest state; None writes nothing."""
+        while True:
+            self._follow()
+            record = made(self.state)
+            if record is None:
+                return 0, None
+            record = msgspec.structs.replace(
+                record, at=self._folder.clock.time(), session=self.session
+            )
+            try:
+                number = self._log.create(record)
+            except FileExistsError:  # another process was faster: its record may change ours
+                continue
+            for verdict in self._fold([(number, record)]):
+                self._tell(verdict)
+            self._mirror()
+            return number, record
+
+    def _flush(self) -> None:
+        while self._waiting:
+            self._append(self._waiting[0])
+            del self._waiting[0]
+
+    def _note_lost(self) -> None:
+        """Give the matches that are lost a result, so that those after them are counted."""
+        for order, why in self._open.lost(self._folder.clock.time()):
+            lost = Resolved(order=order, ending="vanished", words=why)
+
+            def made(state: PromotionState, lost: Resolved = lost) -> Resolved | None:
+                return lost if self._open.is_open(lost.order) else None
+
+            self._append(made)
+
+    def _tolerating(self, meanwhile: str) -> _Tolerating:
+        return _Tolerating(self._problem, self._troubles, meanwhile)
+
+
+class _Tolerating:
+    """A block in which a log that cannot be read or written is reported, once until it can be."""
+
+    def __init__(self, problem: Callable[[str], None], troubles: set[str], meanwhile: str) -> None:
+        self._problem = problem
+        self._troubles = troubles
+        self._meanwhile = meanwhile
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool:
+        """True: the block failed, and what follows it goes on."""
+        if error is None:
+            self._troubles.discard(self._meanwhile)
+        if not isinstance(error, OSError | FileFormatError):
+            return False
+        if self._meanwhile not in self._troubles:
+            self._problem(f"promotion log: {error}; {self._meanwhile}")
+        self._troubles.add(self._meanwhile)
+        return True
+
+
+def _resolved(order: int, result: float, ending: Ending, words: str) -> _Made:
+    resolved = Resolved(order=order, result=result, ending=ending, words=words)
+    return lambda state: resolved

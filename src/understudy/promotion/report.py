@@ -172,6 +172,8 @@ def _trial_status(
         worse=float(maths.evidence(trial.worse)),
         worse_enough=settings.harm,
         share=share,
+        short=settings.short,
+        hopeless=settings.hopeless,
         long=settings.long,
         promising=settings.promising if math.isfinite(settings.promising) else None,
         longest=settings.longest,
@@ -266,8 +268,10 @@ def expected_verdict(told: TrialHistory, now: RunningTest) -> ExpectedVerdict | 
         maths.evidence(start[None] + more[:, None] * rate[None], axis=1)
         for start, rate in zip((now.trial.better, now.trial.worse), growth, strict=True)
     )
-    late = (done + more >= settings.longest) | (
-        (done + more >= settings.long) & (better < settings.promising)
+    late = (
+        (done + more >= settings.longest)
+        | ((done + more >= settings.long) & (better < settings.promising))
+        | ((done + more >= settings.short) & (better < settings.hopeless))
     )
     found = {
         "better": _median_matches(better, float(maths.evidence(now.trial.better)), 1.0 / now.alpha),

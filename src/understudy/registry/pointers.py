@@ -139,7 +139,10 @@ class Pointers:
 
 def _sequences(folder: Path) -> list[int]:
     """The numbers of all records, ascending."""
-    return sorted(int(path.stem) for path in folder.glob("*.json") if path.stem.isdecimal())
+    # Not `glob`, which takes several times as long: pointers are read before every match.
+    names = (path.name for path in folder.iterdir())
+    stems = (name.removesuffix(".json") for name in names if name.endswith(".json"))
+    return sorted(int(stem) for stem in stems if stem.isdecimal())
 
 
 def _unreadable(folder: Path, taken: list[int]) -> bool:

@@ -28,6 +28,7 @@ VERDICTS = {
     "promoted": "it became the champion",
     "asks": "the evidence that it is better is enough, and a person is asked",
     "harmful": "stopped: the evidence that it is worse was enough",
+    "hopeless": "stopped: the evidence for it fell so low that it would hardly be promoted",
     "undecided": "the test ended without enough evidence for either side",
     "misfit": "closed: the arms came more or less often than the recorded coin explains",
     "stopped": "a person stopped the test",
@@ -161,8 +162,8 @@ def _length(one: TrialStatus) -> str:
     if one.promising is None:
         return f"{one.matches:,}; it ends after {one.long:,} {unit}at the latest"
     return (
-        f"{one.matches:,}; it ends after {one.long:,} {unit}"
-        f"({one.longest:,} while E is {one.promising:g} or more)"
+        f"{one.matches:,}; it ends after {one.long:,} {unit}({one.longest:,} while E is "
+        f"{one.promising:g} or more, {one.short:,} if E is below {one.hopeless:g})"
     )
 
 
@@ -180,7 +181,7 @@ def expect_text(one: TrialStatus) -> str:
         ending = {"better": "it is cleared and stays", "worse": "a rollback"}
         return f"{ending.get(expected.kind, 'it stays')} {when}, if both go on as so far"
     if expected.kind == "undecided":
-        return f"never, at this difference: the test ends undecided {when}"
+        return f"never, at this difference: the test ends without one {when}"
     ending = {"better": "a promotion", "worse": "that it is stopped"}
     return f"{ending[expected.kind]} {when}, if both go on as so far"
 

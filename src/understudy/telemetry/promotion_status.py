@@ -56,6 +56,9 @@ class TrialStatus(msgspec.Struct, frozen=True, kw_only=True):
     worse_enough: float
     share: float
     """The probability with which the next match is its own; 0: the test is suspended."""
+    short: int
+    """Matches after which it ends once `better` is below `hopeless`."""
+    hopeless: float
     long: int
     """Matches after which it ends, unless `better` has reached `promising`…"""
     promising: float | None
