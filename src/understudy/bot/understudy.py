@@ -392,8 +392,7 @@ class Understudy:
 
     def _promotion_status(self) -> PromotionStatus | None:
         """For the console: what this process knows, without reading the log again."""
-        promotion = self._promotion
-        return None if promotion is None else read_brief(self.folder, promotion)
+        return None if self.promotion is None else read_brief(self.folder, self.promotion)
 
     @property
     def version(self) -> int:
