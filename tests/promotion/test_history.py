@@ -75,6 +75,8 @@ def test_an_open_match_holds_up_those_after_it_also_where_a_person_stops_the_tes
     waiting, _ = log.assign()
     log.play(5, {0: 0.5, 4: 0.5})
     assert sum(counted(history(log.records).trials[0])) == 6
+    log.assign()
+    assert sum(counted(history(log.records).trials[0])) == 6
     log.append(Ordered(order="stop"))
     log.append(Resolved(order=waiting, result=1.0))
     log.append(Resolved(order=waiting, result=0.0))  # noted, not counted

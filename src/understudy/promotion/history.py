@@ -6,6 +6,7 @@ then makes each test again with its matches alone, to have the evidence after ea
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -121,8 +122,13 @@ def history(records: Sequence[tuple[int, Record]]) -> PromotionHistory:
     state, opened = _opened(records, matches, verdicts)
     times = {number: record.at for number, record in records}
     by_number = dict(records)
+    by_test: dict[int, list[AssignedMatch]] = {}
+    for one in matches:
+        if one.counts and one.assigned.arm != "holdout":
+            by_test.setdefault(one.assigned.test, []).append(one)
     trials = tuple(
-        _trial(running, by_number, matches, verdicts, state) for running in opened.values()
+        _trial(running, by_number, matches, by_test.get(number, []), verdicts, state)
+        for number, running in opened.items()
     )
     return PromotionHistory(state, tuple(verdicts), tuple(matches), trials, times)
 
@@ -172,9 +178,9 @@ def _opened(
 def _counted_at(sequence: int, matches: Sequence[AssignedMatch]) -> int:
     """The record with which a match was counted: the result of the last one up to it. A record
     that is no match is its own."""
-    upto = [one for one in matches if one.order <= sequence]
-    if upto and upto[-1].order == sequence:
-        return max(one.resolved_at for one in upto)
+    place = bisect.bisect_left(matches, sequence, key=lambda one: one.order)
+    if place < len(matches) and matches[place].order == sequence:
+        return max(one.resolved_at for one in matches[: place + 1])
     return sequence
 
 
@@ -182,19 +188,18 @@ def _trial(
     running: RunningTest,
     records: dict[int, Record],
     matches: Sequence[AssignedMatch],
+    mine: Sequence[AssignedMatch],
     verdicts: Sequence[PromotionVerdict],
     state: PromotionState,
 ) -> TrialHistory:
+    """`mine`: the matches with a result that carry the number of this test."""
     record = records[running.number]
     nominated = record if isinstance(record, Nominated) else None
     still_runs = running.number in {one.number for one in (state.test, state.recheck) if one}
     ending = None if still_runs else _ending(running.number, verdicts)
-    last = state.sequence if ending is None else ending.sequence
-    counted = tuple(
-        one
-        for one in _counted(matches, last)
-        if one.assigned.test == running.number and one.assigned.arm != "holdout"
-    )
+    last = state.sequence + 1 if ending is None else ending.sequence
+    end = _last_counted(matches, last)
+    counted = tuple(one for one in mine if one.order <= end)
     pairs = _pairs(running, records, ending, last)
     looks = _looks(running, counted, pairs)
     reasons = [
@@ -226,15 +231,14 @@ def _ending(number: int, verdicts: Sequence[PromotionVerdict]) -> PromotionVerdi
     )
 
 
-def _counted(matches: Sequence[AssignedMatch], last: int) -> list[AssignedMatch]:
-    """The matches that had been counted at record `last`: a match that was counted then itself, or
-    another record."""
-    upto = [one for one in matches if one.order <= last]
-    if not upto or upto[-1].order != last:
-        still_open = (one.order for one in upto if not 0 < one.resolved_at <= last)
-        first_open = next(still_open, last)
-        upto = [one for one in upto if one.order < first_open]
-    return [one for one in upto if one.counts]
+def _last_counted(matches: Sequence[AssignedMatch], last: int) -> int:
+    """The number up to which assignments had been counted at record `last`, which is a match that
+    was counted then itself, or another record."""
+    place = bisect.bisect_left(matches, last, key=lambda one: one.order)
+    if place < len(matches) and matches[place].order == last:
+        return last
+    still_open = (one.order for one in matches[:place] if not 0 < one.resolved_at <= last)
+    return next(still_open, last + 1) - 1
 
 
 def _columns(matches: Sequence[AssignedMatch]) -> MatchColumns:
@@ -271,6 +275,8 @@ def _pairs(
     last: int,
 ) -> NDArray:
     """[N, 2] All pairs of a test by a simulator, up to the one that decided it."""
+    if not running.simulator:
+        return np.zeros((0, 2))
     found = [
         pair
         for number, record in records.items()

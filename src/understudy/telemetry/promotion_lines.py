@@ -227,7 +227,8 @@ def _open(status: PromotionStatus) -> str:
     if status.waiting:
         text += f"; {_many(status.waiting, 'result waits', 'results wait')} for an earlier match"
     if status.matches_per_hour is not None:
-        text += f"; {status.matches_per_hour:.1f} matches an hour"
+        pace = status.matches_per_hour
+        text += f"; {pace:,.0f} matches an hour" if pace >= 100 else f"; {pace:.1f} matches an hour"
     return text
 
 
