@@ -13,8 +13,8 @@ from understudy.core.clock import SystemClock
 from understudy.gates.promotion.records import Ordered
 from understudy.promotion.history import read_history
 from understudy.registry.run_folder import RunFolder
-from understudy.telemetry.events import RoleChanged
-from understudy.telemetry.journal import Reader
+from understudy.telemetry.events import BotStarted, RoleChanged
+from understudy.telemetry.journal import Journal, Reader
 
 from .calling import understudy
 
@@ -79,6 +79,16 @@ def test_status_says_who_plays_and_what_is_tried(scripted: Path) -> None:
         f"understudy promotion explain 12 --run {scripted}",
     ):
         assert words in called.out, words
+
+
+def test_status_of_a_bot_in_another_mode(run: Path) -> None:
+    journal = Journal(run / "journal", "bot", SystemClock())
+    journal.write(BotStarted(pid=1, mode="shadow", learner="off", version=12))
+    words = understudy("promotion", "status", "--run", run).out
+    assert "Mode        shadow; what follows holds for matches of mode auto" in words
+    words = understudy("status", "--run", run).out
+    assert "the rules play, 12 is measured" in words
+    assert "Promotion   in mode auto version 9 (champion) plays; version 12 is tried" in words
 
 
 def test_looking_changes_nothing(scripted: Path, tmp_path: Path) -> None:

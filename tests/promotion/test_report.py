@@ -3,6 +3,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable
+from pathlib import Path
 
 import msgspec
 import numpy as np
@@ -20,6 +21,7 @@ from understudy.promotion.report import (
     promotion_status,
     results_of,
 )
+from understudy.telemetry import played
 from understudy.telemetry.promotion_lines import VERDICTS, describe_promotion, promotion_lines
 from understudy.telemetry.promotion_status import PromotionStatus
 from understudy.telemetry.table import csv_bytes
@@ -321,3 +323,14 @@ def test_pairs_are_told_as_pairs() -> None:
     assert "pairs" in text_of(log)
     told: PromotionHistory = history(log.records)
     assert [one.other for one in story_of(told, 7).trials[0].matches][:2] == [0.0, 0.0]
+
+
+def test_every_column_of_the_tables_is_documented() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "monitoring.md").read_text(encoding="utf-8")
+    for table, columns in (
+        ("promotion_matches.csv", MATCH_COLUMNS),
+        ("win_rates.csv", played.COLUMNS),
+    ):
+        section = page.split(f"\n## {table}\n")[1].split("\n## ")[0]
+        rows = [line.split("`")[1] for line in section.splitlines() if line.startswith("| `")]
+        assert rows == list(columns)

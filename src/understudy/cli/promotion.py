@@ -21,7 +21,7 @@ from understudy.promotion.report import (
     read_brief,
 )
 from understudy.registry.run_folder import RunFolder
-from understudy.telemetry.events import RoleChanged
+from understudy.telemetry.events import BotStarted, RoleChanged
 from understudy.telemetry.journal import Journal, Reader
 from understudy.telemetry.promotion_lines import VERDICTS, playing_text
 from understudy.telemetry.promotion_status import VerdictNote
@@ -69,7 +69,10 @@ def status(
     if json:
         say_json(now)
     else:
-        say(describe_promotion(now, run=str(folder.root), at=folder.clock.time()))
+        words = describe_promotion(
+            now, run=str(folder.root), at=folder.clock.time(), mode=_mode(folder)
+        )
+        say(words)
         if csv is not None:
             say(f"Tables: {csv / _MATCHES}, {csv / _WIN_RATES}")
 
@@ -236,6 +239,12 @@ def _folder(run: Path | None) -> RunFolder:
             "mode='shadow' or mode='auto' begins one"
         )
     return folder
+
+
+def _mode(folder: RunFolder) -> str:
+    """Of the bot that started last; empty: not known."""
+    started = [one.e.mode for one in Reader(folder.journal).new() if isinstance(one.e, BotStarted)]
+    return started[-1] if started else ""
 
 
 def _refusals(folder: RunFolder, version: int) -> list[VerdictNote]:

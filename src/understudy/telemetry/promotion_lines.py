@@ -98,9 +98,14 @@ def _arm(one: ArmResult) -> str:
     return f"{player_name(one.version)} {one.mean:.0%} of {one.matches:,}"
 
 
-def describe_promotion(status: PromotionStatus, *, run: str, at: float) -> str:
-    """The long form: what `understudy promotion status` prints."""
+def describe_promotion(status: PromotionStatus, *, run: str, at: float, mode: str = "auto") -> str:
+    """The long form: what `understudy promotion status` prints.
+
+    `mode` is that of the bot that started last.
+    """
     lines = wrapped("Run", f"{plain(run, limit=4096)}   {stamp(at)}", wrap=False)
+    if mode not in ("", "auto"):
+        lines += wrapped("Mode", f"{plain(mode)}; what follows holds for matches of mode auto")
     lines += wrapped("Plays", playing_text(status))
     if status.pinned is None and status.policy != "latest":
         lines += wrapped("Why", plain(status.why, limit=400))
@@ -117,7 +122,8 @@ def describe_promotion(status: PromotionStatus, *, run: str, at: float) -> str:
         lines += ["", *_result_lines(status.results)]
     if status.verdicts:
         lines += ["", *verdict_lines(status.verdicts)]
-    return "\n".join([*lines, "", *_hints(status, plain(run, limit=4096))])
+    hints = _hints(status, plain(run, limit=4096))
+    return "\n".join([*lines, "", *hints] if hints else lines)
 
 
 def _policy(status: PromotionStatus) -> str:
@@ -275,7 +281,8 @@ def _hints(status: PromotionStatus, run: str) -> list[str]:
     known += [one.version for one in reversed(status.verdicts) if one.version]
     if known:
         hints.append(f"The matches: understudy promotion explain {known[0]} --run {run}")
-    hints.append(f"A picture: understudy promotion plot --run {run}")
+    if status.results or status.tests:
+        hints.append(f"A picture: understudy promotion plot --run {run}")
     return hints
 
 
