@@ -193,7 +193,7 @@ def test_never_at_this_difference() -> None:
     assert test.short <= test.matches + test.expected.matches <= test.long
     text = text_of(log).replace("\n            ", " ")
     more = test.expected.matches
-    assert f"never, at this difference: the test ends without one in about {more} more" in text
+    assert f"never, at this difference; the test ends without one in about {more} more" in text
 
 
 def test_open_matches_and_results_that_wait_for_them() -> None:
@@ -320,7 +320,7 @@ def test_pairs_are_told_as_pairs() -> None:
     [test] = status_of(log).tests
     assert test.simulator and test.matches == 6 and test.expected is not None
     assert test.expected.seconds is None
-    assert "pairs" in text_of(log)
+    assert "            pairs         6; it ends after 300" in text_of(log)
     told: PromotionHistory = history(log.records)
     assert [one.other for one in story_of(told, 7).trials[0].matches][:2] == [0.0, 0.0]
 

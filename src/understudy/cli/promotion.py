@@ -23,7 +23,7 @@ from understudy.promotion.report import (
 from understudy.registry.run_folder import RunFolder
 from understudy.telemetry.events import BotStarted, RoleChanged
 from understudy.telemetry.journal import Journal, Reader
-from understudy.telemetry.promotion_lines import VERDICTS, playing_text
+from understudy.telemetry.promotion_lines import VERDICTS, describe_promotion, playing_text
 from understudy.telemetry.promotion_status import VerdictNote
 from understudy.telemetry.text import say, say_json
 
@@ -57,8 +57,6 @@ def status(
 
     Example: understudy promotion status --run runs/zerg
     """
-    from understudy.telemetry.promotion_lines import describe_promotion
-
     folder = _folder(run)
     if csv is not None:
         check_folder("--csv", csv)
@@ -194,10 +192,10 @@ def _order(
     if order == "approve" and version == state.incumbent:
         raise RunFolderError(f"{folder.root}: version {version} is the champion already")
     promotion.order(Ordered(order=order, version=version, words=words))
-    verdicts = promotion.verdicts[before:]
-    refused = next((one for one in verdicts if one.kind == "refused"), None)
-    if refused is not None:  # another process was faster
-        raise RunFolderError(f"{folder.root}: {refused.words}")
+    verdicts = [one for one in promotion.verdicts[before:] if one.kind != "nominated"]
+    for one in verdicts:  # another process was faster
+        if (one.kind, one.sequence) == ("refused", promotion.state.sequence):
+            raise RunFolderError(f"{folder.root}: {one.words}")
     now = read_brief(folder, promotion)
     if json:
         say_json(now)

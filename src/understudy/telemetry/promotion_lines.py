@@ -140,7 +140,6 @@ def _policy(status: PromotionStatus) -> str:
 
 
 def _test_lines(one: TrialStatus, at: float) -> list[str]:
-    unit = "pairs of simulated matches" if one.simulator else "matches"
     ago = f"since {stamp(one.since)} ({duration(max(at - one.since, 0.0))} ago)"
     against = player_name(one.against)
     name = "Recheck" if one.recheck else "Test"
@@ -159,16 +158,15 @@ def _test_lines(one: TrialStatus, at: float) -> list[str]:
     ):
         words = f"E {_number(value):>5} of {enough:<4.0f} {_bar(value, enough)}"
         lines += wrapped("", f"{side:<14}{words}")
-    lines += wrapped("", f"{unit:<14}{_length(one)}" if unit == "matches" else _length(one))
-    return lines
+    unit = "pairs" if one.simulator else "matches"
+    return lines + wrapped("", f"{unit:<14}{_length(one)}")
 
 
 def _length(one: TrialStatus) -> str:
-    unit = "pairs " if one.simulator else ""
     if one.promising is None:
-        return f"{one.matches:,}; it ends after {one.long:,} {unit}at the latest"
+        return f"{one.matches:,}; it ends after {one.long:,} at the latest"
     return (
-        f"{one.matches:,}; it ends after {one.long:,} {unit}({one.longest:,} while E is "
+        f"{one.matches:,}; it ends after {one.long:,} ({one.longest:,} while E is "
         f"{one.promising:g} or more, {one.short:,} if E is below {one.hopeless:g})"
     )
 
@@ -187,7 +185,7 @@ def expect_text(one: TrialStatus) -> str:
         ending = {"better": "it is cleared and stays", "worse": "a rollback"}
         return f"{ending.get(expected.kind, 'it stays')} {when}, if both go on as so far"
     if expected.kind == "undecided":
-        return f"never, at this difference: the test ends without one {when}"
+        return f"a promotion: never, at this difference; the test ends without one {when}"
     ending = {"better": "a promotion", "worse": "that it is stopped"}
     return f"{ending[expected.kind]} {when}, if both go on as so far"
 
