@@ -2,14 +2,20 @@
 
 `decide` does no I/O. When `finish` returns, the episode is on disk. A match without `finish` and
 without a `with` block is kept as aborted when the interpreter ends.
+
+A version that raises, answers garbage or is slow loses the match to the rules: they finish it, and
+its result counts 0 for the version. `decide` checks plain numbers only, at about 1% of its time.
 """
 
 from __future__ import annotations
 
 import atexit
+import itertools
 import math
+import sys
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from math import isfinite
 from time import perf_counter_ns
 from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple, Self
@@ -18,17 +24,19 @@ import numpy as np
 
 from understudy.bot.actions import Action, Codec
 from understudy.bot.recorder import Recorder
+from understudy.bot.roster import MatchPlayer, PlayerRole
+from understudy.bot.validation import result_of
 from understudy.core.arrays import NDArray
-from understudy.core.errors import InputError, nearest
+from understudy.core.errors import InputError, UnderstudyError, nearest
 from understudy.experience.episode import Outcome
 from understudy.policy.policy import Policy
 
 if TYPE_CHECKING:
     from understudy.bot.understudy import Understudy
 
-
-RESULTS = {Outcome.VICTORY: 1.0, Outcome.TIE: 0.5, Outcome.DEFEAT: 0.0, Outcome.ABORTED: 0.0}
-"""What a match without a score counts."""
+SLOW_IN_A_ROW = 3
+"""Decisions above `promotion.slow_ms` in a row at which a version loses the match to the rules."""
+_NEVER_NS = sys.maxsize
 
 
 class MatchDecision(NamedTuple):
@@ -45,7 +53,8 @@ class MatchDecision(NamedTuple):
 
 
 _open: set[Match] = set()
-"""Matches with decisions that are not kept yet, so that none is garbage-collected before that."""
+"""Matches that are assigned or have decisions, and are not kept yet: none is garbage-collected
+before that."""
 
 
 class Match:
@@ -56,22 +65,31 @@ class Match:
         mind: Understudy,
         *,
         tags: dict[str, str],
-        policy: Callable[[], Policy],
+        player: MatchPlayer,
         codec: Codec,
         rng: np.random.Generator,
-        explores: bool,
-        order: int = 0,
-        key: str = "",
     ) -> None:
         self._mind = mind
+        self._player = player
         self.tags = tags
         self._codec = codec
         self._recorder = Recorder(mind.spec)
-        self._explores = explores
-        self._current = policy
-        self._memory = policy().begin()
+        self.fault = player.fault
+        """What the version did that gave the match to the rules; empty: nothing."""
+        plays = player.role == "newest" or player.version != 0
+        self._decides = plays and not self.fault
+        """Whether the policy decides; else the rules do."""
+        self._asked = not self.fault
+        """Whether the policy is asked, to decide or to be measured."""
+        self._drawn = self._decides and mind.choose == "drawn"
+        self._needs_rules = mind.mode == "auto"
+        first = player.policy or mind.policy
+        self._memory = first.begin()
         # A memory made under other weights is wrong: a policy with memory swaps between matches.
-        self._fixed = policy() if self._memory != () else None
+        self._fixed = first if player.policy is not None or self._memory != () else None
+        self._slow_ns = _NEVER_NS
+        if self._decides and self._needs_rules:
+            self._slow_ns = int(mind.folder.config.promotion.slow_ms * 1e6)
         self._rng = rng
         self._parts = mind.spec.actions.parts
         self._uniforms = rng.random((256, len(self._parts)), dtype=np.float32)
@@ -80,13 +98,31 @@ class Match:
         """Feature -> decisions at which it was not finite."""
         self.began = mind.folder.clock.monotonic()
         self.outcome: Outcome | None = None
-        self.order = order
-        """The number of its assignment; 0: it was not assigned."""
         self.result = 0.0
         """In [0, 1], once the match is finished."""
-        self.id = key
+        self.id = player.id
         """Of its episode; given when the match is over, or assigned."""
         self.kept = False
+        if player.order:
+            _open.add(self)
+
+    @property
+    def role(self) -> PlayerRole:
+        """Who was given this match: `rules`, `champion` (the version that is proven), `canary` (the
+        version that is tried), `holdout` (the rules, beside a champion) or `newest`."""
+        return self._player.role
+
+    @property
+    def version(self) -> int:
+        """The version that was given this match; 0: the rules, or an untrained policy."""
+        if self._player.role == "newest":
+            return (self._fixed or self._mind.policy).version
+        return self._player.version
+
+    @property
+    def order(self) -> int:
+        """The number of its assignment in the promotion log; 0: it was not assigned."""
+        return self._player.order
 
     def decide(
         self,
@@ -99,8 +135,9 @@ class Match:
 
         Args:
             features: [F] raw numbers, in the order of the run's features.
-            fallback: The action of the rules. It is executed in mode `shadow`, where it is
-                required, and wherever a feature is not finite.
+            fallback: The action of the rules. It is executed where the rules play (`Match.role`),
+                where a feature is not finite, and after a version failed. Modes `shadow` and `auto`
+                require it at every decision.
             legal: [options] booleans: which options are allowed; None: all of them. For an action
                 of several parts, the options of all parts one after the other.
 
@@ -111,6 +148,7 @@ class Match:
         Raises:
             InputError: The match is finished, an argument does not fit the run, `fallback` is
                 missing or illegal, or no option is legal. The match is then as it was before.
+            UnderstudyError: The policy failed, and there is no fallback.
 
         Example:
             action = match.decide([50.0, 12.0], fallback="ECONOMY", legal=[True, army > 0])
@@ -122,41 +160,57 @@ class Match:
             raise InputError("decide: this match is finished; open another with mind.match()")
         broken = self._observe(features, row, strict=fallback is None)
         mask = None if legal is None else self._mask(legal)
-        sampled = self._explores and not broken
-        if not sampled:
+        decides = self._decides and not broken
+        if not decides:
             recorder.actions[row] = self._rules(fallback, mask)
-        elif row == 0 and fallback is not None:
+        elif fallback is None:
+            if self._needs_rules:
+                self._rules(None, mask)  # raises: a version that fails needs them
+        elif row == 0:
             self._rules(fallback, mask)  # reports a wrong name at the first decision
-        policy = self._fixed or self._current()
-        # Nothing fails from here on: a refused decision must change neither the policy's memory nor
-        # the mask of the decision that replaces it.
-        choice = policy.act(
-            recorder.observations[row : row + 1],
-            self._memory,
-            legal=mask,
-            uniforms=self._uniforms[row & 255 : (row & 255) + 1] if sampled else None,
-        )
-        self._memory = choice.memory
-        if sampled:
-            recorder.actions[row] = choice.actions[0]
-            recorder.log_probs[row] = choice.log_probs[0]
-            recorder.sampled[row] = True
-        else:
-            self._agreed += bool((recorder.actions[row] == choice.actions[0]).all())
+        policy = self._fixed or self._mind.policy
+        # Only a policy without fallback fails from here on: a refused decision must change neither
+        # the policy's memory nor the mask of the decision that replaces it.
+        if self._asked:
+            place = row & 255
+            try:
+                choice = policy.act(
+                    recorder.observations[row : row + 1],
+                    self._memory,
+                    legal=mask,
+                    uniforms=self._uniforms[place : place + 1] if self._drawn and decides else None,
+                )
+                # Plain numbers: an operation on a scalar of NumPy takes several times as long.
+                value, log_prob = choice.values.item(), choice.log_probs.item()
+                action = choice.actions.tolist()[0]
+                if not (isfinite(value + log_prob) and self._executable(action, mask)):
+                    raise _Garbage(f"action {action}, log-probability {log_prob}, value {value}")
+            except Exception as error:  # noqa: BLE001  a version that fails costs no match
+                self._fail(policy, error, fallback, mask)
+            else:
+                self._memory = choice.memory
+                recorder.values[row] = value
+                if decides:
+                    recorder.actions[row] = action
+                    recorder.log_probs[row] = log_prob
+                    recorder.sampled[row] = True
+                else:
+                    self._agreed += recorder.actions[row].tolist() == action
+            if place == 255:
+                self._uniforms = self._rng.random(self._uniforms.shape, dtype=np.float32)
         if mask is not None:
             recorder.allow(mask)
-        recorder.values[row] = choice.values[0]
         recorder.versions[row] = policy.version
-        if row & 255 == 255:
-            self._uniforms = self._rng.random(self._uniforms.shape, dtype=np.float32)
-        action = self._codec.label(recorder.actions[row])
-        recorder.took_ns[row] = perf_counter_ns() - started
+        executed = self._codec.label(recorder.actions[row])
+        took_ns = recorder.took_ns[row] = perf_counter_ns() - started
         recorder.advance()
         if row == 0:
             _open.add(self)
+        if took_ns > self._slow_ns:
+            self._check_speed(policy)
         if broken:
             self._cut(policy, broken)
-        return action
+        return executed
 
     def reward(self, amount: float) -> None:
         """Adds to the reward of the last decision; may be called several times.
@@ -185,21 +239,26 @@ class Match:
             raise InputError(f"reward: {amount!r} is not a finite number")
         self._recorder.rewards[row] = total
 
-    def finish(self, outcome: str) -> bool:
+    def finish(self, outcome: str, *, score: float | None = None) -> bool:
         """Ends the match, adds the reward of its result, and keeps it as an episode.
 
         A match without a decision is neither kept nor counted. With `pace="learner"` this waits
-        for a learner that is far behind, unless the match is aborted.
+        for a learner that is far behind, unless the match is aborted. In mode `play` nothing is
+        kept.
 
         Args:
             outcome: `victory`, `defeat`, `tie` or `aborted`.
+            score: How good the result is, on the scale that `Understudy.open(score=...)` declared;
+                needed where one was, unless the match is aborted. It judges versions and is not
+                learned from: rewards are.
 
         Returns:
             True: the episode survives a power cut. False: the disk refused it; it stays in memory,
             and later calls try again.
 
         Raises:
-            InputError: The match is finished already, or `outcome` is unknown.
+            InputError: The match is finished already, `outcome` is unknown, or `score` is missing,
+                outside its scale or without one. The match is then as it was before.
 
         Example:
             match.finish("victory" if game.won else "defeat")
@@ -207,17 +266,18 @@ class Match:
         if self.outcome is not None:
             raise InputError(f"finish: this match is finished already ({self.outcome})")
         try:
-            self.outcome = Outcome(outcome)
+            ended = Outcome(outcome)
         except ValueError as error:
             known = [str(one) for one in Outcome]
             raise InputError(
                 f"finish: {outcome!r} is not an outcome, expected one of {known}."
                 f"{nearest(str(outcome), known)}"
             ) from error
-        self.result = RESULTS[self.outcome]
+        self.result = result_of(ended, score, self._mind.score)
+        self.outcome = ended
         saved = self._keep()
-        if self.outcome is not Outcome.ABORTED:
-            self._mind._keep_pace()
+        if ended is not Outcome.ABORTED:
+            self._wait()
         return saved
 
     def leave(self) -> None:
@@ -260,12 +320,68 @@ class Match:
 
     def _keep(self) -> bool:
         saved = self._mind._keep(self, self._recorder, self._agreed)
-        _open.discard(self)
+        self._close()
         return saved
+
+    def _close(self) -> None:
+        _open.discard(self)
+
+    def _wait(self) -> None:
+        self._mind._keep_pace()
+
+    def _fail(
+        self, policy: Policy, error: Exception, fallback: Action | None, mask: NDArray | None
+    ) -> None:
+        """Gives the present decision and the rest of the match to the rules."""
+        if isinstance(error, _Garbage):
+            words = f"it answered {error}"
+        else:
+            words = f"it raised {type(error).__name__}: {error}"
+        if self._decides:
+            if fallback is None:
+                raise UnderstudyError(
+                    f"decide: version {policy.version} failed ({words}), and there is no fallback"
+                ) from error
+            self._recorder.actions[self._recorder.length] = self._rules(fallback, mask)
+        self._hand_over(policy, words)
+
+    def _hand_over(self, policy: Policy, words: str) -> None:
+        """The rules decide from the present row on; the policy is not asked again."""
+        if self._memory != ():
+            self._recorder.cut()
+        if self._decides:
+            self.fault = words
+        self._decides = self._asked = False
+        self._slow_ns = _NEVER_NS
+        self._mind._warn_fault(policy.version, words)
+
+    def _executable(self, action: Sequence[int], mask: NDArray | None) -> bool:
+        """Whether an answer of a policy is one legal option for each part."""
+        parts = self._parts
+        if len(action) != len(parts):
+            return False
+        if len(action) == 1:  # the usual case, in a third of the time
+            return 0 <= action[0] < parts[0] and (mask is None or mask[0, action[0]])
+        starts = itertools.accumulate(parts, initial=0)
+        return all(
+            0 <= option < size and (mask is None or mask[0, start + option])
+            for start, size, option in zip(starts, parts, action, strict=False)
+        )
+
+    def _check_speed(self, policy: Policy) -> None:
+        """Hands over to the rules if the last decisions were all slow."""
+        row = self._recorder.length
+        last_ns = self._recorder.took_ns[max(row - SLOW_IN_A_ROW, 0) : row]
+        if len(last_ns) == SLOW_IN_A_ROW and (last_ns > self._slow_ns).all():
+            each = ", ".join(f"{one / 1e6:.0f}" for one in last_ns)
+            limit = self._mind.folder.config.promotion.slow_ms
+            self._hand_over(
+                policy, f"its last decisions took {each} ms, above promotion.slow_ms = {limit:g}"
+            )
 
     def _cut(self, policy: Policy, broken: Mapping[str, float]) -> None:
         """Empties the policy's memory after a decision with features that were not finite."""
-        if self._fixed is not None:
+        if self._memory != ():
             self._memory = policy.begin()
             self._recorder.cut()
         self.not_finite.update(broken.keys())
@@ -289,7 +405,7 @@ class Match:
                 raise
             raise InputError(f"features: expected plain numbers ({error})") from error
         # One sum checks them all, in a quarter of the time of np.isfinite; doubles do not overflow.
-        if math.isfinite(sum(seen.tolist())):
+        if isfinite(sum(seen.tolist())):
             return {}
         wrong = ~np.isfinite(seen)
         broken = {names[i]: float(seen[i]) for i in np.flatnonzero(wrong)}
@@ -316,7 +432,10 @@ class Match:
         """The action of the rules as numbers; it must be legal."""
         if fallback is None:
             mode = self._mind.mode
-            raise InputError(f"decide: mode {mode!r} needs fallback=, the action of your rules")
+            why = " while there is no champion" if mode == "play" else ""
+            raise InputError(
+                f"decide: mode {mode!r} needs fallback=, the action of your rules{why}"
+            )
         number = self._codec.number(fallback, what="fallback")
         if mask is not None:
             start = 0
@@ -329,9 +448,17 @@ class Match:
         return number
 
 
+class _Garbage(Exception):
+    """What a policy answered cannot be executed or recorded."""
+
+
 def open_matches(mind: Understudy) -> list[Match]:
     """Matches of this bot that have decisions and are not kept yet."""
-    return [match for match in tuple(_open) if match._mind is mind and not match.kept]
+    return [
+        match
+        for match in tuple(_open)
+        if match._mind is mind and not match.kept and match.decisions
+    ]
 
 
 @atexit.register
@@ -343,5 +470,5 @@ def _keep_open_matches() -> None:
                 f"{len(left)} {'match was' if len(left) == 1 else 'matches were'} never finished "
                 "and kept as aborted: call finish(), or use `with mind.match() as match`"
             )
-        for match in left:
-            match.leave()
+    for match in tuple(_open):
+        match.leave()

@@ -2,7 +2,7 @@
 
     from understudy import Understudy
 
-    with Understudy.open("runs/zerg", features=FEATURES, actions=ACTIONS) as mind:
+    with Understudy.open("runs/zerg", features=FEATURES, actions=ACTIONS, mode="auto") as mind:
         for opponent in opponents:
             with mind.match(opponent=opponent, difficulty="hard") as match:
                 while game.running:
@@ -10,11 +10,21 @@
                     match.reward(0.1)            # belongs to the decision before it
                 match.finish("victory")          # or defeat, tie; leaving without it: aborted
 
-`open` starts a learner in another process. In mode `shadow` (the default) your rules play and the
-policy learns from what they do; in mode `learn` the policy plays and explores. New versions are
-adopted while the game runs. If the learner fails, the game goes on. A bot that plays faster than
-the learner learns gets a message; with `pace="learner"` its `finish` waits for the learner. SIGTERM
-keeps an unfinished match as aborted.
+`open` starts a learner in another process. The mode says who plays:
+
+    shadow    Your rules play. The policy learns from what they do, and is measured.
+    auto      Your rules play. A version that has learned enough is tried in a share of the matches,
+              drawn by a recorded coin; it takes over once the results show that it is better, and
+              loses its place once they show that it is not. `match.role` says who plays a match.
+    learn     The newest version plays and explores. It may play worse before it plays better.
+    play      The champion plays, or your rules while there is none. Nothing is recorded or learned.
+
+Modes `shadow` and `auto` need `fallback` at every decision. A version that raises, answers garbage
+or is slow loses the match to the rules. New versions are adopted while the game runs. If the
+learner fails, the game goes on. A bot that plays faster than the learner learns gets a message;
+with `pace="learner"` its `finish` waits for the learner. SIGTERM keeps an unfinished match as
+aborted.
+`evaluate` compares rules and policy where the bot has a simulator of its game.
 """
 
 from __future__ import annotations
@@ -22,7 +32,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, Literal, Self, TypeAlias
@@ -32,13 +42,17 @@ import numpy as np
 
 from understudy.bot.actions import Codec
 from understudy.bot.console import BotConsole
+from understudy.bot.evaluation import PairedPlay, RulesComparison, compare, evaluation_seeds
 from understudy.bot.match import Match, open_matches
 from understudy.bot.outbox import Outbox
 from understudy.bot.pace import PACES, Pace, PaceName
 from understudy.bot.recorder import Recorder
+from understudy.bot.roster import MatchPlayer, Roster
 from understudy.bot.validation import (
     ConstantFeatureCheck,
     checked_rewards,
+    checked_rules,
+    checked_score,
     checked_tags,
     network_of,
     settings_of,
@@ -55,17 +69,22 @@ from understudy.experience.spool import Spool
 from understudy.gates.promotion.roles import PromotionVerdict
 from understudy.policy.policy import Policy, untrained
 from understudy.policy.spec import AnyNetwork
+from understudy.promotion.candidates import CandidateSearch
 from understudy.promotion.promotion import Promotion
+from understudy.promotion.report import read_brief
 from understudy.registry.run_folder import RUNS, RunFolder, remember
 from understudy.supervise import starter
 from understudy.supervise.starter import LearnerParent, RunningLearner
 from understudy.telemetry import events
 from understudy.telemetry.journal import Journal
+from understudy.telemetry.promotion_status import PromotionStatus
 from understudy.telemetry.text import complain
 
 Mode: TypeAlias = Literal["shadow", "auto", "learn", "play"]
 MODES: tuple[Mode, ...] = ("shadow", "auto", "learn", "play")
 LEARNERS = ("process", "thread", "off")
+ChooseName: TypeAlias = Literal["drawn", "likeliest"]
+CHOICES: tuple[ChooseName, ...] = ("drawn", "likeliest")
 RESULT_REWARDS: Mapping[str, float] = {"victory": 10.0, "defeat": -5.0, "tie": 0.0, "aborted": 0.0}
 """What `finish` adds to the reward of the last decision, by default."""
 
@@ -81,6 +100,7 @@ class Understudy:
         features: Sequence[str],
         actions: ActionSpace | Sequence[str] | Mapping[str, object],
         mode: Mode = "shadow",
+        choose: ChooseName | None = None,
         learner: Literal["process", "thread", "off"] = "process",
         pace: PaceName = "free",
         network: AnyNetwork | str | None = None,
@@ -102,9 +122,13 @@ class Understudy:
                 to something), or an action space (`MultiDiscrete`, `MultiBinary`).
             mode: `shadow`: the rules play, and the policy learns from what they do. `auto`: the
                 rules play, and a version that is better by evidence takes over. `learn`: the newest
-                version plays and explores. `play`: the champion plays, and nothing is learned.
+                version plays and explores. `play`: the champion plays (`models list` names it), or
+                the rules while there is none; nothing is recorded or learned.
+            choose: In mode `play`: the champion's actions are `drawn` (default), as they were when
+                it was tested, or are always the `likeliest`. The other modes draw.
             learner: `process` starts another process, `thread` a thread (for tests and notebooks);
                 `off` records only. Without the learner's libraries the bot records, and says so.
+                Mode `play` starts none.
             pace: `learner`: `finish` waits while the learner is more than four batches behind, at
                 most half a minute, and only while a learner runs. `free` never waits.
             network: A network (`Mlp((64, 64))`) or the name of one (`"mlp-large"`, see
@@ -114,9 +138,11 @@ class Understudy:
                 keeps its settings; changes are printed.
             result_rewards: What `finish` adds to the reward of the last decision, by outcome
                 (default: 10, -5 and 0). The reward of `aborted` must be 0.
-            score: The lowest and the highest score, where `finish` gets one: matches are then
-                judged by their scores. Default: by victory (1), tie (1/2) and defeat (0).
-            rules: A name for the rules. Other rules close a running test of a version.
+            score: The lowest and the highest score, (low, high), where `finish` gets one: versions
+                are then judged by scores, which takes fewer matches. Default: by victory (1), tie
+                (1/2) and defeat (0).
+            rules: A name for the rules, such as `"v2"`. Change it when you change the rules: what
+                was measured against the old ones does not count against the new ones.
             seed: Seeds the exploration. Default: a random seed.
             game: The name of a built-in game, kept with the run.
             clock: The source of time, for tests.
@@ -132,7 +158,7 @@ class Understudy:
 
         Example:
             with Understudy.open("runs/zerg", features=["minerals", "supply"],
-                                 actions=["ECONOMY", "ATTACK"], mode="learn") as mind:
+                                 actions=["ECONOMY", "ATTACK"], mode="auto") as mind:
                 with mind.match(opponent="Terran") as match:
                     action = match.decide([50.0, 12.0], fallback="ECONOMY")
                     match.finish("victory")
@@ -143,8 +169,16 @@ class Understudy:
                 raise ConfigError(
                     f"{what}: expected one of {list(known)}, got {value!r}.{nearest(value, known)}"
                 )
+        if choose is not None and choose not in CHOICES:
+            raise ConfigError(
+                f"choose: expected one of {list(CHOICES)}, got {choose!r}."
+                f"{nearest(str(choose), CHOICES)}"
+            )
+        if choose is not None and mode != "play":
+            raise ConfigError(f"choose: expected only with mode 'play'; mode {mode!r} draws")
         if isinstance(features, str):
             raise InputError("features: expected a list of names, got one string")
+        scale, rules = checked_score(score), checked_rules(rules)
         root = Path(run)
         clock = clock or SystemClock()
         kept = RunFolder.kept(root, clock)
@@ -165,7 +199,8 @@ class Understudy:
             learner=learner,
             pace=pace,
             result_rewards=result_rewards,
-            score=score,
+            choose=choose or "drawn",
+            score=scale,
             rules=rules,
             seed=seed,
         )
@@ -179,12 +214,16 @@ class Understudy:
         result_rewards: Mapping[str, float],
         seed: int | None,
         pace: PaceName = "free",
+        choose: ChooseName = "drawn",
         score: tuple[float, float] | None = None,
         rules: str = "",
     ) -> None:
         self.folder = folder
         self.spec = folder.spec
-        self.mode = mode
+        self.mode: Mode = mode
+        self.choose: ChooseName = choose
+        self.score = score
+        """The lowest and the highest score, if `finish` gets one."""
         self.matches = 0
         self._clock = folder.clock
         self._rng = _rng(seed, folder.journal)
@@ -196,32 +235,35 @@ class Understudy:
         self._outbox = Outbox(Spool(folder.root, self.spec, folder.clock), self._problem)
         self._constant_features = ConstantFeatureCheck(self.spec.features)
         self._not_finite: set[str] = set()
+        self._faults: set[int] = set()
+        """Versions whose failure was told."""
         self._lock = threading.Lock()
         self._closed = False
         self._closing = threading.Event()
         self._policy = untrained(self.spec, folder.config.learner.seed)
-        self._console = BotConsole(folder.root, folder.config.report, folder.clock)
+        self._console = BotConsole(
+            folder.root, folder.config.report, folder.clock, self._promotion_status
+        )
         self._watcher = Watcher(
             folder,
             adopt=self._adopt,
             problem=self._problem,
             tick=self._tick,
-            playing=self._policy.version,
+            untrained=self._policy,
             frozen=mode == "play",
         )
-        self._score = score
-        self._promotion: Promotion | None = None
-        if mode in ("shadow", "auto"):
-            self._promotion = Promotion(folder, tell=self._tell_verdict, problem=self._problem)
-            self._promotion.declare(rules=rules, score=score)
-        self._policies: dict[int, Policy] = {}
-        """Versions that are assigned matches."""
+        self.promotion: Promotion | None = None
+        """Who plays, and why, in the modes `shadow` and `auto`."""
+        self._roster: Roster | None = None
+        self._candidates: CandidateSearch | None = None
         self._watcher.look()
+        if mode in ("shadow", "auto"):
+            self._open_promotion(rules)
         self._journal.write(
             events.BotStarted(
                 pid=os.getpid(),
                 mode=mode,
-                learner=learner if isinstance(learner, str) else "own",
+                learner=_learner_name(learner, mode),
                 version=self._policy.version,
             )
         )
@@ -233,7 +275,7 @@ class Understudy:
             meanwhile="this bot plays and records, and looks again",
             prints=True,
         )
-        self._learner = starter.start(learner, folder, parent)
+        self._learner = starter.start("off" if mode == "play" else learner, folder, parent)
         self._pace = Pace(
             pace,
             batch=folder.config.learner.batch_matches,
@@ -270,60 +312,105 @@ class Understudy:
         if self._closed:
             raise InputError("match: this Understudy is closed")
         checked = checked_tags(tags)
-        policy, explores, order, key = self._current, self.mode == "learn", 0, ""
-        if self.mode == "auto":
-            assert self._promotion is not None
-            key = self._new_id()
-            order, assigned = self._promotion.assign(key, checked, float(self._rng.random()))
-            if assigned.version:
-                playing = self._version(assigned.version)
-                policy, explores = (lambda: playing), True
         return Match(
             self,
             tags=checked,
-            policy=policy,
+            player=self._player(checked),
             codec=self._codec,
             rng=self._rng.spawn(1)[0],
-            explores=explores,
-            order=order,
-            key=key,
         )
 
-    def _current(self) -> Policy:
-        return self._policy
+    def _player(self, tags: Mapping[str, str]) -> MatchPlayer:
+        """Who plays the next match."""
+        if self._roster is not None:
+            return self._roster.assign(self._new_id(), tags, float(self._rng.random()))
+        if self.mode == "learn":
+            return MatchPlayer("newest")
+        if self.mode == "play" and self._policy.version:
+            return MatchPlayer("champion", self._policy.version, self._policy)
+        return MatchPlayer("rules")
 
-    def _version(self, number: int) -> Policy:
-        if number not in self._policies:
-            self._policies[number] = self.folder.versions.policy(number)
-        return self._policies[number]
+    def evaluate(
+        self,
+        play: PairedPlay,
+        matches: int,
+        *,
+        version: int | None = None,
+        seeds: Iterable[int] | None = None,
+    ) -> RulesComparison:
+        """Compares the rules with a version, for a bot that has a simulator of its game.
+
+        Each seed is played twice, once by the rules and once by the version, so that both meet the
+        same luck. Nothing is recorded, learned or counted as evidence.
+
+        Args:
+            play: `play(match, seed)` plays one whole match from this seed, with `match.decide`
+                (which needs `fallback`), and returns its outcome, or (outcome, score) where `open`
+                declared a scale. It may call `match.reward`, which does nothing, and `match.finish`
+                instead of returning.
+            matches: How many seeds are played; about 100 show a gain from 50% to 70%.
+            version: The version to compare; default: the newest.
+            seeds: Whole numbers, 0 or more, as many as `matches`. Default: fresh ones. Seeds that
+                were used before to choose a version flatter it.
+
+        Returns:
+            Both mean results and their difference with a 95% interval; `print` it.
+
+        Raises:
+            InputError: An argument is malformed, or `play` returned no outcome.
+            RunFolderError: There is no such version.
+
+        Example:
+            import random
+
+            def play(match, seed):
+                luck = random.Random(seed)
+                gold = 0
+                for turn in range(10):
+                    here = luck.random()
+                    action = match.decide([here, turn], fallback="wait")
+                    gold += action == "dig" and here > 0.5
+                return "victory" if gold >= 3 else "defeat"
+
+            print(mind.evaluate(play, 20))
+        """
+        policy = self._evaluated(version)
+        return compare(self, play, policy, evaluation_seeds(matches, seeds), codec=self._codec)
+
+    def _evaluated(self, version: int | None) -> Policy:
+        if version is None:
+            candidate = self.folder.pointers.read("candidate")
+            version = self._policy.version if candidate is None else candidate.version
+            if version == 0:
+                raise RunFolderError(f"evaluate: {self.folder.root} has no version yet")
+        if version == self._policy.version and version:
+            return self._policy
+        return self.folder.versions.policy(version)
 
     def _new_id(self) -> str:
         return (self._rng.bytes(16) if self._seeded_ids else uuid4().bytes).hex()
 
-    def _tell_verdict(self, verdict: PromotionVerdict) -> None:
-        if verdict.kind not in ("nominated", "refused"):
-            self._journal.write(
-                events.RoleChanged(
-                    version=verdict.version,
-                    kind=verdict.kind,
-                    words=verdict.words,
-                    test=verdict.test,
-                )
-            )
+    def _promotion_status(self) -> PromotionStatus | None:
+        """For the console: what this process knows, without reading the log again."""
+        return None if self.promotion is None else read_brief(self.folder, self.promotion)
 
     @property
     def version(self) -> int:
-        """The version that decides now; 0: untrained."""
+        """The newest version that this bot holds; in mode `play` the champion; 0: none yet."""
         return self._policy.version
 
     @property
     def policy(self) -> Policy:
-        """The policy that decides now. It never changes: a new version is a new object."""
+        """The policy of `version`. It never changes: a new version is a new object."""
         return self._policy
 
     def refresh(self) -> int:
-        """Looks for a new version now, not within 50 ms; returns the version that decides."""
+        """Looks for a new version now, not within 50 ms; returns `version`.
+
+        In mode `auto` it also reads the promotion log, and looks for a version to try.
+        """
         self._watcher.look()
+        self._follow_promotion()
         return self._policy.version
 
     # --- ending --------------------------------------------------------------------------------
@@ -346,8 +433,8 @@ class Understudy:
         try:
             self._watcher.stop()
             self._outbox.flush()
-            if self._promotion is not None:
-                self._promotion.flush()
+            if self._roster is not None:
+                self._roster.follow()
             self._stop_learner()
         except BaseException:  # Ctrl-C while waiting for the learner loses no match
             self._outbox.flush()
@@ -378,6 +465,7 @@ class Understudy:
         assert match.outcome is not None
         decisions = recorder.length
         if decisions == 0:
+            self._resolve(match, void=True)
             return True
         # A signal may end this before `kept`; then it runs again, with the same id, and the learner
         # takes the match once.
@@ -389,15 +477,10 @@ class Understudy:
             tags=match.tags,
         )
         episode = recorder.episode(meta, result=self._result_rewards[match.outcome])
-        saved = self._outbox.put(episode)
+        records = self.mode != "play"
+        saved = records and self._outbox.put(episode)
+        self._resolve(match)
         match.kept = True
-        if match.order and self._promotion is not None:
-            aborted = match.outcome is Outcome.ABORTED
-            self._promotion.resolve(
-                match.order,
-                0.0 if aborted else match.result,
-                "aborted" if aborted else "finished",
-            )
         with self._lock:
             self.matches += 1
             matches = self.matches
@@ -416,8 +499,13 @@ class Understudy:
                 agreed=agreed,
                 decision_us=(float(took[0]), float(took[1])),
                 not_finite=dict(match.not_finite),
+                role=match.role,
+                recorded=records,
+                mode=self.mode,
             )
         )
+        if self._candidates is not None:
+            self._candidates.remember(episode.observations, episode.legal)
         constant = self._constant_features.add(episode.observations)
         if constant is not None:
             seen = self._constant_features.seen
@@ -425,7 +513,29 @@ class Understudy:
         if self._learner is not None and saved:
             self._learner.wake()
         self._console.match_finished(matches)
-        return saved
+        return saved or not records
+
+    def _resolve(self, match: Match, *, void: bool = False) -> None:
+        """Notes the result of an assigned match, and what a version did wrong."""
+        if match.fault:
+            where = f"version {match.version} lost match {match.id[:8]} to the rules"
+            self._note_problem(f"{where}: {match.fault}")
+        if self._roster is None or not match.order:
+            return
+        if match.fault:
+            self._roster.resolve(match.order, 0.0, "fault", match.fault)
+        elif void:
+            self._roster.resolve(match.order, 0.0, "void")
+        elif match.outcome is Outcome.ABORTED:
+            self._roster.resolve(match.order, 0.0, "aborted")
+        else:
+            self._roster.resolve(match.order, match.result, "finished")
+
+    def _warn_fault(self, version: int, words: str) -> None:
+        """Prints once for each version. Not journalled inside `decide`: `finish` does that."""
+        if version not in self._faults:
+            self._faults.add(version)
+            complain(f"version {version} failed, and the rules play on: {words}")
 
     def _warn_not_finite(self, broken: Mapping[str, float], decision: int) -> None:
         """Prints once for each feature. Not journalled inside `decide`: the match counts them."""
@@ -443,6 +553,54 @@ class Understudy:
     def _tick(self) -> None:
         self._console.tick()
         self._pace.tick()
+        self._follow_promotion()
+
+    def _open_promotion(self, rules: str) -> None:
+        """Declares what this bot plays by; in mode `auto` its matches are assigned."""
+        promotion = Promotion(self.folder, tell=self._journal_verdict, problem=self._problem)
+        self.promotion = promotion
+        before, told = promotion.state, len(promotion.verdicts)
+        if before.rules is not None and (before.rules, before.score) != (rules, self.score):
+            self._console.say(
+                f"rules {rules!r} and score {self.score} instead of {before.rules!r} and "
+                f"{before.score}: a running test ends, and the rules are measured anew"
+            )
+        promotion.declare(rules=rules, score=self.score)
+        if self.mode != "auto":
+            return
+        self._candidates = CandidateSearch(self.folder, promotion, refused=self._tell_refusal)
+        self._roster = Roster(
+            self.folder,
+            promotion,
+            rules=rules,
+            score=self.score,
+            newest=lambda: self._policy,
+            say=self._console.say,
+            problem=self._problem,
+            told=told,
+        )
+        self._roster.follow()
+
+    def _follow_promotion(self) -> None:
+        if self._roster is not None and self._candidates is not None:
+            self._roster.follow()
+            if self._candidates.look(self._policy):
+                self._roster.follow()
+
+    def _journal_verdict(self, verdict: PromotionVerdict) -> None:
+        if verdict.kind not in ("nominated", "refused"):
+            self._journal.write(
+                events.RoleChanged(
+                    version=verdict.version,
+                    kind=verdict.kind,
+                    words=verdict.words,
+                    test=verdict.test,
+                )
+            )
+
+    def _tell_refusal(self, version: int, words: str) -> None:
+        self._console.say(f"version {version} is not tried: {words}")
+        self._journal.write(events.RoleChanged(version=version, kind="refused", words=words))
 
     def _learner_runs(self) -> bool:
         """Whether a learner takes matches from the buffer; a paused one takes none."""
@@ -476,6 +634,12 @@ class Understudy:
 
     def _note_problem(self, message: str) -> None:
         self._journal.write(events.Problem(where="bot", message=message))
+
+
+def _learner_name(learner: str | RunningLearner, mode: Mode) -> str:
+    if mode == "play":
+        return "off"
+    return learner if isinstance(learner, str) else "own"
 
 
 def _rng(seed: int | None, journal: Path) -> np.random.Generator:

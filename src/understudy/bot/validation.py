@@ -33,6 +33,9 @@ _MAX_TAG = 200
 _MIN_DECISIONS = 200
 """Before constant features are reported: matches may begin alike."""
 
+_RESULTS = {Outcome.VICTORY: 1.0, Outcome.TIE: 0.5, Outcome.DEFEAT: 0.0, Outcome.ABORTED: 0.0}
+"""What a match without a score counts."""
+
 
 def settings_of(
     config: Config | None, settings: Mapping[str, Any] | None, kept: RunFolder | None
@@ -95,6 +98,58 @@ def checked_rewards(given: Mapping[str, float], default: Mapping[str, float]) ->
                 "was given up as a defeat or a tie"
             )
     return {**default, **given}
+
+
+def checked_score(scale: object) -> tuple[float, float] | None:
+    """The scale of scores, (low, high), as `Understudy.open` got it; None: there are no scores."""
+    if scale is None:
+        return None
+    try:
+        low, high = (float(bound) for bound in scale)  # type: ignore[attr-defined]
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"score: expected (low, high), the lowest and the highest score, got {scale!r}"
+        ) from error
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        raise InputError(f"score: expected two finite numbers, low < high, got {scale!r}")
+    return low, high
+
+
+def checked_rules(rules: object) -> str:
+    """The name of the rules, as `Understudy.open` got it."""
+    if not isinstance(rules, str) or len(rules) > _MAX_TAG:
+        raise InputError(
+            f"rules: expected a name of at most {_MAX_TAG} characters, such as 'v2', got "
+            f"{str(rules)[:40]!r}"
+        )
+    return rules.encode("utf-8", "backslashreplace").decode()
+
+
+def result_of(outcome: Outcome, score: object, scale: tuple[float, float] | None) -> float:
+    """What a match counts, in [0, 1]: by its score where a scale was declared, else by outcome."""
+    if scale is None:
+        if score is not None:
+            raise InputError(
+                f"finish: score={score!r} has no scale; declare the lowest and the highest score "
+                "once: Understudy.open(..., score=(low, high))"
+            )
+        return _RESULTS[outcome]
+    if outcome is Outcome.ABORTED:
+        return 0.0
+    low, high = scale
+    if score is None:
+        raise InputError(
+            f"finish: expected score=, a number between {low:g} and {high:g}, as declared in open"
+        )
+    try:
+        number = float(score)  # type: ignore[arg-type]
+    except (TypeError, ValueError) as error:
+        raise InputError(f"finish: score: expected a number, got {score!r}") from error
+    if not low <= number <= high:  # also where it is not a number
+        raise InputError(
+            f"finish: score: {score!r} is not between {low:g} and {high:g}, as declared in open"
+        )
+    return (number - low) / (high - low)
 
 
 def checked_tags(tags: Mapping[str, object]) -> dict[str, str]:

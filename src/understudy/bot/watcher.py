@@ -24,7 +24,8 @@ class Watcher:
     """Follows the champion or the candidate of a run folder; calls `tick` after each look.
 
     Where evidence moves the champion it follows the newest version, unless it is `frozen` or a
-    person pinned the champion.
+    person pinned the champion. Frozen, it adopts `untrained` where the champion is version 0, the
+    rules; else that version is passed over.
     """
 
     def __init__(
@@ -34,14 +35,15 @@ class Watcher:
         adopt: Callable[[Policy], None],
         problem: Callable[[str], None],
         tick: Callable[[], None],
-        playing: int,
+        untrained: Policy,
         frozen: bool = False,
     ) -> None:
         self._folder = folder
         self._adopt = adopt
         self._problem = problem
         self._tick = tick
-        self._playing = playing
+        self._untrained = untrained
+        self._playing = untrained.version
         self._frozen = frozen
         self._complained = ""
         self._failed = ""
@@ -62,9 +64,11 @@ class Watcher:
         with self._lock:
             try:
                 record = self._followed()
-                if record is None or record.version in (0, self._playing):
+                if record is None or record.version == self._playing:
                     return
-                policy = self._folder.versions.policy(record.version)
+                if record.version == 0 and not self._frozen:
+                    return
+                policy = self._loaded(record.version)
                 if policy.spec != self._folder.spec:
                     raise RunFolderError(f"version {record.version} was made for another run")
             except (FileFormatError, RunFolderError, msgspec.MsgspecError, OSError) as error:
@@ -75,6 +79,9 @@ class Watcher:
             self._complained = ""
             self._playing = policy.version
             self._adopt(policy)
+
+    def _loaded(self, version: int) -> Policy:
+        return self._folder.versions.policy(version) if version else self._untrained
 
     def _followed(self) -> PointerRecord | None:
         pointers = self._folder.pointers

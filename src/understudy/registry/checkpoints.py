@@ -38,8 +38,13 @@ TRAIN = "train"
 """The mode of versions that training makes."""
 _ROLLBACK = "rollbacks_followed"
 """A counter: the sequence number, in the pointer, of the last rollback that was followed."""
-_INGESTED = "ingested"
+INGESTED = "ingested"
 """A counter: episodes that all versions so far have ingested."""
+
+
+def learned_matches(manifest: Manifest) -> int:
+    """Matches that a version has learned from: episodes of a spool, or matches of training."""
+    return manifest.counters.get(INGESTED, manifest.counters.get(MATCHES, 0))
 
 
 class Resumable(Protocol):
@@ -154,7 +159,7 @@ class Checkpoints:
                 self._problem(f"version {number} is damaged and is passed over: {error}")
                 continue
             found |= manifest.ingested
-            counted = manifest.counters.get(_INGESTED, 0)
+            counted = manifest.counters.get(INGESTED, 0)
             self.total_ingested = max(self.total_ingested, counted)
         return found
 
@@ -275,7 +280,7 @@ class Checkpoints:
         if ingested is None:
             matches = max(0, counted.get(MATCHES, 0) - self.counters.get(MATCHES, 0))
         else:
-            matches, counted[_INGESTED] = len(ingested), total
+            matches, counted[INGESTED] = len(ingested), total
         if self._followed is not None:
             counted[_ROLLBACK] = self._followed
         manifest = Manifest(

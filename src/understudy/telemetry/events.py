@@ -58,6 +58,12 @@ class MatchFinished(_Event, frozen=True, kw_only=True):
     """p50 and p99 of `decide` in this match, in microseconds."""
     not_finite: dict[str, int] = {}
     """Features that were not finite, and at how many decisions: the fallback made those."""
+    role: str = ""
+    """Who was given the match: `rules`, `canary`, `champion`, `holdout` or `newest`."""
+    recorded: bool = True
+    """False: mode `play`, which keeps no episodes."""
+    mode: str = ""
+    """Of the bot; empty: not said."""
 
 
 class EpisodesImported(_Event, frozen=True, kw_only=True):
