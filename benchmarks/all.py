@@ -13,7 +13,7 @@ SCRIPTS = (
     ("import_time.py",),
     ("decision_latency.py",),
     ("publish_latency.py",),
-    ("promotion.py",),
+    ("promotion_gate.py",),
     ("assignment.py",),
     ("replay.py",),
     ("game_throughput.py",),

@@ -25,7 +25,7 @@ _REIGN_SUM = 5.6
 _KEPT_GAIN = 1.0 / 3.0
 """The share of the gain in its test that a champion is held to. Gains of tests that promote are too
 large on average: held to half of it, 21% of good champions raise an alarm in 6,000 matches, held to
-a third 6% (`benchmarks/promotion.py`)."""
+a third 6% (`benchmarks/promotion_gate.py`)."""
 ResolvedMatch: TypeAlias = tuple[int, Assigned, Resolved]
 """The number of an assignment, the assignment, and how the match ended."""
 _FIRST_MATCHES = 30

@@ -10,7 +10,7 @@
 
 `advance_pairs` does the same with pairs of simulated matches. All numbers are arrays with any
 trailing shape [...], so that thousands of simulated tests run side by side in the same gate
-(`benchmarks/promotion.py`).
+(`benchmarks/promotion_gate.py`).
 """
 
 from __future__ import annotations

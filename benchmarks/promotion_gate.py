@@ -1,6 +1,6 @@
 """How often the promotion gate errs, how long it needs, and what it costs: simulated truth.
 
-    python benchmarks/promotion.py [--runs 2000] [--only better,stream] [--workers 2] [--json]
+    python benchmarks/promotion_gate.py [--runs 2000] [--only better,stream] [--workers 2] [--json]
 
 Every row plays matches whose true win rates are known through the gate that ships, with a look
 after every match. Rows of one test run in `trial.advance`, a thousand tests side by side; rows of
