@@ -456,6 +456,7 @@ class Understudy:
         decisions = recorder.length
         if decisions == 0:
             self._resolve(match, void=True)
+            match.kept = True
             return True
         # A signal may end this before `kept`; then it runs again, with the same id, and the learner
         # takes the match once.
@@ -506,15 +507,15 @@ class Understudy:
 
     def _resolve(self, match: Match, *, void: bool = False) -> None:
         """Notes the result of an assigned match, and what a version did wrong."""
-        if match.fault:
+        if match.fault and not void:
             where = f"version {match.version} lost match {match.id[:8]} to the rules"
             self._note_problem(f"{where}: {match.fault}")
         if self._roster is None or not match.order:
             return
-        if match.fault:
-            self._roster.resolve(match.order, 0.0, "fault", match.fault)
-        elif void:
+        if void:
             self._roster.resolve(match.order, 0.0, "void")
+        elif match.fault:
+            self._roster.resolve(match.order, 0.0, "fault", match.fault)
         elif match.outcome is Outcome.ABORTED:
             self._roster.resolve(match.order, 0.0, "aborted")
         else:
