@@ -104,7 +104,7 @@ def test_a_canary_that_fails_gives_the_match_to_the_rules_and_pays(
     said = capsys.readouterr().err
     assert said.count("version 1 failed, and the rules play on: ") == 1
     (problem,) = problems(tmp_path)
-    assert problem.endswith(fault[2]) and "lost match" in problem
+    assert problem == f"version 1 failed: {fault[2]}"
     assert re.search(words, fault[2])
 
 
@@ -211,6 +211,7 @@ def test_a_measured_version_that_fails_costs_the_rules_nothing(
             assert match.role == "rules" and not match.fault
             match.finish("victory")
     assert endings(tmp_path) == [("finished", 1.0, "")]
+    assert problems(tmp_path) == ["version 1 failed: it raised ZeroDivisionError: of a layer"]
     assert np.flatnonzero(episodes(tmp_path)[0].values).tolist() == [0]
 
 

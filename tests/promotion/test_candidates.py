@@ -96,6 +96,9 @@ def test_what_must_not_play_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert words(replace(good, obs_mean=good.obs_mean * np.inf)) == "its weights are not finite"
         assert "answers to recent" in words(sharpened(good, by=1e38))
         assert words(sharpened(good, by=100)).startswith("it is certain nearly everywhere: entropy")
+        forced = recent()[0]._replace(legal=np.tile([True, False, False], (30, 1)))
+        certain = Policy(bot.spec, sharpened(good, by=100), 1)
+        assert unfit(certain, [forced], slow_ms=50.0) == "", "nothing could be chosen"
         assert words(sharpened(good, by=0.01)).startswith("it chooses nearly evenly: entropy 0.99")
         clock = iter(range(0, 10**12, 60_000_000))
         monkeypatch.setattr(candidates, "perf_counter_ns", lambda: next(clock))
@@ -186,6 +189,19 @@ def test_an_unfit_version_is_refused_once_in_words(
     assert [(one.version, one.kind) for one in refused] == [(1, "refused"), (3, "refused")]
     assert all(one.words.startswith("it is certain nearly everywhere") for one in refused)
     assert capsys.readouterr().err.count("version 1 is not tried: it is certain") == 1
+
+
+def test_a_version_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
+    with auto(tmp_path) as bot:
+        play(bot)
+        learned(bot, 1, 50)
+        bot._watcher.look()
+        (bot.folder.versions.folder(1) / "manifest.json").write_bytes(b"?")
+        assert tried(bot) == []
+        learned(bot, 2, 50)
+        assert tried(bot) == [2]
+    (refused,) = (one for one in journal(tmp_path) if isinstance(one, ev.RoleChanged))
+    assert refused.version == 1 and "it cannot be read: version 1" in refused.words
 
 
 @pytest.mark.parametrize("policy", ["latest", "paused", "manual"])
