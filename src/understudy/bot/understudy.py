@@ -247,8 +247,8 @@ class Understudy:
             adopt=self._adopt,
             problem=self._problem,
             tick=self._tick,
-            untrained=self._policy,
-            frozen=mode == "play",
+            playing=self._policy.version,
+            untrained=self._policy if mode == "play" else None,
         )
         self._roster: Roster | None = None
         self._candidates: CandidateSearch | None = None
