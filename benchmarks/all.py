@@ -13,6 +13,7 @@ SCRIPTS = (
     ("import_time.py",),
     ("decision_latency.py",),
     ("publish_latency.py",),
+    ("promotion.py",),
     ("replay.py",),
     ("game_throughput.py",),
     ("train_throughput.py",),

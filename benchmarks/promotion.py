@@ -11,7 +11,7 @@ end as it should counts as infinite in a median. Exits with 1 if a goal is misse
 from __future__ import annotations
 
 import argparse
-import heapq
+import functools
 import json
 import math
 import os
@@ -26,12 +26,18 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 from machine import describe
+from promotion_lives import (
+    Results,
+    assigned,
+    dropped_champion,
+    healthy_champion,
+    other_speeds,
+    stream,
+)
 
 from understudy.core.arrays import NDArray
 from understudy.gates.promotion import roles, trial
 from understudy.gates.promotion.records import (
-    RULES,
-    Assigned,
     Nominated,
     Ordered,
     Record,
@@ -39,14 +45,12 @@ from understudy.gates.promotion.records import (
     TrialSettings,
 )
 
-Results = dict[str, list[float]]
 Chance = Callable[[NDArray, int, np.random.Generator], NDArray]
 """Results [runs] of match number n, given who plays [runs] (1: the canary)."""
 
 DEFAULT = TrialSettings()
 ENDLESS = TrialSettings(harm=math.inf, misfit=math.inf, hopeless=0.0, long=10**9, longest=10**9)
 SMALL_SHARE = msgspec.structs.replace(ENDLESS, share=0.2)
-STREAM_GAINS, STREAM_ODDS = (-0.20, -0.05, 0.0, 0.10, 0.20), (0.20, 0.25, 0.25, 0.15, 0.15)
 
 
 class Figure(NamedTuple):
@@ -170,223 +174,6 @@ def pairs(seed: int, runs: int) -> Results:
     return {"at": at.tolist()}
 
 
-# --- whole runs through `fold` -------------------------------------------------------------------
-
-
-class Life:
-    """A bot that plays one match after the other, with known win rates of all versions.
-
-    Matches are folded in pieces, and a piece ends where the coin of the next match changes: at the
-    end of a canary's ramp, and at a verdict, where it is folded again up to there. So every match
-    is assigned as if the state was folded after each.
-    """
-
-    PIECE = 48
-
-    def __init__(self, rng: np.random.Generator, rates: dict[int, float]) -> None:
-        self.rng, self.rates = rng, rates
-        self.state, self.sequence, self.matches = roles.PromotionState(), 0, 0
-
-    def say(self, record: Record) -> list[roles.PromotionVerdict]:
-        self.sequence += 1
-        self.state, verdicts = roles.fold(self.state, [(self.sequence, record)])
-        return verdicts
-
-    def play(self, matches: int) -> list[tuple[int, roles.PromotionVerdict]]:
-        """Play at most so many, up to a verdict; verdicts with the matches played before."""
-        until = self.matches + matches
-        while self.matches < until:
-            verdicts = self._play_piece(min(until - self.matches, self.PIECE))
-            if verdicts:
-                return [(self.matches, verdict) for verdict in verdicts]
-        return []
-
-    def _play_piece(self, most: int) -> list[roles.PromotionVerdict]:
-        coin, test = roles.shares(self.state), self.state.test
-        ramp = math.inf
-        if test is not None and coin.test == test.number:
-            ramp = test.settings.first_canaries - test.trial.arm_counts[1]
-        records: list[tuple[int, Record]] = []
-        for place, (uniform, luck) in enumerate(self.rng.random((most, 2)).tolist()):
-            number = self.sequence + 2 * place + 1
-            coined = assigned(number, coin, uniform)
-            result = float(luck < self.rates[coined.version])
-            records += [(number, coined), (number + 1, Resolved(order=number, result=result))]
-            ramp -= coined.arm == "canary"
-            if ramp == 0:
-                break
-        after, verdicts = roles.fold(self.state, records)
-        if verdicts and verdicts[0].sequence < records[-2][0]:
-            records = records[: verdicts[0].sequence - self.sequence + 1]
-            after, verdicts = roles.fold(self.state, records)
-        assert verdicts or ramp == 0 or roles.shares(after) == coin
-        self.state = after
-        self.sequence += len(records)
-        self.matches += len(records) // 2
-        return verdicts
-
-
-def champion_of(life: Life, rate: float) -> int:
-    """Nominate versions of this rate until one is promoted; returns it."""
-    version = max(life.rates)
-    while life.state.champion is None:
-        version += 1
-        life.rates[version] = rate
-        life.say(Nominated(version=version))
-        while life.state.test is not None:
-            life.play(600)
-    return life.state.incumbent
-
-
-def dropped_champion(seed: int, runs: int) -> Results:
-    """Promoted at 70% by its test, 200 matches later at 30%; the rules at 50%."""
-    results: Results = {"halved": [], "rolled back": []}
-    for run in range(runs):
-        life = Life(np.random.default_rng([seed, run, 17]), {RULES: 0.5})
-        version = champion_of(life, 0.7)
-        until = life.matches + 200
-        while life.matches < until:
-            life.play(until - life.matches)
-        life.rates[version] = 0.3
-        halved = 0.0 if life.state.recheck is not None else math.inf
-        back = 0.0 if life.state.champion is None else math.inf
-        while life.matches < until + 1000 and back == math.inf:
-            for at, verdict in life.play(until + 1000 - life.matches):
-                if verdict.kind == "alarm":
-                    halved = min(halved, at - until)
-                elif verdict.kind == "rolled back":
-                    back = at - until
-        results["halved"].append(halved)
-        results["rolled back"].append(back)
-    return results
-
-
-def healthy_champion(seed: int, runs: int) -> Results:
-    """Promoted at 70% by its test, and 6,000 matches later still there."""
-    results: Results = {"alarms": [], "rollbacks": []}
-    for run in range(runs):
-        life = Life(np.random.default_rng([seed, run, 18]), {RULES: 0.5})
-        version = champion_of(life, 0.7)
-        until = life.matches + 6000
-        kinds = []
-        while life.matches < until and life.state.incumbent == version:
-            kinds += [verdict.kind for _, verdict in life.play(until - life.matches)]
-        results["alarms"].append(float("alarm" in kinds))
-        results["rollbacks"].append(float("rolled back" in kinds))
-    return results
-
-
-def stream(settings: TrialSettings, *, adapt: bool) -> Callable[[int, int], Results]:
-    """3,000 matches, one candidate after the other, of the mix of gains and losses above.
-
-    `adapt`: the opponents become stronger with the champion, which has 50% before every test; else
-    they stay as they are, and rates end at 98%.
-    """
-    matches = 3000
-
-    def one(rng: np.random.Generator) -> dict[str, float]:
-        life, skills = Life(rng, {}), {RULES: 0.5}
-        gains: list[float] = []
-        first, version = math.inf, 0
-        while life.matches < matches:
-            incumbent = life.state.incumbent
-            if not roles.nomination_refused(life.state, version + 1):
-                version += 1
-                skill = skills[incumbent] + rng.choice(STREAM_GAINS, p=STREAM_ODDS)
-                skills[version] = skill if adapt else min(max(skill, 0.02), 0.98)
-                life.say(Nominated(version=version, settings=settings))
-            stronger = skills[incumbent] - 0.5 if adapt else 0.0
-            life.rates = {
-                one: min(max(skill - stronger, 0.02), 0.98) for one, skill in skills.items()
-            }
-            quiet = life.state.cool_down or matches
-            for at, verdict in life.play(min(quiet, matches - life.matches)):
-                if verdict.kind == "promoted":
-                    gains.append(skills[verdict.version] - skills[incumbent])
-                    first = min(first, at)
-        return {
-            "promotions": len(gains),
-            "worse": sum(gain < -1e-9 for gain in gains),
-            "not better": sum(gain < 1e-9 for gain in gains),
-            "gains": sum(gains),
-            "first": first,
-        }
-
-    def simulate(seed: int, runs: int) -> Results:
-        rows = [one(np.random.default_rng([seed, run, 19])) for run in range(runs)]
-        return {name: [row[name] for row in rows] for name in rows[0]}
-
-    return simulate
-
-
-def other_speeds(seed: int, runs: int) -> Results:
-    """Equal candidates, 10,000 matches of four bots on one folder: one is ten times as fast as
-    another, losses end three times as fast as wins, and one match in 500 vanishes and is noticed
-    after a hundred others."""
-    results: Results = {"promoted": []}
-    for run in range(runs):
-        bots = Bots(np.random.default_rng([seed, run, 20]), matches=10_000)
-        state = roles.PromotionState()
-        records: list[tuple[int, Record]] = [(1, Nominated(version=1, settings=ENDLESS))]
-        while records and state.champion is None:
-            state, _ = roles.fold(state, records)
-            records = bots.play(roles.shares(state), records=50)
-        results["promoted"].append(float(state.champion is not None))
-    return results
-
-
-class Bots:
-    """Bots on one folder whose matches overlap; all results are wins with 50%."""
-
-    PACE = (1.0, 2.0, 5.0, 10.0)
-
-    def __init__(self, rng: np.random.Generator, *, matches: int) -> None:
-        self.rng, self.left, self.sequence, self.clock = rng, matches, 1, 0.0
-        self.idle = list(range(len(self.PACE)))
-        self.ends: list[tuple[float, int, int, Resolved]] = []
-        """When, the number of the assignment, which bot, and how it ends."""
-
-    def play(self, coin: roles.Shares, *, records: int) -> list[tuple[int, Record]]:
-        """So many records or a few more, all with the same coin; none: all matches are over."""
-        played: list[tuple[int, Record]] = []
-        while len(played) < records and (self.ends or self.left):
-            while self.idle and self.left:
-                played.append(self._begin(self.idle.pop(), coin))
-            self.clock, _, bot, resolved = heapq.heappop(self.ends)
-            self.sequence += 1
-            played.append((self.sequence, resolved))
-            self.idle.append(bot)
-        return played
-
-    def _begin(self, bot: int, coin: roles.Shares) -> tuple[int, Record]:
-        uniform, luck, length, fate = self.rng.random(4).tolist()
-        self.sequence += 1
-        self.left -= 1
-        number, takes = self.sequence, self.PACE[bot] * (0.5 + length)
-        if fate < 0.002:
-            takes, resolved = 100.0, Resolved(order=number, ending="vanished")
-        elif luck < 0.5:
-            resolved = Resolved(order=number, result=1.0)
-        else:
-            takes, resolved = takes / 3.0, Resolved(order=number)
-        heapq.heappush(self.ends, (self.clock + takes, number, bot, resolved))
-        return number, assigned(number, coin, uniform)
-
-
-def assigned(number: int, coin: roles.Shares, uniform: float, *, stratum: str = "") -> Assigned:
-    arm, version = roles.draw(coin, uniform)
-    return Assigned(
-        match=str(number),
-        arm=arm,
-        version=version,
-        test=coin.test,
-        share=coin.share,
-        holdout=coin.holdout,
-        uniform=uniform,
-        stratum=stratum,
-    )
-
-
 # --- cost ----------------------------------------------------------------------------------------
 
 
@@ -431,10 +218,12 @@ def promoted(goal: float) -> Callable[[Mapping[str, NDArray]], list[Figure]]:
 
 def stopped(canaries: float) -> Callable[[Mapping[str, NDArray]], list[Figure]]:
     def judge(seen: Mapping[str, NDArray]) -> list[Figure]:
-        harm = np.isin(seen["verdict"], (trial.HARM, trial.HOPELESS))
+        harm = seen["verdict"] == trial.HARM
+        ended = harm | (seen["verdict"] == trial.HOPELESS)
         return [
-            Figure("stopped", float(harm.mean()), 0.85, at_least=True),
-            Figure("median", _median(seen["canaries"], harm), canaries, unit="canaries"),
+            Figure("stopped as harmful or hopeless", float(ended.mean()), 0.85, at_least=True),
+            Figure("stopped as harmful", float(harm.mean()), None),
+            Figure("median", _median(seen["canaries"], ended), canaries, unit="canaries"),
         ]
 
     return judge
@@ -472,7 +261,7 @@ ROWS: dict[str, Row] = {
     "equal-strata": _equal("four opponents", _endless(won(0.5, 0.5), strata=(0.2, 0.4, 0.6, 0.8))),
     "equal-speeds": Row(
         "equal canary, four bots of other speeds, 10,000 looks",
-        other_speeds,
+        functools.partial(other_speeds, settings=ENDLESS),
         lambda seen: [Figure("promoted", float(seen["promoted"].mean()), 0.055)],
         25,
     ),

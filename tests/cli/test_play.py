@@ -16,9 +16,11 @@ from typing import Any
 
 import psutil
 import pytest
+from judging.swarm_versions import commit, run_of_swarm, settings
 
 from understudy.cli.show import Screen
 from understudy.core.clock import SystemClock
+from understudy.promotion.promotion import Promotion
 from understudy.registry.run_folder import RunFolder
 from understudy.telemetry.fold import StatusReader
 from understudy.telemetry.status import Status
@@ -75,6 +77,30 @@ def test_a_person_sees_the_climb_and_where_it_is() -> None:
     assert understudy("status", "--json").json["matches"] == 2
     understudy("play", "swarm", *options)
     assert understudy("status", "--json").json["run"].endswith("swarm-2")
+
+
+def test_in_mode_auto_a_line_of_80_columns_says_who_plays_and_why() -> None:
+    run, config = Path("runs/mine"), settings()
+    folder = run_of_swarm(run, config=config)
+    commit(folder, 1, "DEFENSIVE")
+    promotion = Promotion(folder)
+    promotion.declare(rules="rules", score=None)
+    assert promotion.nominate(1, experience=100, reason="a test asks for it")
+    options = ("--run", run, "--matches", 12, "--learner", "off", "--eval", 0)
+    called = understudy("play", "swarm", "--mode", "auto", *options)
+    assert called.code == 0 and called.out == ""
+    for text in (
+        "Mode auto: the rules (rules) play until a version is better by evidence.",
+        "  match 12  rules ",
+        "Who plays       the rules: no version is better by evidence yet",
+        "Win rate in this session by who played (95% interval):",
+        "\n  the rules     [",
+    ):
+        assert text in called.err
+    lines = [line for line in called.err.splitlines() if "run folder" not in line]
+    assert max(map(len, lines)) <= 80
+    told = understudy("play", "swarm", "--rules", "rules", *options, "--json").json
+    assert told["mode"] == "auto" and told["playing"] == "the rules"
 
 
 def test_a_run_keeps_its_settings() -> None:

@@ -16,6 +16,7 @@ from typing import TypeVar
 import pytest
 
 from understudy.cli.train import _parse_count
+from understudy.core import config as configs
 from understudy.core.clock import SystemClock
 from understudy.core.errors import ConfigError
 from understudy.games import rewards
@@ -118,6 +119,15 @@ def test_a_run_goes_on_with_the_options_of_its_game(asked: list[TrainSession]) -
     assert asked[0].network == Mlp((8,))
 
 
+def test_evidence_is_a_setting_that_a_run_keeps(asked: list[TrainSession]) -> None:
+    run = brawl_run(Path("run"))
+    for words in ((), ("--evidence", "simulator"), (), ("--evidence", "latest")):
+        assert understudy("train", "brawl", "--run", run, "--resume", *words).code == 0
+        configs.save(run / "config.toml", asked[-1].config)
+    found = [one.config.promotion.evidence for one in asked]
+    assert found == ["matches", "simulator", "simulator", "matches"]
+
+
 def test_a_person_sees_how_it_goes() -> None:
     called = train("--steps", ROLLOUT)
     assert called.code == 0 and called.out == ""  # stdout belongs to --json
@@ -196,6 +206,11 @@ def test_the_old_name_of_a_network_still_works(asked: list[TrainSession]) -> Non
         (("--seed", "9" * 23), "understudy: --seed: expected 0 to 2**63 - 1, got 999"),
         (("--seed", "1", "--set", "learner.seed=-1"), "understudy: --set: learner.seed: expected"),
         (("--population", "0"), "understudy: --population: expected a number above 0, got 0"),
+        (
+            ("--evidence", "lates"),
+            "--evidence: expected one of latest, simulator, got 'lates'. D",
+        ),
+        (("--evidence", "simulator", "--population", "2"), "--evidence: the best agent of a pop"),
         (("--set", "rewards.set=dens"), "rewards.set: brawl has no set of rewards 'dens'"),
         (("--set", "rewards.weights.combos=1"), "Did you mean 'combo'"),
         (("--set", "train.noise_steps=4"), "understudy: train.noise_steps: the arena draws every"),

@@ -30,7 +30,7 @@ HASTY = TrialSettings(
     first_share=0.3,
     first_canaries=3,
     harm=2.0,
-    misfit=12.0,
+    misfit=8.0,
     short=10,
     hopeless=0.4,
     long=20,
@@ -116,7 +116,7 @@ def uniform_of(coin: roles.Shares, arm: Arm) -> float:
     return coin.holdout + (1.0 - coin.holdout) * rest
 
 
-def random_world(seed: int, *, events: int = 260) -> Story:
+def random_world(seed: int, *, events: int = 400) -> Story:
     """A run in which bots overlap, results are lost, and a person says all sorts of things."""
     rng = random.Random(seed)
     story = Story(HASTY)
@@ -126,33 +126,36 @@ def random_world(seed: int, *, events: int = 260) -> Story:
     story.say(Declared(rules="v1", policy=rng.choice(["auto", "auto", "manual"])))
     for _ in range(events):
         chance = rng.random()
-        if chance < 0.03:
+        if chance < 0.012:
             story.order(
-                rng.choice(["approve", "stop", "pause", "resume", "resume", "resume"]),
+                rng.choice(["approve", "stop", "pause", "resume", "resume"]),
                 rng.randrange(version + 2),
             )
-        elif chance < 0.04:
+        elif chance < 0.016:
             story.say(
                 Declared(
                     rules=rng.choice(["v1", "v2"]),
                     score=rng.choice([None, None, (0.0, 10.0)]),
-                    policy=rng.choice(["auto", "auto", "manual", "paused"]),
+                    policy=rng.choice(["auto", "auto", "auto", "manual", "paused"]),
                 )
             )
-        elif chance < 0.12:
+        elif chance < 0.025:
+            rates[story.state.incumbent] = rng.random()  # it breaks down, or recovers
+        elif chance < 0.08:
             version += rng.random() < 0.9
             rates.setdefault(version, rng.random())
             story.nominate(version, simulator=rng.random() < 0.3)
-        elif chance < 0.2 and story.state.test is not None and story.state.test.simulator:
+        elif chance < 0.15 and story.state.test is not None and story.state.test.simulator:
             results = [tuple(float(rng.random() < 0.5) for _ in range(4)) for _ in range(2)]
             story.say(Paired(test=story.state.test.number, canary=results[0], incumbent=results[1]))
-        elif chance < 0.6 and len(open_) < 4:
+        elif chance < 0.55 and len(open_) < 4:
             open_.append(story.begin(rng.random(), stratum=rng.choice(["", "a", "b"])))
         elif open_:
             number = open_.pop(rng.randrange(len(open_)))
             assigned = story.log[number - 1][1]
             assert isinstance(assigned, Assigned)
-            ending: Ending = rng.choice(["finished"] * 12 + ["vanished", "fault", "void"])  # type: ignore[assignment]
+            endings: list[Ending] = ["finished", "vanished", "fault", "void"]
+            ending = rng.choices(endings, weights=(12, 1, 1, 1))[0]
             rate = rates.get(assigned.version, 0.5)
             result = rng.choice([float(rng.random() < rate)] * 3 + [rng.random()])
             story.end(number, result if ending == "finished" else 0.0, ending)

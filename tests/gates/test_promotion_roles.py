@@ -8,7 +8,7 @@ import pytest
 from understudy.gates.promotion import roles
 from understudy.gates.promotion.evidence import evidence
 from understudy.gates.promotion.records import Assigned, Declared, Paired, TrialSettings
-from understudy.gates.promotion.running import alpha_of
+from understudy.gates.promotion.running import RunningTest, VersionRecord, alpha_of
 
 from .promotion_worlds import Story, plain
 
@@ -36,7 +36,7 @@ def rechecked(story: Story) -> Story:
     return story
 
 
-def e_of(test: roles.RunningTest | None) -> float:
+def e_of(test: RunningTest | None) -> float:
     assert test is not None
     return float(evidence(test.trial.better))
 
@@ -49,7 +49,9 @@ def test_a_better_canary_becomes_champion_and_the_words_say_why(story: Story) ->
     assert story.matches(1.0, 0.0, 100) == ["promoted"]
     assert story.state.champion == 7 and story.state.roles == {7: "champion"}
     words = story.verdicts[-1].words
-    assert words.startswith("version 7: 100% in 3 matches; the rules: 0% in 4; evidence for")
+    assert words.startswith(
+        "better than the rules; version 7: 100% in 3 matches, the rules: 0% in 4; evidence for"
+    )
     assert "(enough: 20), against it 0." in words
 
 
@@ -71,7 +73,7 @@ def test_a_canary_without_a_difference_ends_its_test(
     while not kinds:
         kinds = story.matches(1.0, 1.0, 1) or story.matches(0.0, 0.0, 1)
     assert kinds == [kind]
-    assert f"in {matches // 2} matches; the rules: " in story.verdicts[-1].words
+    assert f"in {matches // 2} matches, the rules: " in story.verdicts[-1].words
 
 
 def test_results_that_depend_on_the_arm_by_void_matches_close_the_test() -> None:
@@ -114,7 +116,7 @@ def test_a_late_result_of_a_closed_test_counts_for_the_record_alone(story: Story
     story.end(late, 1.0)
     test = story.state.test
     assert test is not None and int(test.trial.matches) == 0
-    assert story.state.records[1] == roles.VersionRecord(1, 1.0)
+    assert story.state.records[1] == VersionRecord(1, 1.0)
 
 
 def test_pairs_of_a_simulator_promote_and_stop(story: Story) -> None:

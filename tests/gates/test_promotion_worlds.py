@@ -17,7 +17,7 @@ from .promotion_worlds import HASTY, Story, plain, random_world, slow_evidence
 SEEDS = st.integers(0, 10**6)
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(SEEDS)
 def test_records_in_any_pieces_give_the_same_state_and_verdicts(seed: int) -> None:
     story, rng = random_world(seed), random.Random(seed)
@@ -71,7 +71,7 @@ def most_evidence(story: Story, number: int, *, until: int) -> float:
     return max([most, *looks])
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(SEEDS)
 def test_no_version_becomes_champion_without_evidence_or_a_persons_word(seed: int) -> None:
     story = random_world(seed)
@@ -91,7 +91,7 @@ def test_no_version_becomes_champion_without_evidence_or_a_persons_word(seed: in
         assert state.champion is None or state.champion in promoted
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(SEEDS)
 def test_no_version_is_tested_twice_and_a_pause_is_kept(seed: int) -> None:
     story = random_world(seed)

@@ -17,6 +17,7 @@ from understudy.policy.policy import untrained
 from understudy.policy.spec import PolicySpec
 from understudy.registry.run_folder import RunFolder
 from understudy.run import learner
+from understudy.supervise.child import step_back
 from understudy.supervise.lock import learner_lock
 from understudy.telemetry import events as ev
 from understudy.telemetry.journal import Entry, Reader
@@ -72,7 +73,7 @@ def test_it_steps_back_for_the_game(monkeypatch: pytest.MonkeyPatch) -> None:
     stepped: list[int] = []
     monkeypatch.setattr(os, "nice", stepped.append, raising=False)
     monkeypatch.setenv("NPROC", "8")
-    learner.step_back(10)
+    step_back(10)
     assert os.environ["NPROC"] == "1"
     assert stepped == [10]
 

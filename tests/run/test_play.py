@@ -6,15 +6,22 @@ import signal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from judging.swarm_versions import NETWORK, commit, run_of_swarm, settings
 
 from understudy.core.clock import SystemClock
-from understudy.core.config import Config
+from understudy.core.config import Config, with_values
 from understudy.core.errors import ConfigError, RunFolderError
 from understudy.experience.episode import Episode
 from understudy.experience.spool import Spool
-from understudy.match.live_match import LiveMatch
+from understudy.games import catalog
+from understudy.gates.promotion.records import Ordered
+from understudy.match.evaluate import evaluate
+from understudy.match.live_match import TRAINING, LiveMatch, match_seeds
+from understudy.match.players import BotPlayer
 from understudy.policy.mlp import Mlp
+from understudy.promotion.promotion import Promotion
 from understudy.registry import run_folder
 from understudy.registry.run_folder import RunFolder
 from understudy.run.play import PlayProgress, PlaySession, adapted, play
@@ -97,9 +104,92 @@ def test_adaptive_difficulty_follows_the_win_rate() -> None:
     assert [adapted(rate) for rate in rates] == expected
 
 
+def test_in_shadow_the_rules_play_every_match() -> None:
+    summary = play(session(mode="shadow", difficulty="hard", matches=4), show=silent)
+    tally = summary.by_player[0]
+    assert tally.matches == 4 and list(summary.by_player) == [0]
+    # The rules play as in frozen matches on the same seeds.
+    game = catalog.make("swarm", difficulty="hard")
+    seeds = match_seeds(1, np.arange(4), purpose=TRAINING)
+    assert evaluate(game, BotPlayer(catalog.bots("swarm")["rules"]), seeds) == tally
+    for episode in episodes(Path("runs/one")):
+        assert not episode.sampled.any()
+    told = summary.as_dict()
+    assert told["mode"] == "shadow" and "playing" not in told
+    assert told["by_player"] == {"the rules": tally.as_dict()}
+
+
+def test_in_auto_the_coin_gives_matches_to_the_rules_and_to_the_version_that_is_tested() -> None:
+    config = with_values(settings(), {"promotion.first_share": 0.5})
+    folder = run_of_swarm(Path("runs/one"), config=config)
+    commit(folder, 1, "DEFENSIVE")
+    promotion = Promotion(folder)
+    promotion.declare(rules="random", score=None)
+    assert promotion.nominate(1, experience=100, reason="a test asks for it")
+    seen: list[PlayProgress] = []
+    chosen = {"mode": "auto", "rules": "random", "network": NETWORK, "config": config}
+    summary = play(session(matches=12, **chosen), show=seen.append)
+    state = Promotion(folder).state
+    assert summary.by_player.keys() == {0, 1}
+    for version, tally in summary.by_player.items():
+        assert state.records[version].matches == tally.matches
+        assert state.records[version].total == tally.wins + tally.draws / 2
+    assert seen[-1].roles.canary == 1 and seen[-1].roles.enough == pytest.approx(20.0)
+    told = summary.as_dict()
+    assert told["playing"] == "the rules"
+    assert told["why"] == "no version is better by evidence yet"
+    played_by = {tuple(set(one.versions[one.sampled].tolist())) for one in episodes(folder.root)}
+    assert played_by == {(), (1,)}
+
+
+def test_verdicts_are_news_and_a_promoted_version_plays() -> None:
+    folder = run_of_swarm(Path("runs/one"))
+    commit(folder, 1, "DEFENSIVE")
+    news: list[str] = []
+
+    def order(progress: PlayProgress) -> None:
+        news.extend(progress.news)
+        progress.news.clear()
+        if progress.played == 1:
+            Promotion(folder).order(Ordered(order="approve", version=1))
+
+    summary = play(
+        session(matches=8, mode="auto", network=NETWORK, config=settings(), evaluate=4), show=order
+    )
+    assert summary.roles.incumbent == 1 and summary.by_player[1].matches >= 4
+    assert any(one.startswith("version 1 plays from now on: ") for one in news)
+    told = summary.as_dict()
+    assert told["playing"] == "version 1"
+    assert isinstance(told["champion"], dict) and told["champion"]["matches"] == 4
+
+
+def test_in_mode_play_the_champion_plays_and_nothing_is_learned() -> None:
+    folder = run_of_swarm(Path("runs/one"))
+    commit(folder, 1, "DEFENSIVE")
+    folder.pointers.move("champion", 1, by="test")
+    chosen = {"mode": "play", "network": NETWORK, "config": settings(), "lockstep": True}
+    summary = play(session(matches=2, **chosen), show=silent)
+    assert summary.by_player.keys() == {1}
+    assert episodes(folder.root) == [] and folder.versions.numbers() == [1]
+
+
+def test_a_test_of_the_simulator_ends_where_matches_are_the_evidence() -> None:
+    folder = run_of_swarm(Path("runs/one"))
+    commit(folder, 1, "DEFENSIVE")
+    promotion = Promotion(folder)
+    promotion.declare(rules="rules", score=None)
+    assert promotion.nominate(1, experience=1, reason="a test asks for it", simulator=True)
+    play(session(matches=1, mode="auto", network=NETWORK, config=settings()), show=silent)
+    assert promotion.follow().test is None
+    assert promotion.verdicts[-1].kind == "stopped"
+
+
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
+        ({"mode": "learn", "rules": "rules"}, "--rules: in mode learn"),
+        ({"mode": "auto", "rules": "ruls"}, "--rules: swarm has the bots .* Did you mean 'rules'"),
+        ({"mode": "atuo"}, "--mode: expected one of .* Did you mean 'auto'"),
         ({"minutes": 1.0}, "give one of them"),
         ({"matches": None}, "give one of them"),
         ({"matches": 0}, "--matches: expected 1 or more, got 0"),

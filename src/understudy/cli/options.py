@@ -41,6 +41,7 @@ _FLAGS = {
     "curriculum.pin": "--stage",
     "population.agents": "--population",
     "live.threshold": "--threshold",
+    "promotion.evidence": "--evidence",
 }
 """Settings with a flag of their own."""
 

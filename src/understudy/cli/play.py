@@ -5,6 +5,7 @@ With `--url` the game is a client of a server (`understudy serve territory`), wh
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -20,10 +21,12 @@ from understudy.telemetry.text import duration, plain
 if TYPE_CHECKING:
     from understudy.adapters.territory.remote_play import RemoteProgress, RemoteSummary
     from understudy.match.tally import Tally
-    from understudy.run.play import PlayProgress, PlaySummary
+    from understudy.run.play import PlayProgress, PlaySession, PlaySummary
     from understudy.telemetry.status import Status
 
 _MINUTES = 1.5
+_SHORT_BAR, _NARROW = 6, 80
+_RULES = "the rules"
 _TOKEN_BYTES = 4096
 
 
@@ -112,6 +115,17 @@ def play(
     network: Annotated[
         str | None, typer.Option(help="The network of a new run: mlp, decision-transformer, ...")
     ] = None,
+    mode: Annotated[
+        str | None,
+        typer.Option(help="learn (the default), shadow, auto or play; with --rules: auto."),
+    ] = None,
+    rules: Annotated[
+        str | None, typer.Option(help="The bot that is the rules (default: the game's own).")
+    ] = None,
+    evidence: Annotated[
+        str | None,
+        typer.Option(help="In mode auto: matches (the default), or simulator: pairs beside them."),
+    ] = None,
     learner: Annotated[
         str | None, typer.Option(help="process (the default), thread or off.")
     ] = None,
@@ -144,13 +158,18 @@ def play(
     Without --matches or --minutes: 90 seconds. Ctrl-C or SIGTERM ends early and keeps
     everything (exit code 130 or 143); pressed again, it does not wait for the learner.
 
+    In mode learn the newest version plays. In mode shadow the rules play and versions are
+    measured; in mode auto the rules play until a version is better by evidence; in mode play
+    the champion plays and nothing is learned.
+
     With --url the game runs here and the decisions come from `understudy serve territory`.
 
     Example: understudy play swarm --minutes 3 --difficulty hard --eval 400
     """
     for_here = {
         "--difficulty": difficulty, "--matches": matches, "--eval": evaluate, "--run": run,
-        "--network": network, "--learner": learner, "--pace": pace,
+        "--network": network, "--mode": mode, "--rules": rules, "--evidence": evidence,
+        "--learner": learner, "--pace": pace,
         "--lockstep": lockstep or None, "--set": set_,
     }  # fmt: skip
     for_there = {
@@ -175,6 +194,12 @@ def play(
     if seed is None:
         seed = before.config.learner.seed if before else 0
     new = network_named(network or "mlp", flag="--network")
+    mode = mode or ("learn" if rules is None else "auto")
+    defaults: dict[str, object] = {"learner.seed": seed, **_OWN_SCREEN}
+    if evidence is not None:
+        if mode != "auto":
+            raise ConfigError(f"--evidence: versions are tested in mode auto, not in mode {mode}")
+        defaults["promotion.evidence"] = evidence
     session = PlaySession(
         game=game,
         run=run or new_run(game),
@@ -183,6 +208,8 @@ def play(
         minutes=_MINUTES if matches is None and minutes is None else minutes,
         evaluate=(0 if json else 200) if evaluate is None else evaluate,
         seed=seed,
+        mode=mode,  # type: ignore[arg-type]  # checked by PlaySession
+        rules=rules or "",
         learner=learner,  # type: ignore[arg-type]  # checked by Understudy.open
         pace=pace or "free",  # type: ignore[arg-type]  # likewise
         lockstep=lockstep,
@@ -190,15 +217,20 @@ def play(
         config=config_from(
             set_ or [],
             base=before.config if before else None,
-            defaults={"learner.seed": seed, **_OWN_SCREEN},
+            defaults=defaults,
         ),
     )
     screen = Screen(quiet=json, before=newest(before))
     screen.note(f"understudy: {game} v {difficulty}, run folder {session.run}")
-    screen.note(
-        "The bot starts untrained; the learner starts beside it (a few seconds to warm up)."
-    )
-    summary = play_session(session, show=lambda progress: screen.move(_line(progress), progress))
+    screen.note(_opening(session))
+
+    def show(progress: PlayProgress) -> None:
+        for news in progress.news:
+            screen.note(_wrapped(f"match {progress.played}: {news}", indent=2))
+        progress.news.clear()
+        screen.move(_line(progress), progress)
+
+    summary = play_session(session, show=show)
     screen.close(summary, _summary(summary, opponent=judging_difficulty(difficulty)))
 
 
@@ -229,13 +261,80 @@ def _check_difficulty(game: str, difficulty: str, adaptive: str) -> None:
         )
 
 
+def _opening(session: PlaySession) -> str:
+    beside = "The learner starts beside it (a few seconds to warm up)."
+    rules = f"Mode {session.mode}: the rules ({session.rules_name}) play"
+    match session.mode:
+        case "shadow":
+            return f"{rules}, and versions are measured.\n{beside}"
+        case "auto":
+            judged = (
+                "Simulated matches beside the game test the versions.\n"
+                if session.simulated
+                else ""
+            )
+            return f"{rules} until a version is better by evidence.\n{judged}{beside}"
+        case "play":
+            return (
+                "Mode play: the champion plays, and nothing is learned; "
+                f"without one, the rules ({session.rules_name})."
+            )
+    return "The bot starts untrained; the learner starts beside it (a few seconds to warm up)."
+
+
+def _wrapped(text: str, *, indent: int) -> str:
+    """Lines of at most 80 columns, all but the first further in."""
+    first = " " * indent
+    return "\n".join(
+        textwrap.wrap(text, _NARROW - 1, initial_indent=first, subsequent_indent=first + "  ")
+    )
+
+
 def _line(progress: PlayProgress) -> str:
+    if progress.session.mode != "learn":
+        return _roles_line(progress)
     return (
         f"{timing(progress)}"
         f"  match {progress.played:>5}"
         f"  wins of last {len(progress.recent)}: {progress.win_rate:>4.0%}"
         f"  version {progress.version}"
     )
+
+
+def _roles_line(progress: PlayProgress) -> str:
+    """Who plays, and how each that played in this session did; 80 columns."""
+    roles, played = progress.roles, progress.by_player
+    shown = [(f"champion {roles.incumbent}" if roles.incumbent else "rules", roles.incumbent)]
+    if progress.session.mode == "play" and played:
+        shown = [(f"champion {one}" if one else "rules", one) for one in played]
+    if roles.canary:
+        shown.append((f"canary {roles.canary}", roles.canary))
+    rates = (
+        f"  {name} {played[one].win_rate:.0%}" if one in played else f"  {name} -"
+        for name, one in shown
+    )
+    tested = f"  E {roles.evidence:.1f}" if roles.canary else ""
+    return f"{timing(progress, width=_SHORT_BAR)}  match {progress.played}{''.join(rates)}{tested}"
+
+
+def _by_player(summary: PlaySummary) -> list[str]:
+    """Who plays, why, and the win rates of this session by who played."""
+    lines = []
+    if summary.mode == "auto":
+        roles = summary.roles
+        playing = f"version {roles.incumbent}" if roles.incumbent else _RULES
+        lines += ["", _wrapped(f"Who plays       {playing}: {roles.reason}", indent=0)]
+        if roles.canary:
+            lines.append(
+                f"Tested now      version {roles.canary}: "
+                f"evidence {roles.evidence:.1f}, promoted at {roles.enough:.0f}"
+            )
+    if summary.by_player:
+        lines += ["", "Win rate in this session by who played (95% interval):"]
+    for version, tally in sorted(summary.by_player.items()):
+        name = f"version {version}" if version else _RULES
+        lines.append(f"  {name:<13} {_rate(tally)} of {tally.matches}")
+    return lines
 
 
 def _summary(summary: PlaySummary, *, opponent: str) -> str:
@@ -248,12 +347,13 @@ def _summary(summary: PlaySummary, *, opponent: str) -> str:
             f"Win rate v {opponent}, {n} frozen matches (95% interval):",
             f"  at the start  {_rate(summary.before)}",
             f"  now           {_rate(summary.after)}",
+            *([f"  the champion  {_rate(summary.champion)}"] if summary.champion else []),
             f"  the rules     {_rate(summary.rules)}",
         ]
+    lines += _by_player(summary)
     lines += [
         "",
-        f"While playing   {_share(s.win_rate_first)} in the first fifth, "
-        f"{_share(s.win_rate_last)} in the last",
+        *([] if summary.by_player else [_climb(s)]),
         f"Matches         {s.matches}",
         f"Versions        {s.versions}",
         f"A decision      {_milliseconds(s)}",
@@ -262,6 +362,11 @@ def _summary(summary: PlaySummary, *, opponent: str) -> str:
         f"More: understudy status --run {s.run}   understudy models list --run {s.run}",
     ]
     return "\n".join(lines)
+
+
+def _climb(status: Status) -> str:
+    first, last = _share(status.win_rate_first), _share(status.win_rate_last)
+    return f"While playing   {first} in the first fifth, {last} in the last"
 
 
 def _rate(tally: Tally) -> str:

@@ -83,17 +83,17 @@ class Screen:
         say(text, file=sys.stderr)
 
 
-def bar(share: float) -> str:
+def bar(share: float, *, width: int = _BAR) -> str:
     """A share of 1, drawn."""
-    filled = round(_BAR * share)
-    return f"[{'#' * filled}{'.' * (_BAR - filled)}]"
+    filled = round(width * share)
+    return f"[{'#' * filled}{'.' * (width - filled)}]"
 
 
-def timing(progress: SessionProgress[S]) -> str:
-    """How far a session is, and how long it will take."""
+def timing(progress: SessionProgress[S], *, width: int = _BAR) -> str:
+    """How far a session is, drawn in so many columns, and how long it will take."""
     left = progress.left_s
     return (
-        f"{bar(progress.share)} {duration(progress.elapsed_s):>6}"
+        f"{bar(progress.share, width=width)} {duration(progress.elapsed_s):>6}"
         f"  left {duration(left) if left is not None else '?':>6}"
     )
 

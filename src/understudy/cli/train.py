@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from understudy.cli.options import JsonAtEnd, NewRun, SetOption, config_from, parsed, value_of
-from understudy.core.errors import ConfigError
+from understudy.core.errors import ConfigError, nearest
 from understudy.supervise.budget import Budget
 from understudy.supervise.interrupts import INTERRUPTED
 from understudy.telemetry.text import complain
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 _ARENA_STEPS, _ENVIRONMENT_STEPS = 20_000_000, 200_000
 _ENVIRONMENT_EVALUATION = 100
+_EVIDENCE = {"latest": "matches", "simulator": "simulator"}
+"""Choices of --evidence, each with its setting: training has no matches that a coin assigns."""
 _PLAIN_CONFIG = "small"
 """For networks that no settings are named after."""
 
@@ -73,6 +75,12 @@ def train(
         int | None,
         typer.Option(help="Train this many agents side by side; the worst follow the best."),
     ] = None,
+    evidence: Annotated[
+        str | None,
+        typer.Option(
+            help="What makes a champion: latest (default), or simulator: better in frozen matches."
+        ),
+    ] = None,
     terms: Annotated[
         list[str] | None,
         typer.Option(help="A .py file or module with reward terms of one's own. Repeatable."),
@@ -114,7 +122,7 @@ def train(
         if options.of_environment:
             options.refuse(
                 opponents=opponents, delay=delay, actions=actions, stage=stage, exploit=exploit,
-                population=population, terms=terms,
+                population=population, evidence=evidence, terms=terms,
             )  # fmt: skip
             session = options.environment_session(option or [], evaluate)
         else:
@@ -126,6 +134,7 @@ def train(
                 stage=stage,
                 exploit=exploit,
                 population=population,
+                evidence=evidence,
             )
         summary = training.train(session, screen)
     except KeyboardInterrupt:  # pressed again: only what was kept until then
@@ -183,6 +192,7 @@ class _TrainOptions:
         stage: str | None,
         exploit: str | None,
         population: int | None,
+        evidence: str | None,
     ) -> TrainSession:
         """A session in the arena."""
         from understudy.training.named_configs import config
@@ -197,6 +207,7 @@ class _TrainOptions:
             ("train.opponents", opponents),
             ("curriculum.pin", stage),
             ("population.agents", population),
+            ("promotion.evidence", _evidence_named(evidence)),
         ):
             if value is not None:
                 settings[key] = value
@@ -286,6 +297,18 @@ class _TrainOptions:
         from understudy.registry.run_folder import new_run
 
         return self.run or new_run(name)
+
+
+def _evidence_named(name: str | None) -> str | None:
+    """The setting that a choice of --evidence stands for."""
+    if name is None:
+        return None
+    if name not in _EVIDENCE:
+        raise ConfigError(
+            f"--evidence: expected one of {', '.join(_EVIDENCE)}, got {name!r}."
+            f"{nearest(name, _EVIDENCE)}"
+        )
+    return _EVIDENCE[name]
 
 
 def _parse_count(text: str | None) -> int | None:

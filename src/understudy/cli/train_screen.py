@@ -142,6 +142,7 @@ def _agent_summary(summary: TrainSummary) -> str:
         f"compiling took {duration(summary.compiled_s)})",
         f"Matches         {summary.matches:,}",
         f"Version         {summary.version}",
+        *_champion(summary),
         *_standing(summary),
         f"Run folder      {summary.run}",
         "",
@@ -149,6 +150,14 @@ def _agent_summary(summary: TrainSummary) -> str:
         f"understudy watch {game} --left {summary.run} --right based",
     ]
     return "\n".join(lines)
+
+
+def _champion(summary: TrainSummary) -> list[str]:
+    if summary.champion is None:
+        return []
+    if not summary.champion:
+        return ["Champion        none yet: no version is better than the rules by evidence"]
+    return [f"Champion        {summary.champion}, by evidence"]
 
 
 def _standing(summary: TrainSummary) -> list[str]:

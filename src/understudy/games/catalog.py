@@ -47,6 +47,8 @@ class _Entry:
     options: Mapping[str, tuple[str, ...]]
     bots: Callable[..., Mapping[str, Bot]]
     """The scripted players of the game that the same options make."""
+    rules: str = ""
+    """The bot that plays where a command needs rules and names none; default: the first one."""
     terms: Mapping[str, Term] = field(default_factory=dict)
     potentials: Mapping[str, Potential] = field(default_factory=dict)
     reward_sets: Mapping[str, Mapping[str, float]] = field(
@@ -93,6 +95,7 @@ _GAMES: Mapping[str, _Entry] = {
         summary="Lead a swarm's economy, army and technology against a scripted enemy in the fog.",
         options={"difficulty": _default_first(DIFFICULTIES, Swarm().difficulty)},
         bots=_swarm_bots,
+        rules="rules",
     ),
     "brawl": _Entry(
         make=_brawl,
@@ -102,6 +105,7 @@ _GAMES: Mapping[str, _Entry] = {
             "delay": tuple(str(frames) for frames in range(16)),
         },
         bots=_brawl_bots,
+        rules="based",
         terms=brawl_rewards.TERMS,
         potentials=brawl_rewards.POTENTIALS,
         reward_sets=brawl_rewards.SETS,
@@ -115,6 +119,7 @@ _GAMES: Mapping[str, _Entry] = {
         summary="A queen spawns parasites against a player's workers and protectors, live.",
         options={},
         bots=_territory_bots,
+        rules="queen",
     ),
 }
 
@@ -134,6 +139,18 @@ def bots(name: str, **options: object) -> Mapping[str, Bot]:
     """The scripted players of a game by name, for the game that the same options make."""
     entry, chosen = _checked(name, options)
     return entry.bots(**chosen)
+
+
+def rules_named(name: str, bot: str = "", *, flag: str = "--rules") -> str:
+    """The name of the scripted bot that is a game's rules: `bot`, or the game's own choice."""
+    known = bots(name)
+    if not known:
+        raise ConfigError(f"{flag}: {name} has no scripted bots, so nothing can play as its rules")
+    if bot and bot not in known:
+        raise ConfigError(
+            f"{flag}: {name} has the bots {', '.join(known)}; got {bot!r}.{nearest(bot, known)}"
+        )
+    return bot or _entry(name).rules or next(iter(known))
 
 
 def held_out(name: str, **options: object) -> Mapping[str, Bot]:

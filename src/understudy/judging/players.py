@@ -96,7 +96,11 @@ class PlayerResolver:
             return NamedPlayer(name, snapshot, None, "snapshot")
         if which is None:
             record = folder.pointers.read("champion")
-            which = record.version if record else folder.versions.head()
+            which = (record.version if record else 0) or folder.versions.head()
+            if record is not None and not record.version:
+                self.notes.append(
+                    f"{name} has no champion by evidence yet; this is the newest version, {which}"
+                )
             if which is None:
                 raise RunFolderError(f"{flag} {name}: this run has no version yet")
         return NamedPlayer(

@@ -5,17 +5,23 @@ from __future__ import annotations
 import numpy as np
 
 from understudy.core.arrays import NDArray
-from understudy.core.chance import fold
+from understudy.core.chance import fold, side_key
 from understudy.core.ops import NUMPY
-from understudy.games.base import Game
+from understudy.games.base import Bot, Game
 
-TRAINING, EVALUATION = 1, 2
-"""Seeds of matches that are learned from, and of matches that only measure, never meet."""
+TRAINING, EVALUATION, SIMULATION = 1, 2, 3
+"""Purposes of matches: learning, measuring, and tests of versions by simulated matches. Their seeds
+never meet."""
 
 
-def match_seeds(seed: int, indices: NDArray, *, purpose: int) -> NDArray:
-    """uint32 [N]: the seeds of matches number `indices` of a run with this seed."""
+def match_seeds(seed: int, indices: NDArray, *, purpose: int, series: int = 0) -> NDArray:
+    """uint32 [N]: the seeds of matches number `indices` of a run with this seed.
+
+    Each `series` of one purpose has seeds of its own, such as the matches of each test.
+    """
     key = fold(fold(np.full(1, purpose, np.uint32), seed & 0xFFFFFFFF), seed >> 32)
+    if series:
+        key = fold(key, series)
     return np.asarray(fold(key, indices.astype(np.uint32)))
 
 
@@ -27,6 +33,8 @@ class LiveMatch:
         self._side = side
         self._state = game.start(NUMPY, np.array([seed], np.uint32))
         self._actions = np.zeros((game.players, len(game.actions.parts), 1), np.int32)
+        self._key = side_key(NUMPY, np.array([seed], np.uint32), side)
+        self._frame = np.zeros(1, np.int32)
         self.over = False
 
     @property
@@ -44,8 +52,15 @@ class LiveMatch:
         allowed: NDArray = self.game.legal(NUMPY, self._state)[self._side, :, 0]
         return allowed
 
+    def scripted(self, bot: Bot, seen: NDArray) -> NDArray:
+        """What a bot does here, int32 [parts], from what it sees, `observe()`; as a `BotPlayer`
+        does in this match."""
+        chosen: NDArray = bot.act(NUMPY, seen[:, None], self._key, self._frame)[:, 0]
+        return chosen
+
     def act(self, action: NDArray | int) -> float:
         """One frame further; returns the reward."""
+        self._frame = self._frame + np.int32(1)
         self._actions[self._side, :, 0] = action
         before, self._state = self._state, self.game.step(NUMPY, self._state, self._actions)
         self.over = bool(self.game.over(NUMPY, self._state)[0])

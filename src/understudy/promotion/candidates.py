@@ -25,7 +25,7 @@ from understudy.policy import distributions
 from understudy.policy.policy import Policy
 from understudy.policy.weights import normalise
 from understudy.promotion.promotion import Promotion
-from understudy.registry.checkpoints import INGESTED, MATCHES
+from understudy.registry.checkpoints import learned_matches
 from understudy.registry.run_folder import RunFolder
 
 ENTROPY_SHARES = (0.05, 0.95)
@@ -171,6 +171,8 @@ class CandidateSearch:
         version, state = newest.version, self._promotion.state
         if version in (0, self._looked) or state.policy not in ("auto", "manual"):
             return False
+        if self._config.evidence == "simulator":  # it nominates, and plays the matches
+            return False
         if roles.nomination_refused(state, version) or self._pinned():
             return False
         with self._lock:
@@ -179,7 +181,7 @@ class CandidateSearch:
             recent = list(self._recent)
             self._looked = version
         try:
-            experience = self._experience(version)
+            experience = learned_matches(self._folder.versions.manifest(version))
         except (FileFormatError, OSError) as error:
             self._refused(version, f"it cannot be read: {error}")
             return False
@@ -209,11 +211,6 @@ class CandidateSearch:
         return reason_to_try(
             experience=experience, last=last, divergence=apart, config=self._config
         )
-
-    def _experience(self, version: int) -> int:
-        """Episodes that a version has learned from."""
-        counters = self._folder.versions.manifest(version).counters
-        return counters.get(INGESTED, counters.get(MATCHES, 0))
 
     def _pinned(self) -> bool:
         champion = self._folder.pointers.read("champion")

@@ -18,6 +18,7 @@ from typing import TypeAlias
 
 import msgspec
 
+from understudy.core.arrays import NDArray
 from understudy.core.config import PromotionConfig
 from understudy.core.errors import FileFormatError
 from understudy.gates.promotion import roles
@@ -28,6 +29,7 @@ from understudy.gates.promotion.records import (
     Ending,
     Nominated,
     Ordered,
+    Paired,
     Record,
     Resolved,
     TrialSettings,
@@ -210,8 +212,11 @@ class Promotion:
                 self._flush()
             return not self._waiting
 
-    def nominate(self, version: int, *, experience: int, reason: str) -> bool:
-        """Open a test of a version; False if it cannot be tested now."""
+    def nominate(
+        self, version: int, *, experience: int, reason: str, simulator: bool = False
+    ) -> bool:
+        """Open a test of a version, by assigned matches or by pairs of a `simulator`; False if it
+        cannot be tested now."""
         settings = msgspec.convert(
             {
                 name: getattr(self._config, name)
@@ -221,7 +226,11 @@ class Promotion:
             TrialSettings,
         )
         nominated = Nominated(
-            version=version, experience=experience, reason=reason, settings=settings
+            version=version,
+            experience=experience,
+            reason=reason,
+            settings=settings,
+            simulator=simulator,
         )
 
         def made(state: PromotionState) -> Record | None:
@@ -230,6 +239,35 @@ class Promotion:
         with self._lock, self._tolerating(_UNTIL_THEN):
             return self._append(made)[1] is not None
         return False
+
+    def pair(
+        self, test: int, *, first: int, seeds: NDArray, results: tuple[NDArray, NDArray]
+    ) -> bool:
+        """Write the results of canary and incumbent, [N] each, on simulated matches.
+
+        `first` is the number of pairs that were counted before them. False: the test is over, or
+        another simulator has written these pairs.
+
+        Raises:
+            OSError: They cannot be written.
+            FileFormatError: As of `follow`.
+        """
+        canary, incumbent = results
+        paired = Paired(
+            test=test,
+            canary=tuple(canary.tolist()),
+            incumbent=tuple(incumbent.tolist()),
+            seed=int(seeds[0]),
+        )
+
+        def made(state: PromotionState) -> Record | None:
+            running = state.test
+            if running is None or running.number != test or running.paired != first:
+                return None
+            return paired
+
+        with self._lock:
+            return self._append(made)[1] is not None
 
     def order(self, ordered: Ordered) -> None:
         """A person's word.

@@ -42,6 +42,11 @@ INGESTED = "ingested"
 """A counter: episodes that all versions so far have ingested."""
 
 
+def learned_matches(manifest: Manifest) -> int:
+    """Matches that a version has learned from: episodes of a spool, or matches of training."""
+    return manifest.counters.get(INGESTED, manifest.counters.get(MATCHES, 0))
+
+
 class Resumable(Protocol):
     """A trainer, as far as checkpoints know it."""
 

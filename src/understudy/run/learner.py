@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -21,6 +19,7 @@ from understudy.core.pause import read_pause
 from understudy.experience.ledger.recovery import LEDGER
 from understudy.gates.decision import DecisionGate
 from understudy.registry.run_folder import RunFolder
+from understudy.supervise.child import end_when_told, step_back
 from understudy.supervise.lock import learner_lock
 from understudy.telemetry import events
 from understudy.telemetry.journal import Entry, Journal, Reader
@@ -43,27 +42,10 @@ class ContinuousOptions(msgspec.Struct, frozen=True, kw_only=True):
     """None: that of the run's settings."""
 
 
-def step_back(niceness: int) -> None:
-    """One maths thread and low priority: the game comes first. Must run before JAX is imported."""
-    os.environ["NPROC"] = "1"  # what XLA takes as the number of cores; no flag of its own does it
-    if hasattr(os, "nice"):
-        os.nice(niceness)
-
-
 def serve(root: Path, *, supervised: bool, continuous: ContinuousOptions | None = None) -> None:
     """The whole life of a learner's process."""
     step_back(RunFolder.load(root, SystemClock()).config.learner.niceness)
-    wake, stop = threading.Event(), threading.Event()
-
-    def end(number: int, frame: object) -> None:
-        stop.set()
-        wake.set()
-
-    signal.signal(signal.SIGTERM, end)
-    # Under a supervisor Ctrl-C is the bot's affair; it closes the pipe when it is done.
-    signal.signal(signal.SIGINT, signal.SIG_IGN if supervised else end)
-    if supervised:
-        threading.Thread(target=_listen, args=(wake, stop), daemon=True).start()
+    wake, stop = end_when_told(supervised=supervised)
     show = None if supervised else _show
     work_until_stopped(root, wake=wake, stop=stop, show=show, continuous=continuous)
 
@@ -235,11 +217,3 @@ def _show(entry: Entry) -> None:
             say(f"  problem in {e.where}: {plain(e.message)}")
         case events.LearnerStopped() as e:
             say(f"stopped; {e.pending} matches wait for the next learner")
-
-
-def _listen(wake: threading.Event, stop: threading.Event) -> None:
-    """Every byte is a wake-up; the end of the pipe means that the parent is gone."""
-    while os.read(sys.stdin.fileno(), 4096):
-        wake.set()
-    stop.set()
-    wake.set()

@@ -1,29 +1,36 @@
 """A session of play on a built-in game, with the learner in the background.
 
-The bot learns by playing: it plays matches one after the other through the facade that custom bots
-use. Frozen matches at the end compare it with the bot of the start and with the rules.
+It plays matches one after the other through the facade that custom bots use. In mode `learn` the
+bot learns by playing; in the modes `shadow`, `auto` and `play` a scripted bot of the game is the
+rules. Frozen matches at the end compare the newest version with the bot of the start, with the
+champion and with the rules.
 """
 
 from __future__ import annotations
 
 import contextlib
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 import numpy as np
 
+from understudy.bot.match import Match
 from understudy.bot.pace import PaceName
-from understudy.bot.understudy import RESULT_REWARDS, Understudy
+from understudy.bot.roster import verdict_line
+from understudy.bot.understudy import MODES, RESULT_REWARDS, Mode, Understudy
 from understudy.core.clock import LogicalClock
 from understudy.core.config import Config
-from understudy.core.errors import ConfigError
+from understudy.core.errors import ConfigError, nearest
 from understudy.core.pause import read_pause
 from understudy.games import catalog
-from understudy.games.base import Game
+from understudy.games.base import Bot, Game
+from understudy.gates.promotion.evidence import evidence
+from understudy.gates.promotion.records import Ordered
+from understudy.judging.simulator import Simulator
 from understudy.match.evaluate import evaluate
 from understudy.match.live_match import EVALUATION, TRAINING, LiveMatch, match_seeds
 from understudy.match.players import BotPlayer, PolicyPlayer
@@ -31,11 +38,15 @@ from understudy.match.replaying import replay_tags
 from understudy.match.tally import Tally
 from understudy.policy.policy import Policy
 from understudy.policy.spec import AnyNetwork, PolicySpec
+from understudy.promotion.promotion import Promotion
 from understudy.registry.run_folder import RunFolder, remember
 from understudy.supervise.budget import Budget
 from understudy.supervise.interrupts import Interrupts
 from understudy.supervise.lock import learner_lock
+from understudy.supervise.process import SupervisedProcess
 from understudy.supervise.sessions import SessionProgress, SessionSummary
+from understudy.supervise.simulator import start_simulator
+from understudy.telemetry import events
 from understudy.telemetry.fold import StatusReader
 from understudy.telemetry.journal import Journal, Reader
 from understudy.telemetry.status import Status
@@ -43,7 +54,8 @@ from understudy.training.learning import evaluated
 
 ADAPTIVE = "adaptive"
 _RECENT = 40
-_RULES = "rules"
+_PATIENCE_S = 10.0
+"""How long a simulator may take to end: the pairs at hand."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +69,9 @@ class PlaySession:
     minutes: float | None = None
     evaluate: int = 0
     seed: int = 0
+    mode: Mode = "learn"
+    rules: str = ""
+    """The scripted bot that is the rules; default: the game's own choice. Mode `learn` has none."""
     learner: Literal["process", "thread", "off"] = "process"
     pace: PaceName = "free"
     lockstep: bool = False
@@ -69,9 +84,49 @@ class PlaySession:
         return Budget(self.matches, self.minutes, "--matches")
 
     def __post_init__(self) -> None:
-        _ = self.budget  # an error where it cannot be
+        _ = self.budget, self.rules_name  # an error where one cannot be
+        if self.mode not in MODES:
+            raise ConfigError(
+                f"--mode: expected one of {', '.join(MODES)}, got {self.mode!r}."
+                f"{nearest(self.mode, MODES)}"
+            )
+        if self.mode == "learn" and self.rules:
+            raise ConfigError(
+                "--rules: in mode learn the newest version plays every match; "
+                "leave it out, or choose --mode shadow, auto or play"
+            )
         if self.evaluate < 0:
             raise ConfigError(f"--eval: expected 0 or more, got {self.evaluate}")
+
+    @property
+    def rules_name(self) -> str:
+        """The bot that is the rules; empty in mode `learn`."""
+        return "" if self.mode == "learn" else catalog.rules_named(self.game, self.rules)
+
+    @property
+    def simulated(self) -> bool:
+        """Whether versions are tested by simulated matches."""
+        return self.mode == "auto" and self.config.promotion.evidence == "simulator"
+
+    @property
+    def rules_bot(self) -> Bot | None:
+        """None in mode `learn`."""
+        return catalog.bots(self.game)[self.rules_name] if self.rules_name else None
+
+
+class RunningRoles(NamedTuple):
+    """Who plays now, and what is tested."""
+
+    incumbent: int = 0
+    """0: the rules."""
+    canary: int = 0
+    """0: no version is tested."""
+    evidence: float = 1.0
+    """That the canary is better."""
+    enough: float = 0.0
+    """Evidence at which it is promoted."""
+    reason: str = ""
+    """Why the incumbent plays."""
 
 
 @dataclass
@@ -82,6 +137,12 @@ class PlayProgress(SessionProgress[PlaySession]):
     """Matches of earlier sessions in this run folder."""
     played: int = 0
     recent: deque[bool] = field(default_factory=lambda: deque(maxlen=_RECENT))
+    by_player: dict[int, Tally] = field(default_factory=dict)
+    """Results of this session by the version that played, 0: the rules; empty in mode `learn`."""
+    roles: RunningRoles = field(default_factory=RunningRoles)
+    """As after the last match; of mode `auto`."""
+    news: list[str] = field(default_factory=list)
+    """Verdicts for the screen, which empties the list."""
 
     @property
     def done(self) -> int:
@@ -102,6 +163,11 @@ class PlaySummary(SessionSummary):
     before: Tally | None
     after: Tally | None
     rules: Tally | None
+    champion: Tally | None = None
+    """None where no version is the champion by evidence."""
+    mode: Mode = "learn"
+    by_player: Mapping[int, Tally] = field(default_factory=dict)
+    roles: RunningRoles = field(default_factory=RunningRoles)
 
     def as_dict(self) -> dict[str, object]:
         """For `--json`; the same numbers as `understudy status --json`."""
@@ -116,10 +182,27 @@ class PlaySummary(SessionSummary):
             "decision_ms": msgspec.to_builtins(s.decision_ms),
             "interrupted": self.interrupted,
         }
-        for name, tally in (("eval", self.after), ("start", self.before), ("rules", self.rules)):
+        for name, tally in (
+            ("eval", self.after),
+            ("start", self.before),
+            ("champion", self.champion),
+            ("rules", self.rules),
+        ):
             if tally is not None:
                 result[name] = tally.as_dict()
+        if self.mode != "learn":
+            result["mode"] = self.mode
+            result["by_player"] = {
+                player_name(version): tally.as_dict() for version, tally in self.by_player.items()
+            }
+        if self.mode == "auto":
+            result["playing"], result["why"] = player_name(self.roles.incumbent), self.roles.reason
         return result
+
+
+def player_name(version: int) -> str:
+    """A version in words; 0 is the rules."""
+    return f"version {version}" if version else "the rules"
 
 
 def play(session: PlaySession, *, show: Callable[[PlayProgress], None]) -> PlaySummary:
@@ -127,25 +210,44 @@ def play(session: PlaySession, *, show: Callable[[PlayProgress], None]) -> PlayS
     game = catalog.make(session.game, difficulty=first_difficulty(session.difficulty))
     spec = PolicySpec(game.features, game.actions, session.network)
     progress = PlayProgress(session, earlier=_earlier(session.run))
+    champion: Tally | None = None
     with Interrupts() as interrupts:
         mind = _open(session, game, spec)
         remember(session.run)
         at_start = mind.policy
         judged: list[Tally] = []
+        tests = _Tests(mind, session)
+        follower = _RolesFollower(mind, progress)
         # Pressed again, or while it is judged: everything is kept by then.
         with contextlib.suppress(KeyboardInterrupt):
-            with mind:
+            with mind, tests:
                 for _ in progress.turns(interrupts):
                     _one_match(mind, session, progress, interrupts)
+                    tests.match_finished()
+                    follower.follow()
                     show(progress)
             mind.refresh()
+            follower.follow()
             if session.evaluate and not interrupts.asked:
                 interrupts.gentle = False
                 judged = [frozen(session, one) for one in (at_start, mind.policy, None)]
                 _journal_evaluation(mind, session, judged[1])
+                if progress.roles.incumbent:
+                    version = progress.roles.incumbent
+                    champion = frozen(session, mind.folder.versions.policy(version))
     status = StatusReader(session.run, mind.folder.clock).read()
     before, after, rules = judged if len(judged) == 3 else (None, None, None)
-    return PlaySummary(code=interrupts.code, status=status, before=before, after=after, rules=rules)
+    return PlaySummary(
+        code=interrupts.code,
+        status=status,
+        before=before,
+        after=after,
+        rules=rules,
+        champion=champion,
+        mode=session.mode,
+        by_player=progress.by_player,
+        roles=progress.roles,
+    )
 
 
 def _earlier(run: Path) -> int:
@@ -167,11 +269,12 @@ def _journal_evaluation(mind: Understudy, session: PlaySession, tally: Tally) ->
 
 
 def frozen(session: PlaySession, policy: Policy | None) -> Tally:
-    """Matches on seeds that nothing was learned from; None plays the game's own rules."""
+    """Matches on seeds that nothing was learned from; None plays the rules."""
     game = catalog.make(session.game, difficulty=judging_difficulty(session.difficulty))
     seeds = match_seeds(session.seed, np.arange(session.evaluate), purpose=EVALUATION)
     if policy is None:
-        return evaluate(game, BotPlayer(catalog.bots(session.game)[_RULES]), seeds)
+        rules = catalog.bots(session.game)[catalog.rules_named(session.game, session.rules)]
+        return evaluate(game, BotPlayer(rules), seeds)
     # Untrained, all actions are about equally likely: the likeliest one would be an accident.
     return evaluate(game, PolicyPlayer(policy, sampled=policy.version == 0), seeds)
 
@@ -198,17 +301,18 @@ def judging_difficulty(difficulty: str) -> str:
 def _open(session: PlaySession, game: Game, spec: PolicySpec) -> Understudy:
     nothing = dict.fromkeys(RESULT_REWARDS, 0.0)  # the game's own reward has the result in it
     label = f"{game.name} {game.version}"
-    if not session.lockstep:
+    if not session.lockstep or session.mode == "play":  # where nothing is learned, all repeats
         return Understudy.open(
             session.run,
             features=spec.features,
             actions=spec.actions,
             network=spec.network,
             config=session.config,
-            mode="learn",
-            learner=session.learner,
+            mode=session.mode,
+            learner="off" if session.mode == "play" else session.learner,
             pace=session.pace,
             result_rewards=nothing,
+            rules=session.rules_name,
             seed=session.seed,
             game=label,
         )
@@ -216,7 +320,12 @@ def _open(session: PlaySession, game: Game, spec: PolicySpec) -> Understudy:
     folder = RunFolder.open(session.run, spec=spec, config=session.config, clock=clock, game=label)
     learner = LockstepLearner(folder)
     mind = Understudy(
-        folder, mode="learn", learner=learner, result_rewards=nothing, seed=session.seed
+        folder,
+        mode=session.mode,
+        learner=learner,
+        result_rewards=nothing,
+        rules=session.rules_name,
+        seed=session.seed,
     )
     learner.mind = mind
     return mind
@@ -274,15 +383,105 @@ def _one_match(
     index = np.array([progress.earlier + progress.played])
     seed = int(match_seeds(session.seed, index, purpose=TRAINING)[0])
     live_match = LiveMatch(game, seed)
-    codes = {name: code for code, name in enumerate(game.actions.names)}  # type: ignore[union-attr]
+    names: tuple[str, ...] = game.actions.names  # type: ignore[union-attr]
+    codes = {name: code for code, name in enumerate(names)}
+    rules = session.rules_bot
     with mind.match(**live_match.tags, **replay_tags(game, seed)) as match:
         while not live_match.over:
             if interrupts.asked:
                 return  # leaving without a result: the match is kept as aborted
-            action = match.decide(live_match.observe(), legal=live_match.legal())
+            seen = live_match.observe()
+            scripted = None if rules is None else names[live_match.scripted(rules, seen)[0]]
+            action = match.decide(seen, fallback=scripted, legal=live_match.legal())
             match.reward(live_match.act(codes[action]))
         outcome = live_match.outcome()
         match.finish(outcome)
     progress.played += 1
     progress.version = mind.version
     progress.recent.append(outcome == "victory")
+    if rules is not None:
+        _count(progress.by_player, match, outcome)
+
+
+def _count(by_player: dict[int, Tally], match: Match, outcome: str) -> None:
+    won, drawn = outcome == "victory", outcome == "tie"
+    one = Tally(int(won), int(drawn), int(not won and not drawn))
+    by_player[match.version] = by_player.get(match.version, Tally(0, 0, 0)) + one
+
+
+class _Tests(contextlib.AbstractContextManager[None]):
+    """The tests by simulated matches beside a session of mode `auto` that asks for them.
+
+    In lockstep they run in this process, a step after each match; else in a process of their own.
+    """
+
+    def __init__(self, mind: Understudy, session: PlaySession) -> None:
+        self._process: SupervisedProcess | None = None
+        self._simulator: Simulator | None = None
+        if mind.promotion is None or session.mode != "auto":
+            return
+        if not session.simulated:
+            _stop_simulated_test(mind.promotion)
+            return
+        folder, rules = mind.folder, session.rules_name
+        options = {"difficulty": judging_difficulty(session.difficulty)}
+        journal = Journal(folder.journal, "play", folder.clock)
+        if session.lockstep:
+            self._simulator = Simulator(
+                folder,
+                mind.promotion,
+                rules=rules,
+                options=options,
+                problem=lambda text: journal.write(events.Problem(where="simulator", message=text)),
+            )
+        else:
+            self._process = start_simulator(folder, journal, rules=rules, options=options)
+
+    def match_finished(self) -> None:
+        if self._simulator is not None:
+            self._simulator.step()
+
+    def __exit__(self, *error: object) -> None:
+        if self._process is not None:
+            self._process.stop(_PATIENCE_S)
+
+
+def _stop_simulated_test(promotion: Promotion) -> None:
+    """End a test that only a simulator could go on with."""
+    test = promotion.follow().test
+    if test is not None and test.pairs is not None:
+        words = "from now on versions are tested by the matches that are played"
+        promotion.order(Ordered(order="stop", version=test.version, words=words))
+
+
+class _RolesFollower:
+    """Reads who plays and the new verdicts from a bot in mode `auto`, after each match."""
+
+    def __init__(self, mind: Understudy, progress: PlayProgress) -> None:
+        self._promotion = mind.promotion if mind.mode == "auto" else None
+        self._pointers, self._run = mind.folder.pointers, mind.folder.root
+        self._progress = progress
+        self._told = len(self._promotion.verdicts) if self._promotion else 0
+        self.follow()
+
+    def follow(self) -> None:
+        if self._promotion is None:
+            return
+        state, verdicts = self._promotion.follow(), self._promotion.verdicts
+        for verdict in verdicts[self._told :]:
+            self._progress.news.append(verdict_line(verdict, self._run))
+        self._told = len(verdicts)
+        reasons = [one.words for one in verdicts if one.kind in ("promoted", "rolled back")]
+        roles = RunningRoles(
+            incumbent=state.incumbent,
+            reason=reasons[-1] if reasons else "no version is better by evidence yet",
+        )
+        if (test := state.test) is not None:
+            capital = test.trial.better if test.pairs is None else test.pairs
+            roles = roles._replace(
+                canary=test.version, evidence=float(evidence(capital)), enough=1.0 / test.alpha
+            )
+        pointer = self._pointers.read("champion")
+        if pointer is not None and pointer.pinned:
+            roles = RunningRoles(incumbent=pointer.version, reason="a person pinned it")
+        self._progress.roles = roles

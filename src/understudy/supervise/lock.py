@@ -1,4 +1,4 @@
-"""Locks of a run folder between processes: one learner and one server at a time.
+"""Locks of a run folder between processes: one learner, one simulator and one server at a time.
 
 The learner's lock refuses a second learner early. Where file locks do not work (some shared
 folders), the commit itself fences one of the two off.
@@ -15,6 +15,7 @@ from understudy.core.dependencies import needs, needs_learner
 from understudy.core.errors import LearnerBusy, RunFolderError, UnderstudyError
 
 _LEARNER = "learner.lock"
+_SIMULATOR = "simulator.lock"
 _SERVER = "server.lock"
 _PROBE_S = 0.2
 """How long a learner waits for a lock that is taken: `learner_runs` holds it for a moment."""
@@ -27,6 +28,16 @@ def learner_lock(root: Path) -> Iterator[None]:
         import filelock  # noqa: F401
     busy = LearnerBusy(f"{root}: another learner works on this run folder; stop it, or let it work")
     with _held(root / _LEARNER, busy, timeout_s=_PROBE_S):
+        yield
+
+
+@contextlib.contextmanager
+def simulator_lock(root: Path) -> Iterator[None]:
+    """Holds the simulator's lock, or raises LearnerBusy: two would play the same matches."""
+    with needs("a simulator needs {}", extra="learn"):
+        import filelock  # noqa: F401
+    busy = LearnerBusy(f"{root}: another simulator works on this run folder")
+    with _held(root / _SIMULATOR, busy, timeout_s=_PROBE_S):
         yield
 
 

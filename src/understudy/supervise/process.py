@@ -1,4 +1,5 @@
-"""The learner as another process: it is started, woken, watched, restarted and stopped.
+"""A process beside this one, the learner or the simulator: it is started, woken, watched, restarted
+and stopped.
 
 Its standard input is a pipe that carries wake-ups. The end of that pipe means that the parent has
 ended, in whatever way: the learner drains and exits. The end of a learner never stops play.
@@ -36,21 +37,17 @@ def learner_command(root: Path, *options: str) -> list[str]:
     return [*learner, *options, "--run", str(root)]
 
 
-class LearnerProcess:
-    """`learner_command` (or another `command`) as a process beside this one.
+class SupervisedProcess:
+    """A command as a process beside this one, with its output in the file `errors`.
 
     `died(code, restart_in_s)` is called from a thread whenever it ends by itself.
     """
 
     def __init__(
-        self,
-        root: Path,
-        *,
-        died: Callable[[int, float], None],
-        command: Sequence[str] | None = None,
+        self, command: Sequence[str], *, errors: Path, died: Callable[[int, float], None]
     ) -> None:
-        self._command = command or learner_command(root)
-        self._errors = root / "logs" / "learner.err"
+        self._command = command
+        self._errors = errors
         self._died = died
         self._stopping = threading.Event()
         self._lock = threading.Lock()
@@ -142,3 +139,17 @@ class LearnerProcess:
                     self._process.stdin.close()
                 with contextlib.suppress(OSError):  # no memory, no disk: tried again
                     self._process = self._start()
+
+
+class LearnerProcess(SupervisedProcess):
+    """`learner_command`, or another `command`, as a process beside this one."""
+
+    def __init__(
+        self,
+        root: Path,
+        *,
+        died: Callable[[int, float], None],
+        command: Sequence[str] | None = None,
+    ) -> None:
+        errors = root / "logs" / "learner.err"
+        super().__init__(command or learner_command(root), errors=errors, died=died)

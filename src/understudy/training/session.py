@@ -239,6 +239,8 @@ class TrainSummary(ArenaSummary):
     """The agent that was exploited, if one was."""
     exploited: Tally | None = None
     """Frozen matches against it."""
+    champion: int | None = None
+    """By evidence; 0: no version yet. None: the newest version is the champion."""
 
     def as_dict(self) -> dict[str, object]:
         """For `--json`."""
@@ -251,4 +253,5 @@ class TrainSummary(ArenaSummary):
             "snapshots": self.snapshots,
             "exploits": self.exploits,
             "exploited": self.exploited.as_dict() if self.exploited else None,
+            "champion": self.version if self.champion is None else self.champion,
         }

@@ -32,6 +32,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from understudy.core import files
@@ -50,6 +51,7 @@ from understudy.training.environments.session import (
     EnvironmentSummary,
     EvaluationProgress,
 )
+from understudy.training.evidence import ChampionTests, check_evidence
 from understudy.training.learning import locked_folder
 from understudy.training.population.session import (
     PopulationProgress,
@@ -150,9 +152,15 @@ def train_agent(
         monitoring = Monitoring(folder, folder.config.monitor, at_steps=learning.steps, clock=clock)
         journal.follow(monitoring.add)
         journal.follow(learning.progress.hear)
-        with contextlib.closing(monitoring), learning:
-            learning.run(interrupts, show)
-    return learning.summary(interrupts.code)
+        tests = ChampionTests(session, folder, journal)
+
+        def show_tests(progress: TrainProgress) -> None:
+            tests.follow(progress)
+            show(progress)
+
+        with contextlib.closing(monitoring), tests, learning:
+            learning.run(interrupts, show_tests)
+    return replace(learning.summary(interrupts.code), champion=tests.champion)
 
 
 def train_population(
@@ -226,6 +234,7 @@ def check(session: TrainSession, *, population: bool = False) -> StagePlan:
         from understudy.training.arena_learning import check_arena, check_resumed
         from understudy.training.population.agent import name_of
     check_resume(session.run, resume=session.resume)
+    check_evidence(session)
     if session.config.monitor.tensorboard:
         from understudy.telemetry.tensorboard import check_installed
 

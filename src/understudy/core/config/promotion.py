@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from understudy.core.config.section import Section, at_least_zero, check, positive, share
+from understudy.core.config.section import Section, at_least_zero, check, positive
 from understudy.core.errors import ConfigError
 
 
@@ -14,6 +14,10 @@ class PromotionConfig(Section, frozen=True, kw_only=True):
     policy: Literal["latest", "auto", "manual", "paused"] = "auto"
     """`auto`: evidence promotes. `manual`: a person is asked before each promotion. `paused`: no
     tests and no promotions. `latest`: every new version plays, without evidence."""
+    evidence: Literal["matches", "simulator"] = "matches"
+    """What a version is judged by. `matches`: those that a coin assigns in mode `auto`; training
+    has none, so its newest version is the champion. `simulator`: pairs of simulated matches
+    against the incumbent, in the background; for `play` and `train` on built-in games."""
     spend: Literal["each", "reign"] = "each"
     """`each`: each test promotes a version that is not better with a chance of `alpha` at most.
     `reign`: all tests against one champion together, with `reign_alpha`; they take longer."""
@@ -62,7 +66,13 @@ class PromotionConfig(Section, frozen=True, kw_only=True):
         check(self, "promotion", ["harm", "alarm", "growth"], "above 1", lambda one: one > 1)
         positive(self, "promotion", "long", "longest", "slow_ms", "match_timeout_s")
         at_least_zero(self, "promotion", "first_canaries", "cool_down", "first_matches", "least_kl")
-        share(self, "promotion", "simulator_share")
+        check(
+            self,
+            "promotion",
+            ["simulator_share"],
+            "a share above 0, and at most 1",
+            lambda one: 0 < one <= 1,
+        )
         if self.longest < self.long:
             raise ConfigError(
                 f"promotion.longest: expected at least promotion.long = {self.long}, "

@@ -40,9 +40,9 @@ class TrialSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     misfit: float = 1000.0
     """Evidence that the arms do not come as often as the coin says, at which the test is closed."""
     short: int = 100
-    """Matches after which a test ends once its evidence is below `hopeless`: 11% of versions that
-    are better by 20 points end undecided, as without it, and those that are not make room after
-    half of the matches."""
+    """Matches after which a test ends once its evidence is below `hopeless`. So tests of versions
+    that are not better take half as many matches, and 1 of 150 versions that are better by 20
+    points is lost by it."""
     hopeless: float = 0.2
     long: int = 300
     """Matches after which a test ends, unless its evidence has reached `promising`…"""
@@ -172,7 +172,7 @@ class Ordered(_Record, frozen=True, kw_only=True):
 
     order: Order
     version: int = 0
-    """Of `approve`: what is promoted; of `stop`: what is stopped."""
+    """Of `approve`: what is promoted; of `stop`: what is stopped (0: what is tested)."""
     words: str = ""
 
 

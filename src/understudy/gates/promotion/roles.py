@@ -60,8 +60,25 @@ from understudy.gates.promotion.running import (
     name_of,
     promise_in,
     trial_words,
+    verdict_words,
     watch,
 )
+
+__all__ = [
+    "PromotionState",
+    "PromotionVerdict",
+    "Reign",
+    "RunningTest",
+    "Shares",
+    "VerdictKind",
+    "VersionRecord",
+    "draw",
+    "fold",
+    "name_of",
+    "nomination_refused",
+    "shares",
+    "trial_words",
+]
 
 VerdictKind: TypeAlias = Literal[
     "nominated", "refused", "promoted", "asks", "harmful", "hopeless", "undecided", "misfit",
@@ -405,13 +422,7 @@ def _conclude(
     verdict: int,
     verdicts: list[PromotionVerdict],
 ) -> None:
-    words = trial_words(running)
-    if verdict == gate.MISFIT:
-        counts = running.trial.arm_counts.astype(int)
-        words = (
-            f"{counts[1]} of {counts.sum()} matches were the canary's, which the recorded coin "
-            f"does not explain, so the results prove nothing; {words}"
-        )
+    words = verdict_words(running, verdict)
     if state.recheck is not None and running.number == state.recheck.number:
         if verdict == gate.HARM:
             _roll_back(state, sequence, words, verdicts)
@@ -435,7 +446,8 @@ def _promote_asked(state: PromotionState, sequence: int, verdicts: list[Promotio
     test = state.test
     if test is None or not test.asks or state.is_paused or state.policy == "manual":
         return False
-    _promote(state, sequence, test.version, test, trial_words(test), verdicts)
+    words = verdict_words(test, gate.BETTER)
+    _promote(state, sequence, test.version, test, words, verdicts)
     return True
 
 

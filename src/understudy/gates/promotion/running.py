@@ -18,14 +18,14 @@ from understudy.core.statistics import STAKES, detect_until, wilson
 from understudy.gates.promotion import trial as gate
 from understudy.gates.promotion.evidence import evidence, gains_below
 from understudy.gates.promotion.records import RULES, Assigned, Paired, Resolved, TrialSettings
-from understudy.gates.promotion.trial import Trial, TrialLooks
+from understudy.gates.promotion.trial import PromotionTrial, TrialLooks
 
 _REIGN_SUM = 5.6
 """Sum of k ** -1.2 over all k: what the tests of a reign spend adds up to `reign_alpha`."""
 _KEPT_GAIN = 1.0 / 3.0
 """The share of the gain in its test that a champion is held to. Gains of tests that promote are too
 large on average: held to half of it, 21% of good champions raise an alarm in 6,000 matches, held to
-a third 5% (`benchmarks/promotion.py`)."""
+a third 6% (`benchmarks/promotion.py`)."""
 ResolvedMatch: TypeAlias = tuple[int, Assigned, Resolved]
 """The number of an assignment, the assignment, and how the match ended."""
 _FIRST_MATCHES = 30
@@ -56,7 +56,7 @@ class RunningTest:
     against: int
     alpha: float
     settings: TrialSettings
-    trial: Trial
+    trial: PromotionTrial
     strata: dict[str, int] = field(default_factory=dict)
     simulator: bool = False
     """Judged by pairs of simulated matches, not by assigned ones."""
@@ -125,9 +125,9 @@ def look(
     )
     after = replace(running, trial=trial, strata=strata)
     hit = _first_verdict(running, looks)
-    return (
-        (after, gate.CONTINUE, None) if hit is None else (after, int(looks.verdict[hit]), rows[hit])
-    )
+    if hit is None:
+        return after, gate.CONTINUE, None
+    return after, int(looks.verdict[hit]), rows[hit]
 
 
 def look_at_pairs(test: RunningTest, record: Paired) -> tuple[RunningTest, int]:
@@ -193,7 +193,7 @@ def watch(
     return replace(reign, alarm=np.array(alarm)), None if hit is None else rows[hit]
 
 
-def promise_in(trial: Trial) -> float:
+def promise_in(trial: PromotionTrial) -> float:
     """What a version is held to after this test; 0: an arm has no match."""
     if not trial.arm_counts.all():
         return 0.0
@@ -211,9 +211,26 @@ def trial_words(running: RunningTest) -> str:
     trial, matches = running.trial, "simulated matches" if running.simulator else "matches"
     (incumbent, canary), counts = trial.means, trial.arm_counts.astype(int)
     return (
-        f"{name_of(running.version)}: {canary:.0%} in {counts[1]} {matches}; "
+        f"{name_of(running.version)}: {canary:.0%} in {counts[1]} {matches}, "
         f"{name_of(running.against)}: {incumbent:.0%} in {counts[0]}; "
         f"evidence for {name_of(running.version)} {float(evidence(trial.better)):.1f} "
         f"(enough: {1.0 / running.alpha:.0f}), "
         f"against it {float(evidence(trial.worse)):.1f} (enough: {running.settings.harm:g})"
     )
+
+
+def verdict_words(running: RunningTest, verdict: int) -> str:
+    """What a verdict says of a test, and the figures behind it."""
+    against, settings = name_of(running.against), running.settings
+    counts = running.trial.arm_counts.astype(int)
+    number = f"{counts[1]} pairs" if running.simulator else f"{counts.sum()} matches"
+    said = {
+        gate.BETTER: f"better than {against}",
+        gate.HARM: f"worse than {against}",
+        gate.MISFIT: f"{counts[1]} of {counts.sum()} matches were the canary's, which the recorded "
+        "coin does not explain, so the results prove nothing",
+        gate.HOPELESS: f"after {number} its evidence is below {settings.hopeless:g}, so it would "
+        "hardly be promoted",
+        gate.FUTILE: f"no difference seen in {number}",
+    }
+    return f"{said[verdict]}; {trial_words(running)}"

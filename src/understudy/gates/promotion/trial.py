@@ -26,7 +26,7 @@ from understudy.gates.promotion.records import TrialSettings
 CONTINUE, BETTER, HARM, MISFIT, HOPELESS, FUTILE = range(6)
 
 
-class Trial(NamedTuple):
+class PromotionTrial(NamedTuple):
     """What is known of one test."""
 
     better: NDArray
@@ -69,9 +69,9 @@ class TrialLooks(NamedTuple):
     """CONTINUE, BETTER, HARM, MISFIT, HOPELESS or FUTILE."""
 
 
-def new_trial(*, strata: int = 1, shape: tuple[int, ...] = ()) -> Trial:
+def new_trial(*, strata: int = 1, shape: tuple[int, ...] = ()) -> PromotionTrial:
     """A test without a match."""
-    return Trial(
+    return PromotionTrial(
         maths.new_capital(shape),
         maths.new_capital(shape),
         maths.new_capital(shape, stakes=maths.COIN_STAKES),
@@ -80,13 +80,15 @@ def new_trial(*, strata: int = 1, shape: tuple[int, ...] = ()) -> Trial:
     )
 
 
-def with_strata(trial: Trial, strata: int) -> Trial:
+def with_strata(trial: PromotionTrial, strata: int) -> PromotionTrial:
     """The same test with room for so many strata."""
+    if strata == len(trial.totals):
+        return trial
     more = ((0, strata - len(trial.totals)), *((0, 0),) * (trial.totals.ndim - 1))
     return trial._replace(totals=np.pad(trial.totals, more), counts=np.pad(trial.counts, more))
 
 
-def canary_share(trial: Trial, settings: TrialSettings) -> NDArray:
+def canary_share(trial: PromotionTrial, settings: TrialSettings) -> NDArray:
     """The probability [...] with which the next match is the canary's: small until a few of its
     matches have shown that it is not much worse."""
     early = trial.arm_counts[1] < settings.first_canaries
@@ -95,7 +97,7 @@ def canary_share(trial: Trial, settings: TrialSettings) -> NDArray:
 
 
 def advance(
-    trial: Trial,
+    trial: PromotionTrial,
     settings: TrialSettings,
     *,
     alpha: float,
@@ -103,7 +105,7 @@ def advance(
     shares: NDArray,
     results: NDArray,
     strata: NDArray,
-) -> tuple[Trial, TrialLooks]:
+) -> tuple[PromotionTrial, TrialLooks]:
     """The test after N more matches, and what the gate says after each of them.
 
     All arrays are [N, ...], in the order of assignment: `arms` (1: canary), `shares` (the
@@ -129,13 +131,20 @@ def advance(
     for_it, against_it, misfit = (maths.evidence(one, axis=1) for one in (better, worse, coin))
     matches = arm_counts[1:].sum(1)
     verdict = _verdict(for_it, against_it, misfit, matches, settings=settings, alpha=alpha)
-    after = Trial(better[-1], worse[-1], coin[-1], totals, counts, arm_totals[-1], arm_counts[-1])
+    after = PromotionTrial(
+        better[-1], worse[-1], coin[-1], totals, counts, arm_totals[-1], arm_counts[-1]
+    )
     return after, TrialLooks(for_it, against_it, misfit, verdict)
 
 
 def advance_pairs(
-    trial: Trial, settings: TrialSettings, *, alpha: float, canary: NDArray, incumbent: NDArray
-) -> tuple[Trial, TrialLooks]:
+    trial: PromotionTrial,
+    settings: TrialSettings,
+    *,
+    alpha: float,
+    canary: NDArray,
+    incumbent: NDArray,
+) -> tuple[PromotionTrial, TrialLooks]:
     """The same of N pairs: results [N, ...] of both on the same fresh seeds, as many of each.
 
     The gain of a bet on the canary is its result less the incumbent's. `long` and `longest` count

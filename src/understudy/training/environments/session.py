@@ -100,6 +100,11 @@ class EnvironmentSession:
                     f"nobody reads {', '.join(f'{section}.{name}' for name in changed)}; leave "
                     "it at its default"
                 )
+        if self.config.promotion.evidence != "matches":
+            raise ConfigError(
+                f"promotion.evidence: {self.environment} has no simulator beside it, only built-in "
+                f"games have; leave it at its default, got {self.config.promotion.evidence!r}"
+            )
         if self.config.train.record:
             raise ConfigError(
                 f"train.record: {self.environment} cannot be replayed, only matches of built-in "
