@@ -244,8 +244,8 @@ def test_the_watchers_thread_finds_the_version_to_try(tmp_path: Path) -> None:
         assert bot._candidates is not None
         nominate = bot._candidates._promotion.nominate
 
-        def noted(version: int, *, experience: int, reason: str) -> bool:
-            made = nominate(version, experience=experience, reason=reason)
+        def noted(version: int, *, experience: int, reason: str, simulator: bool = False) -> bool:
+            made = nominate(version, experience=experience, reason=reason, simulator=simulator)
             assert threading.current_thread().name == "understudy-follow"
             found.set()
             return made
