@@ -14,6 +14,7 @@ SCRIPTS = (
     ("decision_latency.py",),
     ("publish_latency.py",),
     ("promotion.py",),
+    ("assignment.py",),
     ("replay.py",),
     ("game_throughput.py",),
     ("train_throughput.py",),

@@ -24,9 +24,13 @@ _CACHE = _ROOT / ".pytest_cache" / "xla"
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(_CACHE))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
-# Most of a first run is compiling programs that run for milliseconds: without LLVM's optimisations
-# it takes two thirds of the time. XLA's own passes stay. With XLA_FLAGS= all is as users have it.
-os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
+# Most of a first run is compiling programs that run for milliseconds. Without LLVM's optimisations
+# that takes two thirds of the time, and with XLA's older emitters of loops, which write LLVM IR at
+# once instead of lowering each fusion through MLIR, half of what is left. XLA's passes over a
+# program (fusion, barriers, layouts) stay. With XLA_FLAGS= all is as users have it.
+os.environ.setdefault(
+    "XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
+)
 
 _LONG = ("walk", "compat", "arena", "supervise", "run", "cli", "learner")
 """Folders whose tests take the longest, in the order in which they are started."""

@@ -151,17 +151,24 @@ def two_bots(root: Path) -> dict[str, int]:
     promoted = bot(early)
     promoted.nominate(3, experience=1, reason="first")
     at_work, begun = os.pipe()
+    here, there = os.pipe(), os.pipe()
 
-    def play(folder: RunFolder, name: str) -> None:
+    def play(folder: RunFolder, name: str, mine: int, theirs: int) -> None:
         one = bot(folder)
         for number in range(25):
+            if number % 5 == 0:  # on a busy machine one could be through before the other begins
+                os.write(theirs, b".")
+                os.read(mine, 1)
             order, _ = one.assign(f"{name} {number}", {}, INCUMBENT)
             one.resolve(order, 0.5, "finished")
         one.assign(f"{name} last", {}, INCUMBENT)
         os.write(begun, b".")
         signal.pause()
 
-    children = [fork(lambda: play(late, "late")), fork(lambda: play(early, "early"))]
+    children = [
+        fork(lambda: play(late, "late", here[0], there[1])),
+        fork(lambda: play(early, "early", there[0], here[1])),
+    ]
     for _ in children:
         os.read(at_work, 1)
     os.kill(children[0], signal.SIGKILL)

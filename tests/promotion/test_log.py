@@ -15,6 +15,7 @@ from understudy.core.errors import FileFormatError
 from understudy.gates.promotion.records import Ordered
 from understudy.promotion import log as logs
 from understudy.promotion.log import PromotionLog
+from understudy.registry.versions import seal
 
 SMALL = 4
 
@@ -59,7 +60,7 @@ def names(folder: Path) -> list[str]:
 def stray(folder: Path, number: int) -> None:
     """A record under a number that was used and freed."""
     path = folder / f"{number:08d}.json"
-    path.write_bytes(logs.seal(b'{"record":"Ordered","order":"pause","words":"stray"}'))
+    path.write_bytes(seal(b'{"record":"Ordered","order":"pause","words":"stray"}'))
 
 
 class Interrupted(UnsyncedDisk):
@@ -101,7 +102,7 @@ def test_a_record_of_an_unknown_kind_is_an_error_after_the_records_before_it(
     tmp_path: Path,
 ) -> None:
     write(tmp_path, 2)
-    (tmp_path / "00000003.json").write_bytes(logs.seal(b'{"record":"Foretold"}'))
+    (tmp_path / "00000003.json").write_bytes(seal(b'{"record":"Foretold"}'))
     log = PromotionLog(tmp_path)
     assert words(log) == ["1", "2"]
     with pytest.raises(FileFormatError, match=r"00000003.json: record 3: .*update"):

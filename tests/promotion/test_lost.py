@@ -84,6 +84,17 @@ def test_a_match_of_an_ended_process_is_lost(tmp_path: Path) -> None:
     assert counted(again.state) == 1
 
 
+def test_a_result_that_came_before_its_process_ended_counts(tmp_path: Path) -> None:
+    """This process has read the assignment, and not yet the result."""
+    folder = run(tmp_path)
+    here, ended = bot(folder), bot(folder, session=f"{MACHINE}/{ended_process()}/abcd")
+    order, _ = ended.assign("m1", {}, CANARY)
+    here.follow()
+    ended.resolve(order, 1.0, "finished")
+    here.assign("m2", {}, CANARY)
+    assert [(one.order, one.ending) for one in resolved(folder)] == [(order, "finished")]
+
+
 # --- time ----------------------------------------------------------------------------------------
 
 

@@ -24,6 +24,7 @@ from promotion.runs import (
     run,
 )
 from understudy.core import files
+from understudy.core.errors import FileFormatError
 from understudy.gates.promotion.records import RULES, Declared, Ordered
 from understudy.gates.promotion.roles import PromotionVerdict
 from understudy.promotion import log as logs
@@ -69,6 +70,18 @@ def test_a_bot_sees_what_another_one_wrote(tmp_path: Path) -> None:
     assert play(other, "m", CANARY) == 3
     assert one.follow().champion == 3
     assert pointed(folder) == {"champion": 3, "canary": RULES}
+
+
+def test_a_run_that_is_opened_again_as_before_has_no_longer_log(tmp_path: Path) -> None:
+    folder = run(tmp_path)
+    for _ in range(3):
+        bot(folder)
+    assert len(records(folder)) == 1
+    Promotion(folder).declare(rules="other rules", score=None)
+    Promotion(folder).declare(rules="other rules", score=(0.0, 9.0))
+    assert [record.score for _, record in records(folder) if isinstance(record, Declared)] == [
+        None, None, (0.0, 9.0),
+    ]  # fmt: skip
 
 
 def test_a_verdict_is_told_by_the_bot_whose_record_it_came_with(tmp_path: Path) -> None:
@@ -168,6 +181,8 @@ def test_on_a_full_disk_the_rules_play_outside_of_any_test_and_this_is_said_once
         for name in "ab":
             order, made = one.assign(name, {}, CANARY)
             assert (order, made.version, made.test) == (0, RULES, 0)
+            one.follow()  # can be read all the while
+            assert one.flush()
     assert len(problems) == 1
     assert "No space left" in problems[0] and "the rules play" in problems[0]
     assert play(one, "c", CANARY) == 3
@@ -260,7 +275,7 @@ def test_a_log_of_a_newer_program_leaves_the_match_to_the_rules(tmp_path: Path) 
     assert one.assign("a", {}, CANARY)[0] == 0
     assert not one.nominate(4, experience=9, reason="second")
     assert all("00000003.json" in problem and "update" in problem for problem in problems)
-    with pytest.raises(logs.FileFormatError, match=r"00000003\.json"):
+    with pytest.raises(FileFormatError, match=r"00000003\.json"):
         one.order(Ordered(order="pause"))
 
 
@@ -290,7 +305,7 @@ def test_old_records_are_compacted_while_matches_go_on(
             play((one, other)[number % 2], str(number), INCUMBENT)
     assert len(list(folder.promotion.glob("*.jsonl"))) == 9
     assert len(list(folder.promotion.glob("*.json"))) < 9
-    assert [number for number, _ in records(folder)] == list(range(1, 43))
+    assert [number for number, _ in records(folder)] == list(range(1, 42))
     assert counted(folded(folder)) == counted(one.follow()) == 20
 
 

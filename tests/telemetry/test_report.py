@@ -117,7 +117,7 @@ def test_in_shadow_it_says_that_the_rules_play_and_how_far_the_policy_follows_th
     assert (status.win_rate_first, status.win_rate_last) == (None, None), "the policy played none"
     assert (status.rules_matches, status.rules_wins, status.win_rate) == (40, 22, 0.55)
     for text in (describe(status), status_report(status), statistics(status)):
-        assert "the rules play, 24 looks on" in text and "the bot plays" not in text
+        assert "the rules play, 24 is measured" in text and "the bot plays" not in text
         assert "55% of 40 played by the rules\n" in text and "points" not in text
     assert "agreed with 50% of those (80% in the last 20 matches of the rules)" in describe(status)
     fold.add(at(NOON, ev.BotStarted(pid=1, mode="learn", learner="process", version=24)))

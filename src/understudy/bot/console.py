@@ -12,10 +12,13 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
+
 from understudy.core.clock import Clock
 from understudy.core.config import ReportConfig
 from understudy.telemetry import report
 from understudy.telemetry.fold import StatusReader
+from understudy.telemetry.promotion_status import PromotionStatus
 from understudy.telemetry.status import Status
 from understudy.telemetry.text import complain, plain, say
 
@@ -23,7 +26,14 @@ from understudy.telemetry.text import complain, plain, say
 class BotConsole:
     """One line by time, by matches and at the end; whole reports where `report.verbose` is set."""
 
-    def __init__(self, root: Path, config: ReportConfig, clock: Clock) -> None:
+    def __init__(
+        self,
+        root: Path,
+        config: ReportConfig,
+        clock: Clock,
+        promotion: Callable[[], PromotionStatus | None] = lambda: None,
+    ) -> None:
+        self._promotion = promotion
         self._reader = StatusReader(root, clock)
         self._config = config
         self._clock = clock
@@ -57,4 +67,5 @@ class BotConsole:
         words = verbose if self._config.verbose else report.progress
         # A full disk or a closed console costs no match, and does not end the thread.
         with self._lock, contextlib.suppress(OSError, ValueError):
-            say(words(self._reader.read()), file=sys.stderr)
+            now = msgspec.structs.replace(self._reader.read(), promotion=self._promotion())
+            say(words(now), file=sys.stderr)

@@ -71,11 +71,13 @@ from understudy.policy.policy import Policy, untrained
 from understudy.policy.spec import AnyNetwork
 from understudy.promotion.candidates import CandidateSearch
 from understudy.promotion.promotion import Promotion
+from understudy.promotion.report import read_brief
 from understudy.registry.run_folder import RUNS, RunFolder, remember
 from understudy.supervise import starter
 from understudy.supervise.starter import LearnerParent, RunningLearner
 from understudy.telemetry import events
 from understudy.telemetry.journal import Journal
+from understudy.telemetry.promotion_status import PromotionStatus
 from understudy.telemetry.text import complain
 
 Mode: TypeAlias = Literal["shadow", "auto", "learn", "play"]
@@ -239,7 +241,9 @@ class Understudy:
         self._closed = False
         self._closing = threading.Event()
         self._policy = untrained(self.spec, folder.config.learner.seed)
-        self._console = BotConsole(folder.root, folder.config.report, folder.clock)
+        self._console = BotConsole(
+            folder.root, folder.config.report, folder.clock, self._promotion_status
+        )
         self._watcher = Watcher(
             folder,
             adopt=self._adopt,
@@ -386,6 +390,10 @@ class Understudy:
     def _new_id(self) -> str:
         return (self._rng.bytes(16) if self._seeded_ids else uuid4().bytes).hex()
 
+    def _promotion_status(self) -> PromotionStatus | None:
+        """For the console: what this process knows, without reading the log again."""
+        return None if self.promotion is None else read_brief(self.folder, self.promotion)
+
     @property
     def version(self) -> int:
         """The newest version that this bot holds; in mode `play` the champion; 0: none yet."""
@@ -493,6 +501,7 @@ class Understudy:
                 not_finite=dict(match.not_finite),
                 role=match.role,
                 recorded=records,
+                mode=self.mode,
             )
         )
         if self._candidates is not None:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from understudy import __version__
-from understudy.cli import config, learner, models
+from understudy.cli import config, learner, models, promotion
 from understudy.cli.analyze import analyze
 from understudy.cli.eval import evaluate
 from understudy.cli.forget import forget
@@ -47,6 +47,7 @@ app.command(rich_help_panel="Judge")(gate)
 app.command(rich_help_panel="Look")(status)
 app.command(rich_help_panel="Look")(watch)
 app.add_typer(models.app, name="models", rich_help_panel="Manage")
+app.add_typer(promotion.app, name="promotion", rich_help_panel="Manage")
 app.command(rich_help_panel="Manage")(ratings)
 app.command(rich_help_panel="Manage")(games)
 app.add_typer(config.app, name="config", rich_help_panel="Manage")

@@ -127,6 +127,8 @@ def rollback(
     """Go back to an earlier version and pin it: no rule moves it until `models release`.
 
     Bots pick it up at once, and the learner goes on from it. Nothing is learned from twice.
+    Where evidence moves the champion (`understudy promotion`), it plays every match of mode auto
+    until `models release`, without tests.
     Without a number: the last version before the present one that is known to have played well;
     where that is known of none, the parent of the present one.
 
@@ -140,7 +142,15 @@ def rollback(
     folder.versions.verify(version)
     folder.pointers.pin("champion", version, by="rollback")
     again = f"understudy models release --run {folder.root}"
-    text = f"Version {version} plays now and is pinned{why}. To let newer ones play again: {again}"
+    if folder.by_evidence:
+        text = (
+            f"Version {version} is pinned as champion{why}. It plays every match of mode auto, "
+            f"from the next one on, and nothing is tried. To let evidence decide again: {again}"
+        )
+    else:
+        text = (
+            f"Version {version} plays now and is pinned{why}. To let newer ones play again: {again}"
+        )
     _moved(text, version, pinned=True, json=json)
 
 
@@ -148,10 +158,15 @@ def rollback(
 def release(run: LatestRun = None, json: _Json = False) -> None:
     """Unpin the champion: the next version that is promoted plays again.
 
+    Where evidence moves the champion (`understudy promotion`), the version that it names plays.
+
     Example: understudy models release --run runs/swarm-1
     """
     folder = _folder(run)
     folder.pointers.release("champion")
+    if folder.by_evidence:
+        _released_to_evidence(folder, json=json)
+        return
     champion = folder.pointers.read("champion")
     if champion is None:
         raise RunFolderError(f"{folder.root}: no version plays yet")
@@ -211,6 +226,11 @@ def _earlier(folder: RunFolder) -> tuple[int, str]:
     from understudy.registry.retention import kept, scores_of
 
     champion = folder.pointers.read("champion")
+    if champion is not None and not champion.version:
+        raise RunFolderError(
+            f"{folder.root}: the rules play, and no version did before them; name the version that "
+            "is to be pinned as champion"
+        )
     if champion is not None:
         found = last_good(scores_of(folder), kept(folder), before=champion.version)
         if found is not None:
@@ -302,14 +322,26 @@ def _learned_text(manifest: Manifest, unit: str) -> str:
 
 
 def _roles(folder: RunFolder) -> dict[int, list[str]]:
+    """By version; version 0 are the rules, which no role is shown of."""
     roles: dict[int, list[str]] = {}
     for name in NAMES:
         record = folder.pointers.read(name)
-        if record is not None:
+        if record is not None and record.version:
             roles.setdefault(record.version, []).append(
                 f"{name}{' (pinned)' if record.pinned else ''}"
             )
     return roles
+
+
+def _released_to_evidence(folder: RunFolder, *, json: bool) -> None:
+    """The champion pointer goes back to what the promotion log says."""
+    from understudy.promotion.promotion import Promotion
+    from understudy.promotion.report import read_brief
+    from understudy.telemetry.promotion_lines import playing_text
+
+    now = read_brief(folder, Promotion(folder))  # following the log moves the pointer
+    text = f"Evidence decides again: from the next match of mode auto on {playing_text(now)}."
+    _moved(text, now.incumbent, pinned=False, json=json)
 
 
 def _moved(text: str, version: int, *, pinned: bool, json: bool) -> None:

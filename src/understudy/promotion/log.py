@@ -19,6 +19,7 @@ in a file of its own, in a block, or in both, and two rules make every reader se
 
 A damaged record is void too: its number stays taken, the others are read, and `problem` names the
 file. A block with a damaged record is not made, so that the file stays where a person finds it.
+ADR 0035 gives the reasons.
 """
 
 from __future__ import annotations

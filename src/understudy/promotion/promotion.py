@@ -41,9 +41,7 @@ from understudy.registry.pointers import LATEST, PROMOTION, Name, PointerRecord
 from understudy.registry.run_folder import RunFolder
 from understudy.telemetry.text import complain
 
-_UNTIL_THEN = (
-    "until this is mended the rules play, outside of any test, and results are kept in memory"
-)
+_MEANWHILE = "meanwhile the rules play, outside of any test, and results are kept in memory"
 _POINTERS = "the pointers champion and canary are moved later"
 _Made: TypeAlias = Callable[[PromotionState], Record | None]
 """The record that fits a state; None: nothing is to be written."""
@@ -85,7 +83,7 @@ class Promotion:
         self._champion: PointerRecord | None = None
         self._troubles: set[str] = set()
         """What was said, and holds still."""
-        with self._lock, self._tolerating(_UNTIL_THEN):
+        with self._lock, self._tolerating(_MEANWHILE):
             self._follow()
 
     # --- reading ---------------------------------------------------------------------------------
@@ -129,6 +127,7 @@ class Promotion:
                 self._point("champion", self.state.incumbent, by=PROMOTION)
             test = self.state.test
             self._point("canary", RULES if test is None else test.version, by=PROMOTION)
+            self._troubles.discard(_POINTERS)
 
     def _point(self, name: Name, version: int, *, by: str) -> None:
         record = self._champion if name == "champion" else self._folder.pointers.read(name)
@@ -142,11 +141,20 @@ class Promotion:
     # --- writing ---------------------------------------------------------------------------------
 
     def declare(self, *, rules: str, score: tuple[float, float] | None) -> None:
-        """A bot opens the run with these rules and this scale. Never raises OSError."""
+        """A bot opens the run with these rules and this scale. Never raises OSError.
+
+        Where the last declaration says the same, nothing is written: a run that is opened a
+        thousand times has no longer log.
+        """
         declared = Declared(rules=rules, score=score, policy=self._config.policy)
+
+        def made(state: PromotionState) -> Declared | None:
+            known = state.rules, state.score, state.policy
+            return None if known == (rules, score, declared.policy) else declared
+
         with self._lock:
-            self._waiting.append(lambda state: declared)
-            with self._tolerating(_UNTIL_THEN):
+            self._waiting.append(made)
+            with self._tolerating(_MEANWHILE):
                 self._note_lost()
                 self._flush()
                 self._log.compact()
@@ -158,7 +166,7 @@ class Promotion:
         """
         stratum = " ".join(f"{tag}={tags[tag]}" for tag in self._config.strata if tag in tags)
         with self._lock:
-            with self._tolerating(_UNTIL_THEN):
+            with self._tolerating(_MEANWHILE):
                 self._flush()
                 self._note_lost()
                 number, record = self._append(
@@ -200,7 +208,7 @@ class Promotion:
         """An assigned match is over. False: this cannot be written now, and is tried again."""
         with self._lock:
             self._waiting.append(_resolved(order, result, ending, words))
-            with self._tolerating(_UNTIL_THEN):
+            with self._tolerating(_MEANWHILE):
                 self._flush()
                 self._log.compact()  # here, since no game waits for it
             return not self._waiting
@@ -208,7 +216,7 @@ class Promotion:
     def flush(self) -> bool:
         """Write what could not be written so far; False if there is something left."""
         with self._lock:
-            with self._tolerating(_UNTIL_THEN):
+            with self._tolerating(_MEANWHILE):
                 self._flush()
             return not self._waiting
 
@@ -236,7 +244,7 @@ class Promotion:
         def made(state: PromotionState) -> Record | None:
             return None if roles.nomination_refused(state, version) else nominated
 
-        with self._lock, self._tolerating(_UNTIL_THEN):
+        with self._lock, self._tolerating(_MEANWHILE):
             return self._append(made)[1] is not None
         return False
 
@@ -295,9 +303,12 @@ class Promotion:
                 number = self._log.create(record)
             except FileExistsError:  # another process was faster: its record may change ours
                 continue
-            for verdict in self._fold([(number, record)]):
+            self._troubles.discard(_MEANWHILE)
+            verdicts = self._fold([(number, record)])
+            for verdict in verdicts:
                 self._tell(verdict)
-            self._mirror()
+            if verdicts or isinstance(record, Declared):  # nothing else changes a role
+                self._mirror()
             return number, record
 
     def _flush(self) -> None:
@@ -320,7 +331,7 @@ class Promotion:
 
 
 class _Tolerating:
-    """A block in which a log that cannot be read or written is reported, once until it can be."""
+    """A block in which a log that cannot be read or written is reported, once until it is."""
 
     def __init__(self, problem: Callable[[str], None], troubles: set[str], meanwhile: str) -> None:
         self._problem = problem
@@ -337,12 +348,10 @@ class _Tolerating:
         trace: TracebackType | None,
     ) -> bool:
         """True: the block failed, and what follows it goes on."""
-        if error is None:
-            self._troubles.discard(self._meanwhile)
         if not isinstance(error, OSError | FileFormatError):
             return False
         if self._meanwhile not in self._troubles:
-            self._problem(f"promotion log: {error}; {self._meanwhile}")
+            self._problem(f"the promotion log cannot be used: {error}; {self._meanwhile}")
         self._troubles.add(self._meanwhile)
         return True
 

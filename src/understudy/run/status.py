@@ -19,6 +19,7 @@ from understudy.experience import episode as episodes
 from understudy.experience.ledger.recovery import LEDGER
 from understudy.experience.spool import files_of
 from understudy.legacy.experience import IMPORTED
+from understudy.promotion.report import read_promotion
 from understudy.registry.run_folder import RunFolder
 from understudy.registry.versions import Manifest
 from understudy.supervise.lock import learner_runs
@@ -32,10 +33,8 @@ _MATCH = events.MatchFinished
 
 def read_status(folder: RunFolder) -> Status:
     """The status now, from the journal, the episodes, the versions and the learner's lock."""
-    entries = Reader(folder.journal).new()
     manifests = list(_manifests(folder))
-    if not (folder.root / LEDGER).is_dir():  # a server journals no matches
-        entries = with_lost_matches(entries, folder, manifests)
+    entries = _entries(folder, manifests)
     fold = StatusFold(str(folder.root), patience(folder.config))
     for entry in entries:
         fold.add(entry)
@@ -45,7 +44,19 @@ def read_status(folder: RunFolder) -> Status:
         read_pause(folder.root),
         learner_runs=learner_runs(folder.root),
     )
-    return _at_least(status, manifests)
+    return _at_least(msgspec.structs.replace(status, promotion=read_promotion(folder)), manifests)
+
+
+def read_entries(folder: RunFolder) -> list[Entry]:
+    """The journal, with an entry for each match on disk that it lost."""
+    return _entries(folder, list(_manifests(folder)))
+
+
+def _entries(folder: RunFolder, manifests: Sequence[Manifest]) -> list[Entry]:
+    entries = Reader(folder.journal).new()
+    if (folder.root / LEDGER).is_dir():  # a server journals no matches
+        return entries
+    return with_lost_matches(entries, folder, manifests)
 
 
 def with_lost_matches(

@@ -62,6 +62,8 @@ class MatchFinished(_Event, frozen=True, kw_only=True):
     """Who was given the match: `rules`, `canary`, `champion`, `holdout` or `newest`."""
     recorded: bool = True
     """False: mode `play`, which keeps no episodes."""
+    mode: str = ""
+    """Of the bot; empty: not said."""
 
 
 class EpisodesImported(_Event, frozen=True, kw_only=True):

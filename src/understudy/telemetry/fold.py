@@ -22,6 +22,7 @@ from understudy.core.pause import Pause, read_pause
 from understudy.telemetry import events as ev
 from understudy.telemetry.events import ENVIRONMENT
 from understudy.telemetry.journal import Entry, Reader
+from understudy.telemetry.played import PlayedFold
 from understudy.telemetry.status import (
     Folder,
     Folders,
@@ -67,6 +68,8 @@ _KEPT_PROBLEMS = 5
 _LAST_MATCHES = 20
 _TRAINING_FOR_S = 10.0
 _MAX_MESSAGE = 500
+_KEPT_PLAYED = 200
+_SHOWN_PLAYED = 60
 _RECENT = 100
 """Matches of an environment that a mean reward is of, or a few more."""
 _RESULTS = {"victory": "wins", "defeat": "defeats", "tie": "ties"}
@@ -111,6 +114,7 @@ class StatusFold:
         self._p50_us, self._p99_us = Spread(), Spread()
         self._rewards: deque[ev.MatchesTrained] = deque()
         self._problems: deque[Trouble] = deque(maxlen=_KEPT_PROBLEMS)
+        self._played = PlayedFold(limit=_KEPT_PLAYED)
 
     def add(self, entry: Entry) -> None:
         """One more entry."""
@@ -228,6 +232,7 @@ class StatusFold:
             agreement_last_matches=len(self._agreement),
             decision_ms=self._decision_ms(),
             problems=tuple(self._problems),
+            played=tuple(self._played.records(_SHOWN_PLAYED)),
         )
         if self._on_since is None or killed:
             return status
@@ -244,6 +249,7 @@ class StatusFold:
 
     def _match(self, e: ev.MatchFinished) -> None:
         kind = _RESULTS.get(e.outcome, "aborted")
+        self._played.add(e, mode=self._now.mode)
         self._grow(matches=1, decisions=e.decisions, fallback=e.fallback, agreed=e.agreed)
         self._grow(**{kind: 1}, unsaved=int(e.recorded and not e.saved))
         if 2 * e.fallback > e.decisions:

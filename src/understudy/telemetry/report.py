@@ -5,20 +5,21 @@ The words are ASCII; what came from outside (reasons, names, messages) goes thro
 
 from __future__ import annotations
 
+from understudy.telemetry.promotion_lines import playing_text, promotion_lines, trial_text
 from understudy.telemetry.report_parts import (
-    Lines,
     behaviour_kl,
     continuous_lines,
     decision_lines,
     league_lines,
     opponent_lines,
+    played_lines,
     reward_lines,
     rewards_text,
     segment_lines,
     served_hints,
 )
 from understudy.telemetry.status import Status, stalled
-from understudy.telemetry.text import duration, plain, size, stamp
+from understudy.telemetry.text import Lines, duration, plain, size, stamp
 
 _WIDE = "=" * 70
 _LABEL = 12
@@ -58,6 +59,10 @@ def _player(status: Status) -> str:
     newest = f" (newest version: {status.version})" if status.version != status.playing else ""
     if status.mode == "shadow":
         return f"the rules play (newest version: {status.version})"
+    if status.mode == "auto" and status.promotion is not None:
+        now = status.promotion
+        tests = [trial_text(one) for one in now.tests if now.pinned is None]
+        return ": ".join([playing_text(now), *tests[:1]])
     return (
         f"version {status.playing}{newest} plays"
         if status.playing
@@ -136,6 +141,8 @@ def describe(status: Status) -> str:
         # An environment has its own line; its versions are told by the benchmark.
         *(_lines(reward_lines(status.version_rewards)) if status.reward is None else []),
         _line("Versions", _versions(status)),
+        *_promotion(status),
+        *_lines(played_lines(status)),
         _line("Learner", _learner(status)),
         _line("Training", _training(status)),
         *(_lines(continuous_lines(status)) if served else _last_batch(status)),
@@ -234,9 +241,22 @@ def _newest(status: Status) -> str:
     behind = status.version - status.playing
     where = f", {behind} behind" if behind > 0 else ""
     if status.mode == "shadow":
-        return f"{text}; the rules play, {status.playing} looks on{where}"
+        return f"{text}; the rules play, {status.playing or 'none'} is measured{where}"
+    if status.mode == "auto":
+        return text  # the promotion log says who plays
     who = "the server decides by" if status.served else "the bot plays"
     return f"{text}; {who} {status.playing}{where}"
+
+
+def _promotion(status: Status) -> list[str]:
+    """Who plays by evidence; in mode `shadow` only what was decided before."""
+    now = status.promotion
+    if now is None or (status.mode != "auto" and not now.tests and not now.incumbent):
+        return []
+    lines = promotion_lines(now)
+    if status.mode != "auto":
+        lines[0] = ("Promotion", f"in mode auto {lines[0][1]}")
+    return _lines(lines)
 
 
 def _learner(status: Status) -> str:
@@ -364,6 +384,8 @@ def _hints(status: Status) -> list[str]:
         hints = served_hints(status) if status.served else _learner_hints(status)
     if status.pinned:
         hints.append(f"To let newer versions play: understudy models release --run {run}")
+    if status.promotion is not None and status.promotion.matches:
+        hints.append(f"Who plays, and why: understudy promotion status --run {run}")
     if status.quarantine_file_count:
         hints.append(f"Why files were set aside: {run}/quarantine/*.reason.json")
     if status.batches_trained and not status.served:  # the log has no block of a batch of items

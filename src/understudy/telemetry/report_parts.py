@@ -7,16 +7,14 @@ together; `understudy models` and `understudy train` print some of them alone.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
 
 from understudy.core.opponents import kind_of
 from understudy.core.statistics import margin, points, wilson
 from understudy.telemetry.events import BatchTrained, CheckpointJudged, ContinuousTrained
 from understudy.telemetry.history import SNAPSHOTS
+from understudy.telemetry.played import PlayedRecord
 from understudy.telemetry.status import Estimate, RewardStatus, Status, VersionReward, WinRecord
-from understudy.telemetry.text import plain
-
-Lines: TypeAlias = list[tuple[str, str]]
+from understudy.telemetry.text import Lines, plain
 
 
 def opponent_lines(status: Status) -> Lines:
@@ -30,6 +28,31 @@ def opponent_lines(status: Status) -> Lines:
         wins, matches = sum(one.wins for one in records), sum(one.matches for one in records)
         rows.append(f"{plain(name)} {wins / matches:.0%} of {matches:,}")
     return _under("Opponents", rows)
+
+
+def played_lines(status: Status) -> Lines:
+    """Win rates by player and by tag, where evidence decides who plays; the most played."""
+    if status.promotion is None:
+        return []
+    players = [one for one in status.played if not one.tag and one.matches]
+    totals = {(one.player, one.mode): one.matches for one in players}
+    # A tag that all matches of a player have says nothing.
+    tagged = [
+        one
+        for one in status.played
+        if one.tag and 0 < one.matches < totals.get((one.player, one.mode), 0)
+    ]
+    return [
+        *_under("Players", [_played(one) for one in players[:4]]),
+        *_under("By tag", [_played(one) for one in tagged[:6]]),
+    ]
+
+
+def _played(one: PlayedRecord) -> str:
+    low, high = one.interval
+    name = f"{one.player}, {plain(one.tag, limit=30)}" if one.tag else one.player
+    figures = f"{one.wins / one.matches:.0%} of {one.matches:,} ({low:.0%} to {high:.0%})"
+    return f"{name}: {figures}, mode {one.mode or 'unknown'}"
 
 
 def league_lines(status: Status) -> Lines:

@@ -15,6 +15,8 @@ import msgspec
 
 from understudy.core.config import Config
 from understudy.telemetry import events as ev
+from understudy.telemetry.played import PlayedRecord
+from understudy.telemetry.promotion_status import PromotionStatus
 from understudy.telemetry.text import duration
 
 LearnerState: TypeAlias = Literal[
@@ -238,6 +240,11 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     decision_ms: Percentiles | None = None
     mode: str = ""
     """How the bot that started last plays; `serve`: it is a server."""
+
+    played: tuple[PlayedRecord, ...] = ()
+    """Win rates by player and mode, then the same by tag; of each the most played."""
+    promotion: PromotionStatus | None = None
+    """Where this status was made with the promotion log of the run."""
 
     version_rewards: RewardStatus | None = None
     """Where this status was made with the versions of the run."""

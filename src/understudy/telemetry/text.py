@@ -10,9 +10,12 @@ import re
 import sys
 import unicodedata
 from datetime import datetime
-from typing import TextIO
+from typing import TextIO, TypeAlias
 
 import msgspec
+
+Lines: TypeAlias = list[tuple[str, str]]
+"""Lines with a label; it is empty where a line continues the subject of the line above it."""
 
 _HIDDEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 """Unicode categories of what moves the cursor, turns the direction of text, or cannot be seen."""

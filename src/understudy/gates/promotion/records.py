@@ -172,7 +172,7 @@ class Ordered(_Record, frozen=True, kw_only=True):
 
     order: Order
     version: int = 0
-    """Of `approve`: what is promoted; of `stop`: what is stopped (0: the version that is tested)."""
+    """Of `approve`: what is promoted; of `stop`: what is stopped (0: what is tested)."""
     words: str = ""
 
 

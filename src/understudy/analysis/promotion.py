@@ -1,0 +1,225 @@
+"""The picture of a run's promotion: who played when, the evidence, and win rates by version."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from understudy.analysis.canvas import COLOURS, GREY, begin
+from understudy.core.arrays import NDArray
+from understudy.gates.promotion.records import RULES
+from understudy.promotion.history import AssignedMatch, PromotionHistory, TrialHistory
+from understudy.promotion.report import arm_result
+from understudy.telemetry.promotion_status import ArmResult
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_MOST_PLAYERS = 10
+"""Rows: the rules and the versions that played most."""
+_LEVELS = 3
+"""Lines of words above the tests."""
+_LETTER = 0.0092
+"""The width of a letter of those words, as a share of the panel."""
+_FOR, _AGAINST = COLOURS[0], COLOURS[3]
+_LEAST, _MOST = 0.02, 1e4
+"""Evidence is drawn within these bounds."""
+_BANDS = ("#f2f2f2", "#e4e4e4")
+
+
+class _Span(NamedTuple):
+    """Where a test lies on the horizontal axis."""
+
+    trial: TrialHistory
+    places: NDArray
+    """[N] Of the matches or pairs that were counted."""
+    begin: float
+    end: float
+
+
+def promotion_figure(told: PromotionHistory, *, title: str) -> Figure:
+    """Three panels: matches by player, the evidence of each test, and results by player."""
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    played = [one for one in told.matches if one.counts]
+    places = {one.order: place for place, one in enumerate(played, 1)}
+    spans, last = _spans(told, places)
+    players = _players(told, played)
+    rows = 0.26 * len(players)
+    figure, panels = begin(
+        3, 1, width=9.3, height=5.0 + 2 * rows, title=title,
+        height_ratios=(0.7 + rows, 2.8, 0.7 + rows),
+    )  # fmt: skip
+    engine = figure.get_layout_engine()
+    assert isinstance(engine, ConstrainedLayoutEngine)
+    engine.set(w_pad=0.15, h_pad=0.06)
+    strip, evidence, rates = (row[0] for row in panels)
+    _draw_strip(strip, played, players)
+    _draw_evidence(evidence, spans, last)
+    for index, span in enumerate(spans):
+        for panel in (strip, evidence):
+            panel.axvspan(span.begin, span.end, color=_BANDS[index % 2], linewidth=0, zorder=0)
+    for panel in (strip, evidence):
+        panel.set_xlim(0.0, last + 1.0)
+    _draw_rates(rates, _results(told, players))
+    return figure
+
+
+def _spans(told: PromotionHistory, places: Mapping[int, int]) -> tuple[list[_Span], float]:
+    """Every test with something to draw, and where the axis ends.
+
+    Pairs of simulated matches lie between the matches that were played meanwhile, or one after the
+    other where there are none.
+    """
+    spans: list[_Span] = []
+    last = float(len(places))
+    orders = np.array(list(places))
+    pairs_only = not len(orders)
+    for trial in told.trials:
+        count = len(trial.looks.verdict)
+        if not count:
+            continue
+        if trial.running.simulator:
+            begin = last if pairs_only else float(np.searchsorted(orders, trial.running.number))
+            end = begin + count
+            if not pairs_only:
+                over = told.state.sequence if trial.ending is None else trial.ending.sequence
+                end = max(float(np.searchsorted(orders, over)), begin + 1.0)
+            at = np.linspace(begin, end, count + 1)[1:]
+            last = max(last, end)
+        else:
+            at = np.array([places[one.order] for one in trial.matches], np.float64)
+        spans.append(_Span(trial, at, float(at[0]) - 0.5, float(at[-1]) + 0.5))
+    return spans, last
+
+
+def _players(told: PromotionHistory, played: Sequence[AssignedMatch]) -> list[int]:
+    """The rules, then versions in ascending order."""
+    matches = Counter(one.assigned.version for one in played)
+    for one in told.trials:
+        matches[one.running.version] += len(one.pairs)
+    del matches[RULES]
+    most = [version for version, count in matches.most_common(_MOST_PLAYERS - 1) if count]
+    return [RULES, *sorted(most)]
+
+
+def _draw_strip(panel: Axes, played: Sequence[AssignedMatch], players: Sequence[int]) -> None:
+    """A tick for each match, in the row of who played it: tall where it was won, or half of it."""
+    panel.set_title("who played which match (tall: won, low: lost)", fontsize=10, loc="left")
+    for row, version in enumerate(players):
+        mine = [
+            (place, one.result)
+            for place, one in enumerate(played, 1)
+            if one.assigned.version == version
+        ]
+        if mine:
+            at, results = np.array(mine).T
+            panel.vlines(
+                at, row + 0.38, row + 0.38 - (0.22 + 0.54 * results),
+                color=_colour(version, players), linewidth=1.0 if len(played) < 600 else 0.5,
+                label=_name(version),
+            )  # fmt: skip
+    panel.set_yticks(range(len(players)), [_name(one) for one in players], fontsize=9)
+    panel.set_ylim(len(players) - 0.4, -0.6)
+    panel.tick_params(labelbottom=False)
+
+
+def _draw_evidence(panel: Axes, spans: Sequence[_Span], last: float) -> None:
+    panel.set_yscale("log")
+    panel.axhline(1.0, color=GREY, linewidth=0.8)
+    for index, span in enumerate(spans):
+        running, looks = span.trial.running, span.trial.looks
+        for values, enough, colour, name in (
+            (looks.better, 1.0 / running.alpha, _FOR, "evidence that the tried version is better"),
+            (looks.worse, running.settings.harm, _AGAINST, "that it is worse"),
+        ):
+            # Evidence begins at 1, before the first match.
+            at = np.concatenate(([span.begin], span.places))
+            drawn = np.clip(np.concatenate(([1.0], values)), _LEAST, _MOST)
+            panel.plot(at, drawn, color=colour, linewidth=1.5, label=None if index else name)
+            panel.plot(
+                [span.begin, span.end], [enough, enough], color=colour, linewidth=1.1,
+                linestyle="--", label=None if index else f"enough ({enough:g})",
+            )  # fmt: skip
+    _name_tests(panel, spans, last)
+    low, high = panel.get_ylim()
+    panel.set_ylim(max(low, _LEAST), max(high, 1e2))
+    panel.yaxis.set_major_formatter("{x:g}")
+    panel.set_xlabel("match, in the order of assignment", fontsize=9)
+    panel.set_ylabel("E", fontsize=9)
+    if spans:
+        panel.legend(
+            fontsize=8, frameon=False, ncols=4, loc="upper center", bbox_to_anchor=(0.5, -0.17)
+        )
+
+
+def _name_tests(panel: Axes, spans: Sequence[_Span], last: float) -> None:
+    """What was tried and how it ended, above each test; long tests first, as far as words fit."""
+    taken: list[list[tuple[float, float]]] = [[] for _ in range(_LEVELS)]
+    for span in sorted(spans, key=lambda one: one.begin - one.end):
+        what = "recheck" if span.trial.recheck else "test"
+        ending = "goes on" if span.trial.ending is None else span.trial.ending.kind
+        words = f"{what} of {span.trial.running.version}: {ending}"
+        width = _LETTER * (last + 1.0) * len(words)
+        begin = max(min(span.begin, last + 1.0 - width), 0.0)
+        for level, others in enumerate(taken):
+            if all(begin >= end or begin + width <= start for start, end in others):
+                others.append((begin, begin + width))
+                panel.text(
+                    begin, 1.02 + 0.075 * level, words, fontsize=8, va="bottom", ha="left",
+                    transform=panel.get_xaxis_transform(),
+                )  # fmt: skip
+                break
+    levels = sum(bool(others) for others in taken)
+    panel.set_title("evidence of each test", fontsize=10, loc="left", pad=4 + 13 * levels)
+
+
+def _draw_rates(panel: Axes, results: Sequence[ArmResult]) -> None:
+    panel.set_title("mean result with its 95% interval", fontsize=10, loc="left")
+    versions = [one.version for one in results]
+    for row, one in enumerate(results):
+        if not one.matches:
+            continue
+        colour = _colour(one.version, versions)
+        panel.errorbar(
+            [one.mean], [row], xerr=[[one.mean - one.low], [one.high - one.mean]],
+            color=colour, marker="o", capsize=3, markersize=5, linewidth=1.6,
+        )  # fmt: skip
+        panel.text(
+            1.01, row, f"{one.mean:.0%} of {one.matches:,}", fontsize=9, va="center",
+            transform=panel.get_yaxis_transform(),
+        )  # fmt: skip
+    panel.set_yticks(range(len(results)), [_name(one.version) for one in results], fontsize=9)
+    panel.set_ylim(len(results) - 0.5, -0.5)
+    panel.set_xlim(0.0, 1.0)
+    panel.xaxis.set_major_formatter("{x:.0%}")
+    panel.grid(axis="x", alpha=0.25)
+    panel.set_xlabel("won (a tie counts half), or the share of the declared score", fontsize=9)
+
+
+def _results(told: PromotionHistory, players: Sequence[int]) -> list[ArmResult]:
+    """Of assigned matches and of simulated pairs together, for each player."""
+    results: dict[int, list[float]] = {version: [] for version in players}
+    for one in told.matches:
+        if one.counts and one.assigned.version in results:
+            results[one.assigned.version].append(one.result)
+    for trial in told.trials:
+        for column, version in enumerate((trial.running.version, trial.running.against)):
+            if version in results:
+                results[version] += trial.pairs[:, column].tolist()
+    return [arm_result(version, sum(many), len(many)) for version, many in results.items()]
+
+
+def _name(version: int) -> str:
+    return "rules" if version == RULES else f"version {version}"
+
+
+def _colour(version: int, players: Sequence[int]) -> str:
+    """Grey for the rules; neighbours differ."""
+    if version == RULES:
+        return "#555555"
+    return COLOURS[(players.index(version) - 1) % len(COLOURS)]

@@ -1,0 +1,267 @@
+"""`understudy promotion`: who plays a run and why, and a person's word on it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from understudy.cli.options import Json, LatestRun, check_file, check_folder
+from understudy.core.errors import RunFolderError
+from understudy.gates.promotion.records import Order, Ordered
+from understudy.gates.promotion.roles import PromotionVerdict
+from understudy.promotion.history import PromotionHistory, read_history
+from understudy.promotion.promotion import Promotion
+from understudy.promotion.report import (
+    MATCH_COLUMNS,
+    match_rows,
+    pinned_champion,
+    promotion_status,
+    read_brief,
+)
+from understudy.registry.run_folder import RunFolder
+from understudy.telemetry.events import BotStarted, RoleChanged
+from understudy.telemetry.journal import Journal, Reader
+from understudy.telemetry.promotion_lines import VERDICTS, describe_promotion, playing_text
+from understudy.telemetry.promotion_status import VerdictNote
+from understudy.telemetry.text import say, say_json
+
+app = typer.Typer(no_args_is_help=True)
+
+_Version = Annotated[int, typer.Argument(help="The number of a version.")]
+_Words = Annotated[str, typer.Option("--words", help="Why: kept with the verdict.")]
+_PICTURE = Path("promotion.png")
+_MATCHES = "promotion_matches.csv"
+_WIN_RATES = "win_rates.csv"
+
+
+@app.callback()
+def _promotion() -> None:
+    """Who plays a run and why, and a person's word on it.
+
+    Example: understudy promotion status --run runs/zerg
+    """
+
+
+@app.command()
+def status(
+    run: LatestRun = None,
+    csv: Annotated[
+        Path | None,
+        typer.Option(help="A folder to write promotion_matches.csv and win_rates.csv to."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Say who plays and why, what is tried, what is missing, and when to expect a verdict.
+
+    Example: understudy promotion status --run runs/zerg
+    """
+    folder = _folder(run)
+    if csv is not None:
+        check_folder("--csv", csv)
+    told = read_history(folder)
+    now = promotion_status(told, pinned=pinned_champion(folder))
+    if csv is not None:
+        _write_tables(folder, told, csv)
+    if json:
+        say_json(now)
+    else:
+        words = describe_promotion(
+            now, run=str(folder.root), at=folder.clock.time(), mode=_mode(folder)
+        )
+        say(words)
+        if csv is not None:
+            say(f"Tables: {csv / _MATCHES}, {csv / _WIN_RATES}")
+
+
+@app.command()
+def explain(version: _Version, run: LatestRun = None, json: Json = False) -> None:
+    """Tell why a version was promoted, refused, stopped or rolled back, with the matches behind it.
+
+    Example: understudy promotion explain 17 --run runs/zerg
+    """
+    from understudy.promotion.explain import story_of, story_text
+
+    folder = _folder(run)
+    story = story_of(read_history(folder), version, refusals=_refusals(folder, version))
+    if json:
+        say_json(story)
+    else:
+        say(story_text(story))
+
+
+@app.command()
+def approve(
+    version: _Version, run: LatestRun = None, words: _Words = "", json: Json = False
+) -> None:
+    """Make a version the champion, whatever the evidence says. A running test ends.
+
+    Under `promotion.policy = "manual"` this is the answer to a test that asks. The version is held
+    to its results from then on, and evidence may roll it back.
+
+    Example: understudy promotion approve 17 --run runs/zerg
+    """
+    folder = _folder(run)
+    folder.versions.existing(version)
+    folder.versions.verify(version)
+    _order(folder, "approve", version=version, words=words, json=json)
+
+
+@app.command()
+def stop(run: LatestRun = None, words: _Words = "", json: Json = False) -> None:
+    """Stop the test of a version: it is never tried again.
+
+    Example: understudy promotion stop --run runs/zerg
+    """
+    _order(_folder(run), "stop", words=words, json=json)
+
+
+@app.command()
+def pause(run: LatestRun = None, words: _Words = "", json: Json = False) -> None:
+    """Begin no test and promote no version until `promotion resume`.
+
+    A running test goes on collecting matches; harm stops and rollbacks go on.
+
+    Example: understudy promotion pause --run runs/zerg
+    """
+    _order(_folder(run), "pause", words=words, json=json)
+
+
+@app.command()
+def resume(run: LatestRun = None, words: _Words = "", json: Json = False) -> None:
+    """Let evidence promote again after `promotion pause`.
+
+    Example: understudy promotion resume --run runs/zerg
+    """
+    _order(_folder(run), "resume", words=words, json=json)
+
+
+@app.command()
+def plot(
+    run: LatestRun = None,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The picture to write (.png).")] = (
+        _PICTURE
+    ),
+    json: Json = False,
+) -> None:
+    """Draw who played when, the evidence over matches, and win rates with their intervals.
+
+    Example: understudy promotion plot -o promotion.png --run runs/zerg
+    """
+    from understudy.core.dependencies import needs
+
+    folder = _folder(run)
+    if out.suffix != ".png":
+        raise RunFolderError(f"--out {out}: expected a name that ends in .png")
+    check_file("--out", out)
+    told = read_history(folder)
+    if not any(one.counts for one in told.matches) and not any(
+        len(one.pairs) for one in told.trials
+    ):
+        raise RunFolderError(
+            f"{folder.root}: nothing to draw: no match of mode auto has a result yet"
+        )
+    with needs("the picture needs {}", extra="plots"):
+        from understudy.analysis.canvas import keep
+        from understudy.analysis.promotion import promotion_figure
+
+        figure = promotion_figure(told, title=f"{folder.root.name}: who plays, and why")
+    keep(figure, out)
+    if json:
+        say_json({"file": str(out), "matches": len(told.matches)})
+    else:
+        say(f"{out}: {len(told.matches):,} matches")
+
+
+# --- a person's word -----------------------------------------------------------------------------
+
+
+def _order(
+    folder: RunFolder, order: Order, *, version: int = 0, words: str = "", json: bool
+) -> None:
+    journal = Journal(folder.journal, "person", folder.clock)
+    promotion = Promotion(folder, tell=lambda verdict: _journal_verdict(journal, verdict))
+    before = len(promotion.verdicts)
+    state = promotion.state
+    if order in ("pause", "resume") and state.paused == (order == "pause"):
+        already = "is paused already" if state.paused else "is not paused"
+        raise RunFolderError(f"{folder.root}: promotion {already}")
+    if order == "stop" and state.test is None:
+        raise RunFolderError(f"{folder.root}: nothing to stop: no version is being tested")
+    if order == "approve" and version == state.incumbent:
+        raise RunFolderError(f"{folder.root}: version {version} is the champion already")
+    promotion.order(Ordered(order=order, version=version, words=words))
+    verdicts = [one for one in promotion.verdicts[before:] if one.kind != "nominated"]
+    for one in verdicts:  # another process was faster
+        if (one.kind, one.sequence) == ("refused", promotion.state.sequence):
+            raise RunFolderError(f"{folder.root}: {one.words}")
+    now = read_brief(folder, promotion)
+    if json:
+        say_json(now)
+        return
+    for one in verdicts:
+        named = f"Version {one.version}: " if one.version else ""
+        words = f"{named}{VERDICTS[one.kind]}."
+        say(words[0].upper() + words[1:])
+    if order == "pause":
+        say("A running test goes on; a harmful version is stopped, and a champion may fall.")
+    say(f"From the next match on {playing_text(now)}.")
+    if now.pinned not in (None, version) and order == "approve":
+        say(f"To let version {version} play: understudy models release --run {folder.root}")
+
+
+def _journal_verdict(journal: Journal, verdict: PromotionVerdict) -> None:
+    if verdict.kind != "refused":
+        journal.write(
+            RoleChanged(
+                version=verdict.version,
+                kind=verdict.kind,
+                words=verdict.words,
+                test=verdict.test,
+            )
+        )
+
+
+# --- what is read --------------------------------------------------------------------------------
+
+
+def _folder(run: Path | None) -> RunFolder:
+    from understudy.core.clock import SystemClock
+    from understudy.registry.run_folder import latest
+
+    folder = RunFolder.load(run or latest(), SystemClock())
+    if not folder.by_evidence:
+        raise RunFolderError(
+            f"{folder.root}: no promotion log: the newest version plays here. A bot opened with "
+            "mode='shadow' or mode='auto' begins one"
+        )
+    return folder
+
+
+def _mode(folder: RunFolder) -> str:
+    """Of the bot that started last; empty: not known."""
+    started = [one.e.mode for one in Reader(folder.journal).new() if isinstance(one.e, BotStarted)]
+    return started[-1] if started else ""
+
+
+def _refusals(folder: RunFolder, version: int) -> list[VerdictNote]:
+    """Health checks that a version failed before its nomination, from the journal."""
+    return [
+        VerdictNote(number=0, at=one.t, version=version, kind=one.e.kind, words=one.e.words)
+        for one in Reader(folder.journal).new()
+        if isinstance(one.e, RoleChanged)
+        and (one.e.version, one.e.kind, one.e.test) == (version, "refused", 0)
+    ]
+
+
+def _write_tables(folder: RunFolder, told: PromotionHistory, where: Path) -> None:
+    from understudy.core import files
+    from understudy.run.status import read_entries
+    from understudy.telemetry.played import COLUMNS, played_rows
+    from understudy.telemetry.table import csv_bytes
+
+    files.make_folders(where)
+    files.write_atomic(where / _MATCHES, csv_bytes([MATCH_COLUMNS, *match_rows(told)]))
+    rows = [COLUMNS, *played_rows(read_entries(folder))]
+    files.write_atomic(where / _WIN_RATES, csv_bytes(rows))

@@ -1,0 +1,272 @@
+"""The story of one version: why it was promoted, refused, stopped or rolled back. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from understudy.core.errors import RunFolderError
+from understudy.gates.promotion.records import Assigned, TrialSettings
+from understudy.promotion.history import PromotionHistory, TrialHistory
+from understudy.promotion.report import arm_result, interval_of, verdict_note
+from understudy.telemetry.promotion_lines import VERDICTS, player_name, stratum_name, wrapped
+from understudy.telemetry.promotion_status import ArmResult, VerdictNote
+from understudy.telemetry.text import plain, stamp
+
+SHOWN = 20
+"""Matches of a test that are shown as text."""
+_CONFIDENCE = 0.90
+_ROLES = {
+    "canary": "it is being tested",
+    "champion": "it is the champion",
+    "former": "a former champion whose evidence stands: a rollback may return to it",
+    "retired": "it plays no more",
+}
+
+
+class MatchLook(msgspec.Struct, frozen=True, kw_only=True):
+    """A match that counted for a test, and the evidence after it."""
+
+    order: int
+    """The number of its assignment; of a simulator the number of the pair."""
+    match: str
+    version: int
+    """Who played; 0: the rules. Of a pair: the canary."""
+    stratum: str
+    share: float
+    """The probability of the canary."""
+    coin: float
+    """What the coin came to: below the share the canary plays."""
+    result: float
+    ending: str
+    better: float
+    worse: float
+    other: float | None = None
+    """Of a pair: the result of the incumbent."""
+
+
+class TrialStory(msgspec.Struct, frozen=True, kw_only=True):
+    """One test of a version, or one recheck."""
+
+    number: int
+    recheck: bool
+    simulator: bool
+    opened: float
+    reason: str
+    experience: int
+    """Episodes that the version had learned from."""
+    against: int
+    alpha: float
+    settings: TrialSettings
+    canary: ArmResult
+    incumbent: ArmResult
+    interval: tuple[float, float] | None
+    """Of the difference, with 90% confidence."""
+    ending: VerdictNote | None
+    """None: it goes on."""
+    matches: tuple[MatchLook, ...]
+
+
+class VersionStory(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that the log says of a version."""
+
+    version: int
+    role: str
+    """canary, champion, former, retired; empty: it was never tested or promoted."""
+    trials: tuple[TrialStory, ...]
+    verdicts: tuple[VerdictNote, ...]
+    record: ArmResult
+    """All its assigned matches."""
+
+
+def story_of(
+    told: PromotionHistory, version: int, *, refusals: Sequence[VerdictNote] = ()
+) -> VersionStory:
+    """The story of a version; RunFolderError if there is none.
+
+    `refusals` are those that the log does not have: health checks before a nomination.
+    """
+    noted = [verdict_note(one, told.times) for one in told.verdicts if one.version == version]
+    trials = told.of(version)
+    if not trials and not noted and not refusals:
+        others = ", ".join(
+            f"{number} ({role})" for number, role in sorted(told.state.roles.items())
+        )
+        raise RunFolderError(
+            f"version {version} was never tested or promoted; "
+            + (f"those that were: {others}" if others else "no version was so far")
+        )
+    results = [one.result for one in told.matches if one.counts and one.assigned.version == version]
+    return VersionStory(
+        version=version,
+        role=told.state.roles.get(version, ""),
+        trials=tuple(_trial_story(told, one) for one in trials),
+        verdicts=tuple(sorted([*refusals, *noted], key=lambda one: (one.number, one.at))),
+        record=arm_result(version, sum(results), len(results)),
+    )
+
+
+def _trial_story(told: PromotionHistory, one: TrialHistory) -> TrialStory:
+    running, ending = one.running, one.ending
+    canary, incumbent = _arms(one)
+    return TrialStory(
+        number=running.number,
+        recheck=one.recheck,
+        simulator=running.simulator,
+        opened=one.opened,
+        reason=one.reason,
+        experience=one.experience,
+        against=running.against,
+        alpha=running.alpha,
+        settings=running.settings,
+        canary=arm_result(running.version, sum(canary), len(canary)),
+        incumbent=arm_result(running.against, sum(incumbent), len(incumbent)),
+        interval=interval_of(one, confidence=_CONFIDENCE),
+        ending=None if ending is None else verdict_note(ending, told.times),
+        matches=_pair_looks(one) if running.simulator else _match_looks(one),
+    )
+
+
+def _arms(one: TrialHistory) -> tuple[list[float], list[float]]:
+    """The results of the canary and of the incumbent."""
+    if one.running.simulator:
+        return one.pairs[:, 0].tolist(), one.pairs[:, 1].tolist()
+    canary, incumbent = (
+        [match.result for match in one.matches if (match.assigned.arm == "canary") is is_canary]
+        for is_canary in (True, False)
+    )
+    return canary, incumbent
+
+
+def _match_looks(one: TrialHistory) -> tuple[MatchLook, ...]:
+    return tuple(
+        MatchLook(
+            order=match.order,
+            match=match.assigned.match,
+            version=match.assigned.version,
+            stratum=match.assigned.stratum,
+            share=match.assigned.share,
+            coin=coin_of(match.assigned),
+            result=match.result,
+            ending="" if match.resolved is None else match.resolved.ending,
+            better=float(better),
+            worse=float(worse),
+        )
+        for match, better, worse in zip(one.matches, one.looks.better, one.looks.worse, strict=True)
+    )
+
+
+def coin_of(assigned: Assigned) -> float:
+    """The coin among the matches that are not of the holdout: below the share the canary plays."""
+    return (assigned.uniform - assigned.holdout) / (1.0 - assigned.holdout)
+
+
+def _pair_looks(one: TrialHistory) -> tuple[MatchLook, ...]:
+    return tuple(
+        MatchLook(
+            order=number,
+            match="",
+            version=one.running.version,
+            stratum="",
+            share=1.0,
+            coin=0.0,
+            result=float(canary),
+            other=float(incumbent),
+            ending="finished",
+            better=float(better),
+            worse=float(worse),
+        )
+        for number, ((canary, incumbent), better, worse) in enumerate(
+            zip(one.pairs, one.looks.better, one.looks.worse, strict=True), 1
+        )
+    )
+
+
+# --- words ---------------------------------------------------------------------------------------
+
+
+def story_text(story: VersionStory) -> str:
+    """The story at 80 columns, with the last matches of each test."""
+    lines = wrapped("Version", f"{story.version}: {_ROLES.get(story.role, 'it never played')}")
+    if story.record.matches:
+        lines += wrapped("Played", f"{_arm_text(story.record)}, all assigned matches together")
+    for trial in story.trials:
+        lines += ["", *_trial_lines(story.version, trial)]
+    lines += ["", *_verdict_lines(story.verdicts)]
+    return "\n".join(lines)
+
+
+def _trial_lines(version: int, trial: TrialStory) -> list[str]:
+    name = "Recheck" if trial.recheck else "Test"
+    lines = wrapped(
+        f"{name} {trial.number}",
+        f"against {player_name(trial.against)}, opened {stamp(trial.opened)}",
+    )
+    if trial.reason:
+        lines += wrapped("", f"because {plain(trial.reason, limit=400)}")
+    if trial.experience and f"{trial.experience:,}" not in trial.reason:
+        lines += wrapped("", f"it had learned from {trial.experience:,} matches")
+    for arm in (trial.canary, trial.incumbent):
+        lines += wrapped("", f"{player_name(arm.version)} {_arm_text(arm)}")
+    if trial.interval is not None:
+        low, high = (100 * bound for bound in trial.interval)
+        lines += wrapped("", f"difference {low:+.0f} to {high:+.0f} points (90% confidence)")
+    enough = f"E for it {1.0 / trial.alpha:.0f}, against it {trial.settings.harm:g}"
+    lines += wrapped("", f"enough evidence: {enough}")
+    if trial.ending is None:
+        lines += wrapped("", "it goes on")
+    else:
+        kind = trial.ending.kind
+        ended = kind if trial.ending.version == version else "another verdict ended it"
+        lines += wrapped("", f"ended {stamp(trial.ending.at)}: {ended}")
+    return lines + _match_lines(trial)
+
+
+def _match_lines(trial: TrialStory) -> list[str]:
+    shown = trial.matches[-SHOWN:]
+    if not shown:
+        return ["", "  No match was counted."]
+    unit = "pairs" if trial.simulator else "matches"
+    more = f"The last {len(shown)} of " if len(shown) < len(trial.matches) else "All "
+    lines = ["", f"  {more}{len(trial.matches):,} {unit}:"]
+    if trial.simulator:
+        lines += [f"  {'pair':>6}  {'canary':>6}  {'incumbent':>9}  {'E for':>7}  {'against':>7}"]
+        return lines + [
+            f"  {one.order:>6}  {one.result:>6.2f}  {one.other:>9.2f}"
+            f"  {one.better:>7.2f}  {one.worse:>7.2f}"
+            for one in shown
+        ]
+    lines.append(
+        f"  {'order':>6}  {'match':<8}  {'who':<7}  {'stratum':<12}  {'q':>4}  {'coin':>4}"
+        f"  {'result':<8}  {'E for':>6}  {'against':>7}"
+    )
+    for one in shown:
+        who = f"{one.version}" if one.version else "rules"
+        result = f"{one.result:.2f}" if one.ending == "finished" else one.ending
+        lines.append(
+            f"  {one.order:>6}  {plain(one.match[:8]):<8}  {who:<7}"
+            f"  {stratum_name(one.stratum, 12):<12}  {one.share:>4.2f}  {one.coin:>4.2f}"
+            f"  {result:<8}  {_evidence(one.better):>6}  {_evidence(one.worse):>7}"
+        )
+    return lines
+
+
+def _verdict_lines(verdicts: Sequence[VerdictNote]) -> list[str]:
+    lines = []
+    for index, one in enumerate(verdicts):
+        lines += wrapped("" if index else "Verdicts", f"{stamp(one.at)}  {one.kind}")
+        lines += wrapped("", f"{VERDICTS.get(one.kind, '')}", indent=2)
+        if one.words:
+            lines += wrapped("", plain(one.words, limit=500), indent=2)
+    return lines
+
+
+def _arm_text(arm: ArmResult) -> str:
+    if not arm.matches:
+        return "no match"
+    return f"{arm.mean:.0%} of {arm.matches:,} ({arm.low:.0%} to {arm.high:.0%})"
+
+
+def _evidence(value: float) -> str:
+    return f"{value:.2f}" if value < 1000.0 else f"{value:.0e}"

@@ -1,0 +1,376 @@
+"""What a person is shown of a run's promotion: its status, the story of a version, tables. Pure.
+
+All of it is made from the log (`history`). What to expect of a test is an estimate: both arms go on
+as they did so far, and each match adds to the evidence what matches added on average.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import msgspec
+import numpy as np
+
+from understudy.core.arrays import NDArray
+from understudy.core.statistics import STAKES, wilson
+from understudy.gates.promotion import evidence as maths
+from understudy.gates.promotion import roles
+from understudy.gates.promotion.records import RULES
+from understudy.gates.promotion.roles import PromotionState, PromotionVerdict
+from understudy.gates.promotion.running import RunningTest
+from understudy.promotion.history import (
+    AssignedMatch,
+    PromotionHistory,
+    TrialHistory,
+    read_history,
+)
+from understudy.promotion.promotion import Promotion
+from understudy.registry.run_folder import RunFolder
+from understudy.telemetry.promotion_status import (
+    ArmResult,
+    ExpectedVerdict,
+    PromotionStatus,
+    TrialStatus,
+    VerdictNote,
+)
+
+LAST_VERDICTS = 5
+_MOST_RESULTS = 12
+"""Versions, and strata of versions, that a status shows."""
+_PACE_MATCHES = 100
+"""Assignments that the pace is of."""
+_ENOUGH_MATCHES = 5
+"""Matches of each arm before it is said what to expect."""
+_HORIZON = 3
+"""Expected evidence is followed for so many times the longest test."""
+_ALPHA = 0.05
+MATCH_COLUMNS = (
+    "order", "match", "at", "test", "arm", "version", "stratum", "share", "holdout", "uniform",
+    "ending", "result", "better", "worse",
+)  # fmt: skip
+"""The columns of `promotion_matches.csv`."""
+
+
+# --- status --------------------------------------------------------------------------------------
+
+
+def read_promotion(folder: RunFolder) -> PromotionStatus | None:
+    """The promotion of a run folder now; None: evidence does not move its champion."""
+    if not folder.by_evidence:
+        return None
+    return promotion_status(read_history(folder), pinned=pinned_champion(folder))
+
+
+def read_brief(folder: RunFolder, promotion: Promotion) -> PromotionStatus:
+    """What a process that follows the log knows already."""
+    return brief_status(promotion.state, promotion.verdicts, pinned=pinned_champion(folder))
+
+
+def pinned_champion(folder: RunFolder) -> int | None:
+    """The version that a person pinned as champion."""
+    champion = folder.pointers.read("champion")
+    return champion.version if champion is not None and champion.pinned else None
+
+
+def promotion_status(told: PromotionHistory, *, pinned: int | None) -> PromotionStatus:
+    """Everything that a screen shows. `pinned`: the version that a person pinned as champion."""
+    brief = brief_status(told.state, told.verdicts, pinned=pinned, times=told.times)
+    pace = matches_per_hour(told.matches)
+    trials = {one.running.number: one for one in told.trials}
+    running = [one for one in (told.state.recheck, told.state.test) if one is not None]
+    return msgspec.structs.replace(
+        brief,
+        tests=tuple(
+            _with_history(test, trials[now.number], now, pace)
+            for test, now in zip(brief.tests, running, strict=True)
+        ),
+        matches=len(told.matches),
+        matches_per_hour=pace,
+        results=tuple(results_of(told.matches)),
+    )
+
+
+def brief_status(
+    state: PromotionState,
+    verdicts: Sequence[PromotionVerdict],
+    *,
+    pinned: int | None,
+    times: Mapping[int, float] | None = None,
+) -> PromotionStatus:
+    """What the state alone says, at once: no interval, no pace and nothing to expect."""
+    at = times or {}
+    coin = roles.shares(state)
+    told = [one for one in verdicts if one.kind not in ("nominated", "refused")]
+    waiting = sum(number in state.resolved for number in state.open)
+    return PromotionStatus(
+        incumbent=state.incumbent,
+        why=_why(state, verdicts),
+        pinned=pinned,
+        policy=state.policy,
+        paused=state.is_paused,
+        holdout=coin.holdout,
+        tests=tuple(
+            _trial_status(
+                one,
+                share=coin.share if coin.test == one.number else 0.0,
+                recheck=one is state.recheck,
+                since=at.get(one.number, 0.0),
+            )
+            for one in (state.recheck, state.test)
+            if one is not None
+        ),
+        cool_down=state.cool_down,
+        open=len(state.open) - waiting,
+        waiting=waiting,
+        verdicts=tuple(verdict_note(one, at) for one in told[-LAST_VERDICTS:]),
+    )
+
+
+def verdict_note(verdict: PromotionVerdict, times: Mapping[int, float]) -> VerdictNote:
+    """A verdict with the time of its record."""
+    return VerdictNote(
+        number=verdict.sequence,
+        at=times.get(verdict.sequence, 0.0),
+        version=verdict.version,
+        kind=verdict.kind,
+        words=verdict.words,
+    )
+
+
+def _why(state: PromotionState, verdicts: Sequence[PromotionVerdict]) -> str:
+    """Why the incumbent is the incumbent."""
+    for one in reversed(verdicts):
+        if one.kind == "rolled back" and one.version != state.incumbent:
+            return f"version {one.version} was rolled back: {one.words}"
+        if one.kind == "promoted" and one.version == state.incumbent:
+            return f"promoted: {one.words}"
+    return "no version has shown yet that it is better"
+
+
+def _trial_status(
+    running: RunningTest, *, share: float, recheck: bool, since: float
+) -> TrialStatus:
+    trial, settings = running.trial, running.settings
+    incumbent, canary = (
+        arm_result(version, float(total), int(count))
+        for version, total, count in zip(
+            (running.against, running.version), trial.arm_totals, trial.arm_counts, strict=True
+        )
+    )
+    return TrialStatus(
+        number=running.number,
+        recheck=recheck,
+        simulator=running.simulator,
+        since=since,
+        version=running.version,
+        against=running.against,
+        canary=canary,
+        incumbent=incumbent,
+        better=float(maths.evidence(trial.better)),
+        better_enough=1.0 / running.alpha,
+        worse=float(maths.evidence(trial.worse)),
+        worse_enough=settings.harm,
+        share=share,
+        short=settings.short,
+        hopeless=settings.hopeless,
+        long=settings.long,
+        promising=settings.promising if math.isfinite(settings.promising) else None,
+        longest=settings.longest,
+        asks=running.asks,
+    )
+
+
+def arm_result(version: int, total: float, matches: int, stratum: str = "") -> ArmResult:
+    """The results of one version with their interval."""
+    low, high = wilson(total, matches)
+    mean = total / max(matches, 1)
+    return ArmResult(
+        version=version, stratum=stratum, matches=matches, mean=mean, low=low, high=high
+    )
+
+
+def _with_history(
+    test: TrialStatus, told: TrialHistory, now: RunningTest, pace: float | None
+) -> TrialStatus:
+    expected = expected_verdict(told, now)
+    # A simulator's pairs do not come at the pace of matches.
+    if expected is not None and pace and not now.simulator:
+        seconds = 3600.0 * expected.matches / pace
+        expected = msgspec.structs.replace(expected, seconds=seconds)
+    confidence = 1.0 - 2.0 * min(now.alpha, _ALPHA)
+    return msgspec.structs.replace(
+        test,
+        interval=interval_of(told, confidence=confidence),
+        confidence=confidence,
+        expected=expected,
+    )
+
+
+def interval_of(told: TrialHistory, *, confidence: float) -> tuple[float, float] | None:
+    """Of the difference between both arms; None: not of pairs, and not before the first match."""
+    if not told.matches:
+        return None
+    return maths.difference_interval(**told.columns._asdict(), confidence=confidence)
+
+
+def results_of(matches: Iterable[AssignedMatch], *, most: int = _MOST_RESULTS) -> list[ArmResult]:
+    """Results by version, then by version and stratum; of each the most played, rules first."""
+    sums: dict[tuple[int, str], tuple[float, int]] = {}
+    for one in matches:
+        if one.counts:
+            for stratum in {"", one.assigned.stratum}:
+                key = one.assigned.version, stratum
+                total, count = sums.get(key, (0.0, 0))
+                sums[key] = total + one.result, count + 1
+    rows = [
+        arm_result(version, total, count, stratum)
+        for (version, stratum), (total, count) in sums.items()
+    ]
+    shown: list[ArmResult] = []
+    for whole in (True, False):
+        group = sorted((row for row in rows if (not row.stratum) == whole), key=_played_most)
+        shown += sorted(group[:most], key=lambda row: (row.version, row.stratum))
+    return shown
+
+
+def _played_most(row: ArmResult) -> tuple[bool, int, int]:
+    return row.version != RULES or bool(row.stratum), -row.matches, -row.version
+
+
+def matches_per_hour(matches: Sequence[AssignedMatch]) -> float | None:
+    """The pace of the last matches; None: too few. Each machine is timed by its own clock."""
+    starts: dict[str, list[float]] = {}
+    for one in matches[-_PACE_MATCHES:]:
+        starts.setdefault(one.assigned.session.partition("/")[0], []).append(one.assigned.at)
+    paces = [
+        3600.0 * (len(times) - 1) / (max(times) - min(times))
+        for times in starts.values()
+        if max(times) > min(times)
+    ]
+    return sum(paces) or None
+
+
+# --- what to expect ------------------------------------------------------------------------------
+
+
+def expected_verdict(told: TrialHistory, now: RunningTest) -> ExpectedVerdict | None:
+    """The verdict to expect if each match to come adds what matches of this test add on average.
+
+    None: an arm has too few matches, or the test waits for a person.
+    """
+    growth = _growth(told)
+    if growth is None or now.asks:
+        return None
+    settings, done = now.settings, len(told.looks.verdict)
+    more = np.arange(1, _HORIZON * settings.longest)
+    better, worse = (
+        maths.evidence(start[None] + more[:, None] * rate[None], axis=1)
+        for start, rate in zip((now.trial.better, now.trial.worse), growth, strict=True)
+    )
+    late = (
+        (done + more >= settings.longest)
+        | ((done + more >= settings.long) & (better < settings.promising))
+        | ((done + more >= settings.short) & (better < settings.hopeless))
+    )
+    found = {
+        "better": _median_matches(better, float(maths.evidence(now.trial.better)), 1.0 / now.alpha),
+        "worse": _median_matches(worse, float(maths.evidence(now.trial.worse)), settings.harm),
+        "undecided": 1 + int(np.argmax(late)),
+    }
+    kind = min(found, key=lambda one: found[one])
+    return msgspec.convert({"kind": kind, "matches": math.ceil(found[kind])}, ExpectedVerdict)
+
+
+def _median_matches(path: NDArray, now: float, enough: float) -> float:
+    """Matches until evidence that grows as `path` [N] on average is enough, in half of all tests.
+
+    Log evidence is a random walk with drift, so the time until it first gains b has an inverse
+    Gaussian distribution. Its mean n is where the path arrives. Near the best stake the variance of
+    a step is twice the drift, as of a likelihood ratio, so its shape parameter is n b / 2.
+    """
+    if now >= enough:
+        return 1.0
+    if path[-1] < enough:
+        return math.inf
+    mean = 1 + int(np.argmax(path >= enough))
+    return mean * _median_share(math.log(enough / now) / 2.0)
+
+
+def _median_share(shape: float) -> float:
+    """The median of the inverse Gaussian distribution with mean 1, by bisection."""
+
+    def below(x: float) -> float:
+        scale = math.sqrt(shape / x)
+        return _normal(scale * (x - 1.0)) + math.exp(2.0 * shape) * _normal(-scale * (x + 1.0))
+
+    low, high = 1e-6, 1.0
+    for _ in range(40):
+        middle = (low + high) / 2.0
+        low, high = (middle, high) if below(middle) < 0.5 else (low, middle)
+    return high
+
+
+def _normal(x: float) -> float:
+    """The cumulative distribution function of the standard normal distribution."""
+    return math.erfc(-x / math.sqrt(2.0)) / 2.0
+
+
+def _growth(told: TrialHistory) -> tuple[NDArray, NDArray] | None:
+    """What a match adds to the log capital of both sides on average: two arrays [L].
+
+    The results of each arm are taken as they were, and the coin as it is now: the share of the
+    first matches of a canary was smaller.
+    """
+    stakes = np.array(STAKES)
+    if len(told.pairs):
+        gained = told.pairs[:, 0] - told.pairs[:, 1]
+        if len(gained) < _ENOUGH_MATCHES:
+            return None
+        return _log_growth(stakes, gained), _log_growth(stakes, -gained)
+    arms, results = told.columns.arms, told.columns.results
+    canary, incumbent = results[arms == 1], results[arms == 0]
+    if min(len(canary), len(incumbent)) < _ENOUGH_MATCHES:
+        return None
+    settings = told.running.settings
+    share = settings.share if not told.recheck else float(told.columns.shares[-1])
+    forecast = share * canary.mean() + (1.0 - share) * incumbent.mean()
+
+    def growth(sign: float) -> NDArray:
+        of_canary, of_incumbent = (
+            sign * maths.gains(np.array(arm), np.array(share), of_arm, np.array(forecast))
+            for arm, of_arm in ((1.0, canary), (0.0, incumbent))
+        )
+        grown: NDArray = share * _log_growth(stakes, of_canary) + (1.0 - share) * _log_growth(
+            stakes, of_incumbent
+        )
+        return grown
+
+    return growth(1.0), growth(-1.0)
+
+
+def _log_growth(stakes: NDArray, gained: NDArray) -> NDArray:
+    """[L] The mean growth of log capital."""
+    mean: NDArray = np.log1p(stakes[:, None] * gained[None]).mean(1)
+    return mean
+
+
+# --- tables --------------------------------------------------------------------------------------
+
+
+def match_rows(told: PromotionHistory) -> Iterator[tuple[object, ...]]:
+    """One row of `MATCH_COLUMNS` for each assigned match, with the evidence after it."""
+    seen: dict[int, tuple[float, float]] = {}
+    for trial in told.trials:
+        for one, better, worse in zip(
+            trial.matches, trial.looks.better, trial.looks.worse, strict=False
+        ):
+            seen[one.order] = float(better), float(worse)
+    for one in told.matches:
+        a, r = one.assigned, one.resolved
+        looks = [f"{value:.7g}" for value in seen.get(one.order, ())] or ["", ""]
+        yield (
+            one.order, a.match, a.at, a.test or "", a.arm, a.version, a.stratum,
+            a.share, a.holdout, a.uniform,
+            "" if r is None else r.ending, one.result if one.counts else "", *looks,
+        )  # fmt: skip

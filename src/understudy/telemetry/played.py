@@ -1,0 +1,105 @@
+"""Win rates by player, mode and tag, counted from the journal in bounded memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from understudy.core.statistics import wilson
+from understudy.telemetry import events as ev
+from understudy.telemetry.journal import Entry
+
+_RESULTS = {"victory": "wins", "tie": "draws", "defeat": "losses"}
+COLUMNS = (
+    "player", "version", "mode", "tag", "matches", "wins", "draws", "losses", "aborted",
+    "win_rate", "low", "high",
+)  # fmt: skip
+"""The columns of `win_rates.csv`."""
+
+
+class PlayedRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """Matches of one player in one mode, all of them or those with one tag."""
+
+    player: str
+    """`rules` (they made most decisions), `untrained` or `version 12`."""
+    version: int
+    """0: the rules, or the untrained policy."""
+    mode: str
+    tag: str = ""
+    """`opponent=Zerg`; empty: all matches."""
+    wins: int = 0
+    draws: int = 0
+    losses: int = 0
+    aborted: int = 0
+
+    @property
+    def matches(self) -> int:
+        """Those with a result."""
+        return self.wins + self.draws + self.losses
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The 95% interval of the win rate."""
+        return wilson(self.wins, self.matches)
+
+    @property
+    def win_rate(self) -> float | None:
+        return self.wins / self.matches if self.matches else None
+
+
+class PlayedFold:
+    """Adds matches up. `limit` bounds how many records are kept: those with the most matches."""
+
+    def __init__(self, *, limit: int | None = None) -> None:
+        self._limit = limit
+        self._records: dict[tuple[str, str, str], PlayedRecord] = {}
+
+    def add(self, e: ev.MatchFinished, *, mode: str) -> None:
+        """One more match; `mode` is that of the bot, where the event does not say it."""
+        rules = 2 * e.fallback > e.decisions
+        version = 0 if rules else e.version
+        player = "rules" if rules else f"version {version}" if version else "untrained"
+        mode = e.mode or mode
+        for tag in ("", *(f"{name}={value}" for name, value in e.tags.items())):
+            key = player, mode, tag
+            one = self._records.get(key) or PlayedRecord(
+                player=player, version=version, mode=mode, tag=tag
+            )
+            kind = _RESULTS.get(e.outcome, "aborted")
+            self._records[key] = msgspec.structs.replace(one, **{kind: getattr(one, kind) + 1})
+        # Twice as many may gather, so that a new player has time to get its matches.
+        if self._limit is not None and len(self._records) > 2 * self._limit:
+            kept = set(map(_key, self.records(self._limit)))
+            self._records = {key: one for key, one in self._records.items() if key in kept}
+
+    def records(self, most: int | None = None) -> list[PlayedRecord]:
+        """Players first, then players by tag; of both the most played."""
+        rows = sorted(self._records.values(), key=lambda one: (bool(one.tag), -one.matches))
+        if most is None or len(rows) <= most:
+            return rows
+        whole = [one for one in rows if not one.tag][: most // 2]
+        tagged = [one for one in rows if one.tag]
+        return [*whole, *tagged[: most - len(whole)]]
+
+
+def _key(one: PlayedRecord) -> tuple[str, str, str]:
+    return one.player, one.mode, one.tag
+
+
+def played_rows(entries: Iterable[Entry]) -> Iterator[tuple[object, ...]]:
+    """One row of `COLUMNS` for each player, mode and tag in a journal."""
+    fold, mode = PlayedFold(), ""
+    for entry in entries:
+        match entry.e:
+            case ev.BotStarted() as e:
+                mode = e.mode
+            case ev.MatchFinished() as e:
+                fold.add(e, mode=mode)
+    for one in fold.records():
+        rate = "" if one.win_rate is None else f"{one.win_rate:.4f}"
+        low, high = (f"{bound:.4f}" for bound in one.interval)
+        yield (
+            one.player, one.version, one.mode, one.tag, one.matches, one.wins, one.draws,
+            one.losses, one.aborted, rate, low, high,
+        )  # fmt: skip

@@ -1,0 +1,318 @@
+"""The promotion of a run in words: who plays, what is tried, what is missing. ASCII, 80 columns.
+
+`report` puts the short form into `understudy status`; `understudy promotion` prints the long one.
+"""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Sequence
+
+from understudy.telemetry.promotion_status import (
+    ArmResult,
+    ExpectedVerdict,
+    PromotionStatus,
+    TrialStatus,
+    VerdictNote,
+)
+from understudy.telemetry.text import Lines, duration, plain, stamp
+
+WIDTH = 80
+_LABEL = 12
+_BAR = 20
+
+VERDICTS = {
+    "nominated": "its test began",
+    "refused": "it was not tested or promoted",
+    "promoted": "it became the champion",
+    "asks": "the evidence that it is better is enough, and a person is asked",
+    "harmful": "stopped: the evidence that it is worse was enough",
+    "hopeless": "stopped: the evidence for it fell so low that it would hardly be promoted",
+    "undecided": "the test ended without enough evidence for either side",
+    "misfit": "closed: the arms came more or less often than the recorded coin explains",
+    "stopped": "a person stopped the test",
+    "closed": "the test ended because what it compared had changed",
+    "alarm": "its results fell below what it had promised, so it is rechecked against the rules",
+    "kept": "the recheck did not show that it is worse than the rules: it stays champion",
+    "rolled back": "the recheck showed that it is worse than the rules: it plays no more",
+    "paused": "promotion was paused",
+    "resumed": "promotion goes on",
+}
+"""What each kind of verdict means."""
+
+
+def player_name(version: int) -> str:
+    """`version 12`; version 0 is `the rules`."""
+    return f"version {version}" if version else "the rules"
+
+
+def playing_text(status: PromotionStatus) -> str:
+    """Who plays the matches of mode `auto`, in one sentence without an end."""
+    if status.pinned is not None:
+        return f"{player_name(status.pinned)}, pinned by a person, plays every match"
+    if status.policy == "latest":
+        return "the newest version plays every match, without a test"
+    champion = f"version {status.incumbent} (champion)" if status.incumbent else "the rules"
+    tried = next((one for one in status.tests if one.share), None)
+    if tried is not None and tried.recheck:
+        return (
+            f"{champion} plays {tried.share:.0%} of the matches and is rechecked against the rules"
+        )
+    plays = "plays" if status.incumbent else "play"
+    parts = []
+    if tried is not None:
+        share = tried.share * (1.0 - status.holdout)
+        parts.append(f"version {tried.version} is tried in {share:.0%} of the matches")
+    elif status.tests:
+        parts.append(f"version {status.tests[-1].version} is tried in simulated matches")
+    if status.incumbent and status.holdout:
+        parts.append(f"the rules keep {status.holdout:.0%} of the matches")
+    if not parts:
+        return f"{champion} {plays} every match; no version is tried now"
+    return f"{champion} {plays}; {', '.join(parts)}"
+
+
+def promotion_lines(status: PromotionStatus) -> Lines:
+    """The short form: who plays matches of mode `auto`, and the tests that run."""
+    rows = [playing_text(status)]
+    if status.pinned is None:
+        rows += [trial_text(one) for one in status.tests]
+    if status.paused:
+        rows.append("promotion is paused")
+    elif not status.tests and status.cool_down:
+        rows.append(_missing_test(status))
+    return [("" if index else "Promotion", row) for index, row in enumerate(rows)]
+
+
+def trial_text(one: TrialStatus) -> str:
+    """A test in one line."""
+    text = (
+        f"{_arm(one.canary)}, {_arm(one.incumbent)}; E {_number(one.better)} of "
+        f"{one.better_enough:.0f} for it, {_number(one.worse)} of {one.worse_enough:g} against it"
+    )
+    return f"{text}; a person is asked" if one.asks else text
+
+
+def _arm(one: ArmResult) -> str:
+    return f"{player_name(one.version)} {one.mean:.0%} of {one.matches:,}"
+
+
+def describe_promotion(status: PromotionStatus, *, run: str, at: float, mode: str = "auto") -> str:
+    """The long form: what `understudy promotion status` prints.
+
+    `mode` is that of the bot that started last.
+    """
+    lines = wrapped("Run", f"{plain(run, limit=4096)}   {stamp(at)}", wrap=False)
+    if mode not in ("", "auto"):
+        lines += wrapped("Mode", f"{plain(mode)}; what follows holds for matches of mode auto")
+    lines += wrapped("Plays", playing_text(status))
+    if status.pinned is None and status.policy != "latest":
+        lines += wrapped("Why", plain(status.why, limit=400))
+    lines += wrapped("Policy", _policy(status))
+    for one in status.tests:
+        lines += ["", *_test_lines(one, at)]
+        waits = status.pinned is not None
+        lines += wrapped(
+            "Expect", "nothing while a champion is pinned" if waits else expect_text(one)
+        )
+    lines += ["", *wrapped("Missing", _missing(status))]
+    lines += wrapped("Open", _open(status))
+    if status.results:
+        lines += ["", *_result_lines(status.results)]
+    if status.verdicts:
+        lines += ["", *verdict_lines(status.verdicts)]
+    hints = _hints(status, plain(run, limit=4096))
+    return "\n".join([*lines, "", *hints] if hints else lines)
+
+
+def _policy(status: PromotionStatus) -> str:
+    words = {
+        "auto": "evidence promotes",
+        "manual": "a person is asked before each promotion",
+        "paused": "no tests and no promotions",
+        "latest": "every new version plays, without evidence",
+    }.get(status.policy, "")
+    text = f"{status.policy}: {words}"
+    if status.paused and status.policy != "paused":
+        text += "; paused by a person: harm stops and rollbacks go on"
+    return text
+
+
+def _test_lines(one: TrialStatus, at: float) -> list[str]:
+    ago = f"since {stamp(one.since)} ({duration(max(at - one.since, 0.0))} ago)"
+    against = player_name(one.against)
+    name = "Recheck" if one.recheck else "Test"
+    lines = wrapped(f"{name} {one.number}", f"version {one.version} against {against}, {ago}")
+    for arm in (one.canary, one.incumbent):
+        words = f"{arm.mean:>4.0%} of {arm.matches:,} ({arm.low:.0%} to {arm.high:.0%})"
+        lines += wrapped("", f"{player_name(arm.version):<14}{words if arm.matches else '-'}")
+    if one.interval is not None and one.canary.matches and one.incumbent.matches:
+        low, high = (100 * bound for bound in one.interval)
+        found = 100 * (one.canary.mean - one.incumbent.mean)
+        words = f"{found:+.0f} points ({low:+.0f} to {high:+.0f}, {one.confidence:.0%} confidence)"
+        lines += wrapped("", f"{'difference':<14}{words}")
+    for side, value, enough in (
+        ("better", one.better, one.better_enough),
+        ("worse", one.worse, one.worse_enough),
+    ):
+        words = f"E {_number(value):>5} of {enough:<4.0f} {_bar(value, enough)}"
+        lines += wrapped("", f"{side:<14}{words}")
+    unit = "pairs" if one.simulator else "matches"
+    return lines + wrapped("", f"{unit:<14}{_length(one)}")
+
+
+def _length(one: TrialStatus) -> str:
+    if one.promising is None:
+        return f"{one.matches:,}; it ends after {one.long:,} at the latest"
+    return (
+        f"{one.matches:,}; it ends after {one.long:,} ({one.longest:,} while E is "
+        f"{one.promising:g} or more, {one.short:,} if E is below {one.hopeless:g})"
+    )
+
+
+def expect_text(one: TrialStatus) -> str:
+    """When a verdict is to be expected, and which."""
+    if one.asks:
+        return "a person's word: the evidence that it is better was enough"
+    expected = one.expected
+    if expected is None:
+        return "too early to say: a few matches of both are needed"
+    when = _when(expected, one.simulator)
+    if not one.share and not one.simulator:
+        when = f"{when}, after the recheck"
+    if one.recheck:
+        ending = {"better": "it is cleared and stays", "worse": "a rollback"}
+        return f"{ending.get(expected.kind, 'it stays')} {when}, if both go on as so far"
+    if expected.kind == "undecided":
+        return f"a promotion: never, at this difference; the test ends without one {when}"
+    ending = {"better": "a promotion", "worse": "that it is stopped"}
+    return f"{ending[expected.kind]} {when}, if both go on as so far"
+
+
+def _when(expected: ExpectedVerdict, simulator: bool) -> str:
+    unit = "pair" if simulator else "match"
+    many = unit if expected.matches == 1 else {"pair": "pairs", "match": "matches"}[unit]
+    text = f"in about {expected.matches:,} more {many}"
+    return text if expected.seconds is None else f"{text} ({duration(expected.seconds)})"
+
+
+def _missing(status: PromotionStatus) -> str:
+    if status.pinned is not None:
+        return "nothing is tried while a champion is pinned"
+    if status.policy == "latest":
+        return "nothing: no version is tried"
+    one = next((one for one in status.tests if not one.recheck), None)
+    if one is None:
+        if status.tests:
+            return "no version is tried while the champion is rechecked"
+        return _missing_test(status)
+    if one.asks:
+        return f"a person's word on version {one.version}"
+    if not one.share and not one.simulator:
+        return f"the test of version {one.version} waits for the recheck"
+    times = one.better_enough / max(one.better, 1e-9)
+    return f"{_number(times)} times as much evidence that version {one.version} is better"
+
+
+def _missing_test(status: PromotionStatus) -> str:
+    if status.paused:
+        return "promotion is paused: no test begins"
+    if status.cool_down:
+        return f"{status.cool_down:,} more matches after the rollback before another test"
+    return "no test: a version with enough new experience is the next to be tried"
+
+
+def _open(status: PromotionStatus) -> str:
+    if not status.matches:
+        return "no match was assigned yet"
+    text = "no match" if not status.open else _many(status.open, "match", "matches")
+    text += f" of {status.matches:,} assigned"
+    if status.waiting:
+        text += f"; {_many(status.waiting, 'result waits', 'results wait')} for an earlier match"
+    if status.matches_per_hour is not None:
+        pace = status.matches_per_hour
+        text += f"; {pace:,.0f} matches an hour" if pace >= 100 else f"; {pace:.1f} matches an hour"
+    return text
+
+
+def _result_lines(rows: Sequence[ArmResult]) -> list[str]:
+    if len({one.stratum for one in rows}) == 2:  # one stratum has the same matches as all
+        rows = [one for one in rows if not one.stratum]
+    lines = [f"{'Results':<{_LABEL}}{'':<14}{'matches':>7}{'mean':>6}  {'95% interval':<14}against"]
+    for one in rows:
+        bounds = f"{one.low:.0%} to {one.high:.0%}"
+        figures = f"{one.matches:>7,}{one.mean:>6.0%}  {bounds:<14}"
+        who = f"{'':<{_LABEL}}{player_name(one.version):<14}"
+        lines.append(f"{who}{figures}{stratum_name(one.stratum, 25) or 'all'}")
+    return lines
+
+
+def stratum_name(stratum: str, limit: int) -> str:
+    """The values alone: `Zerg Acropolis` of `opponent=Zerg map=Acropolis`."""
+    values = " ".join(part.partition("=")[2] or part for part in stratum.split())
+    return plain(values, limit=limit)
+
+
+def verdict_lines(notes: Sequence[VerdictNote]) -> list[str]:
+    """Each verdict with its time and its words."""
+    lines = []
+    for index, one in enumerate(notes):
+        name = f"version {one.version} " if one.version else ""
+        head = f"{stamp(one.at)}  {name}{one.kind}"
+        lines += wrapped("" if index else "Verdicts", head)
+        if one.words:
+            lines += wrapped("", plain(one.words, limit=500), indent=2)
+    return lines
+
+
+def _hints(status: PromotionStatus, run: str) -> list[str]:
+    hints = []
+    asked = next((one for one in status.tests if one.asks), None)
+    if asked is not None:
+        hints.append(f"To promote it: understudy promotion approve {asked.version} --run {run}")
+    if status.pinned is not None:
+        hints.append(f"To let evidence decide: understudy models release --run {run}")
+    if status.paused and status.policy != "paused":
+        hints.append(f"To go on: understudy promotion resume --run {run}")
+    known = [one.version for one in status.tests]
+    known += [one.version for one in reversed(status.verdicts) if one.version]
+    if known:
+        hints.append(f"The matches: understudy promotion explain {known[0]} --run {run}")
+    if status.results or status.tests:
+        hints.append(f"A picture: understudy promotion plot --run {run}")
+    return hints
+
+
+def _bar(value: float, enough: float) -> str:
+    """Evidence on a logarithmic scale from 1 to what is enough."""
+    share = math.log(max(value, 1.0)) / math.log(enough)
+    filled = int(_BAR * min(share, 1.0))
+    return f"[{'#' * filled}{'.' * (_BAR - filled)}]"
+
+
+def _number(value: float) -> str:
+    if value >= 1000.0:
+        return "over 1000" if value < math.inf else "any"
+    return f"{value:.0f}" if value >= 100.0 else f"{value:.1f}" if value >= 0.1 else f"{value:.2f}"
+
+
+def _many(count: int, one: str, many: str) -> str:
+    return f"{count:,} {one if count == 1 else many}"
+
+
+def wrapped(label: str, text: str, *, indent: int = 0, wrap: bool = True) -> list[str]:
+    """A labelled line, broken at 80 columns."""
+    begin = f"{label:<{_LABEL}}" if len(label) < _LABEL else f"{label} "
+    inner = " " * (_LABEL + indent)
+    if not wrap:
+        return [f"{begin}{text}".rstrip()]
+    lines = textwrap.wrap(
+        text,
+        WIDTH - _LABEL - indent,
+        drop_whitespace=True,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    first = f"{begin}{' ' * indent}{lines[0] if lines else ''}".rstrip()
+    return [first, *(f"{inner}{line}" for line in lines[1:])]

@@ -1,0 +1,336 @@
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+
+from understudy.core.errors import RunFolderError
+from understudy.gates.promotion.records import Assigned, Nominated, Ordered, Resolved
+from understudy.promotion.explain import story_of, story_text
+from understudy.promotion.history import PromotionHistory, history
+from understudy.promotion.report import (
+    MATCH_COLUMNS,
+    brief_status,
+    match_rows,
+    matches_per_hour,
+    promotion_status,
+    results_of,
+)
+from understudy.telemetry import played
+from understudy.telemetry.promotion_lines import VERDICTS, describe_promotion, promotion_lines
+from understudy.telemetry.promotion_status import PromotionStatus
+from understudy.telemetry.table import csv_bytes
+
+from .scripted import ScriptedLog
+
+
+def status_of(log: ScriptedLog, pinned: int | None = None) -> PromotionStatus:
+    return promotion_status(history(log.records), pinned=pinned)
+
+
+def text_of(log: ScriptedLog, pinned: int | None = None) -> str:
+    return describe_promotion(status_of(log, pinned), run="runs/zerg", at=log.now)
+
+
+# --- scripts -------------------------------------------------------------------------------------
+
+
+def nothing(log: ScriptedLog) -> None:
+    pass
+
+
+def early(log: ScriptedLog) -> None:
+    log.nominate(4)
+    log.play(3, {0: 0.5, 4: 0.5})
+
+
+def tried(log: ScriptedLog) -> None:
+    log.nominate(4)
+    log.play(80, {0: 0.5, 4: 0.65}, stratum="opponent=Zerg map=Acropolis")
+
+
+def promoted(log: ScriptedLog) -> None:
+    log.nominate(4)
+    log.play(600, {0: 0.3, 4: 0.9}, until="promoted", stratum="opponent=Zerg")
+
+
+def rechecked(log: ScriptedLog) -> None:
+    promoted(log)
+    log.nominate(9)
+    log.play(300, {0: 0.3, 4: 0.2, 9: 0.2}, until="alarm")
+    log.play(4, {0: 0.3, 4: 0.2, 9: 0.2})
+
+
+def rolled_back(log: ScriptedLog) -> None:
+    rechecked(log)
+    log.play(300, {0: 0.6, 4: 0.1, 9: 0.2}, until="rolled back")
+
+
+def asks(log: ScriptedLog) -> None:
+    log.append(Ordered(order="pause", words="\x1b[31mno"))
+    log.append(Ordered(order="resume"))
+    log.nominate(4)
+    log.append(Ordered(order="pause"))
+    log.play(600, {0: 0.3, 4: 0.9}, until="asks")
+
+
+def simulated(log: ScriptedLog) -> None:
+    test = log.append(Nominated(version=7, simulator=True, reason="new"))
+    log.pair(test, [1.0, 0.0, 1.0, 0.5, 1.0, 1.0], [0.0, 0.0, 1.0, 0.5, 0.5, 1.0])
+
+
+SCRIPTS = [nothing, early, tried, promoted, rechecked, rolled_back, asks, simulated]
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+@pytest.mark.parametrize("pinned", [None, 4])
+def test_every_screen_is_plain_and_fits_80_columns(
+    script: Callable[[ScriptedLog], None], pinned: int | None
+) -> None:
+    log = ScriptedLog(seed=2)
+    script(log)
+    told = history(log.records)
+    texts = [text_of(log, pinned)]
+    texts += [story_text(story_of(told, version)) for version in told.state.roles]
+    for text in texts:
+        assert text.isascii() and text.isprintable() is ("\n" not in text)
+        assert "\x1b" not in text
+        assert max(map(len, text.splitlines())) <= 80
+    assert ("pinned by a person, plays every match" in texts[0]) is (pinned is not None)
+    assert msgspec.json.decode(msgspec.json.encode(status_of(log, pinned)), type=PromotionStatus)
+
+
+# --- what is said --------------------------------------------------------------------------------
+
+
+def test_the_rules_play_until_a_version_has_shown_that_it_is_better() -> None:
+    log = ScriptedLog(seed=2)
+    assert "the rules play every match; no version is tried now" in text_of(log)
+    early(log)
+    text = text_of(log)
+    assert "the rules play; version 4 is tried in 20% of the matches" in text
+    assert "too early to say" in text
+    log = ScriptedLog(seed=2)
+    promoted(log)
+    text = text_of(log)
+    assert "version 4 (champion) plays; the rules keep 10% of the matches" in text
+    assert "Why         promoted: better than the rules; version 4: " in text
+
+
+def test_a_test_is_told_with_both_arms_its_evidence_and_its_interval() -> None:
+    log = ScriptedLog(seed=2)
+    tried(log)
+    [test] = status_of(log).tests
+    results = [
+        (assigned.arm, record.result)
+        for (_, record), (_, assigned) in zip(log.records[3::2], log.records[2::2], strict=True)
+        if isinstance(record, Resolved) and isinstance(assigned, Assigned)
+    ]
+    for arm, found in (("canary", test.canary), ("incumbent", test.incumbent)):
+        mine = [result for one, result in results if one == arm]
+        assert found.matches == len(mine)
+        assert found.mean == pytest.approx(np.mean(mine))
+    assert test.interval is not None and test.interval[0] < 0.15 < test.interval[1]
+    assert (test.better_enough, test.worse_enough, test.share) == (20.0, 4.0, 0.5)
+    assert test.since == log.records[1][1].at
+    text = text_of(log)
+    assert f"of {test.canary.matches} (" in text and "90% confidence" in text
+
+
+def steady(canary: float, incumbent: float = 0.5, *, matches: int = 60) -> ScriptedLog:
+    """Win rates that are as near to these as they can be after every match."""
+    log = ScriptedLog(seed=11)
+    log.nominate(4, first_canaries=0)
+    rates = {4: canary, 0: incumbent}
+    wins, played = {4: 0, 0: 0}, {4: 0, 0: 0}
+    for _ in range(matches):
+        order, assigned = log.assign()
+        one = assigned.version
+        played[one] += 1
+        won = wins[one] < round(rates[one] * played[one])
+        wins[one] += won
+        log.now += 600.0
+        log.append(Resolved(order=order, result=float(won)))
+    return log
+
+
+def test_50_to_70_percent_is_expected_to_take_about_150_matches() -> None:
+    """The median of simulated tests is 153 (docs/benchmarks.md)."""
+    log = steady(0.7)
+    status = status_of(log)
+    [test] = status.tests
+    assert test.expected is not None and test.expected.kind == "better"
+    assert 110 <= 60 + test.expected.matches <= 200
+    assert status.matches_per_hour == pytest.approx(6.0)
+    assert test.expected.seconds == pytest.approx(600.0 * test.expected.matches)
+    assert f"a promotion in about {test.expected.matches} more matches" in text_of(log)
+
+
+def test_what_to_expect_follows_the_difference() -> None:
+    def expected(log: ScriptedLog) -> tuple[str, int]:
+        [test] = status_of(log).tests
+        assert test.expected is not None
+        return test.expected.kind, test.matches + test.expected.matches
+
+    assert expected(steady(0.8, matches=30))[1] < expected(steady(0.7, matches=30))[1]
+    kind, matches = expected(steady(0.3, matches=20))
+    assert kind == "worse" and matches < 100
+    assert expected(steady(0.5)) == ("undecided", 300)
+
+
+def test_never_at_this_difference() -> None:
+    log = ScriptedLog(seed=2)
+    log.nominate(4)
+    log.play(80, {0: 0.5, 4: 0.5})
+    [test] = status_of(log).tests
+    assert test.expected is not None
+    assert test.expected.kind == "undecided"
+    assert test.short <= test.matches + test.expected.matches <= test.long
+    text = text_of(log).replace("\n            ", " ")
+    more = test.expected.matches
+    assert f"never, at this difference; the test ends without one in about {more} more" in text
+
+
+def test_open_matches_and_results_that_wait_for_them() -> None:
+    log = ScriptedLog(seed=2)
+    tried(log)
+    log.assign()
+    order, _ = log.assign()
+    log.append(Resolved(order=order, result=1.0))
+    status = status_of(log)
+    assert (status.open, status.waiting, status.matches) == (1, 1, 82)
+    assert "1 match of 82 assigned; 1 result waits for an earlier match" in text_of(log)
+
+
+def test_a_recheck_suspends_the_test_of_a_version() -> None:
+    log = ScriptedLog(seed=2)
+    rechecked(log)
+    status = status_of(log)
+    recheck, test = status.tests
+    assert recheck.recheck and recheck.share == pytest.approx(0.45)
+    assert test.version == 9 and test.share == 0.0
+    assert [label for label, _ in promotion_lines(status)] == ["Promotion", "", ""]
+    text = text_of(log)
+    assert "is rechecked\n            against the rules" in text
+    assert "the test of version 9 waits for the recheck" in text
+    rolled_back(other := ScriptedLog(seed=2))
+    assert "the rules play every match" in text_of(other)
+    assert "more matches after the rollback before another test" in text_of(other)
+
+
+def test_what_the_state_alone_says_is_the_same() -> None:
+    log = ScriptedLog(seed=2)
+    rechecked(log)
+    whole = status_of(log)
+    brief = brief_status(log.state, log.verdicts, pinned=None)
+    for one, other in zip(brief.tests, whole.tests, strict=True):
+        assert (one.better, one.worse, one.canary) == (other.better, other.worse, other.canary)
+    assert brief.why == whole.why and brief.incumbent == whole.incumbent
+
+
+def test_the_pace_of_several_machines_needs_no_common_clock() -> None:
+    log = ScriptedLog(seed=2)
+    for number in range(40):
+        log.session, log.now = (
+            ("one/1/a", 1e9 + 600.0 * number) if number % 2 else ("two/1/b", 5e8 + 600.0 * number)
+        )
+        log.assign()
+    assert matches_per_hour(history(log.records).matches) == pytest.approx(6.0)
+    assert matches_per_hour(()) is None
+
+
+def test_results_are_bounded_and_the_rules_are_always_there() -> None:
+    log = ScriptedLog(seed=2)
+    for number in range(30):
+        log.play(1, {0: 0.5}, stratum=f"opponent={number}")
+    rows = results_of(history(log.records).matches, most=5)
+    assert len([one for one in rows if one.stratum]) == 5
+    assert [(one.version, one.matches) for one in rows if not one.stratum] == [(0, 30)]
+
+
+def test_the_table_of_matches_has_the_evidence_after_each() -> None:
+    log = ScriptedLog(seed=2)
+    promoted(log)
+    order, _ = log.assign()
+    told = history(log.records)
+    table = csv_bytes([MATCH_COLUMNS, *match_rows(told)]).decode()
+    rows = list(csv.DictReader(io.StringIO(table)))
+    assert len(rows) == len(told.matches)
+    last = rows[-2]
+    assert float(last["better"]) >= 20.0 and last["ending"] == "finished"
+    assert (rows[-1]["order"], rows[-1]["ending"], rows[-1]["better"]) == (str(order), "", "")
+
+
+# --- the story of a version ----------------------------------------------------------------------
+
+
+def test_the_story_has_every_match_behind_the_verdict() -> None:
+    log = ScriptedLog(seed=2)
+    rolled_back(log)
+    told = history(log.records)
+    story = story_of(told, 4)
+    test, recheck = story.trials
+    assert [one.kind for one in story.verdicts] == ["nominated", "promoted", "alarm", "rolled back"]
+    assert test.matches[-1].better >= 20.0 > test.matches[-2].better
+    assert all((one.coin < one.share) is (one.version == 4) for one in test.matches)
+    assert recheck.recheck and recheck.ending is not None
+    assert recheck.ending.kind == "rolled back"
+    assert story.role == "retired" and story.record.matches > len(test.matches) / 2
+    text = story_text(story)
+    assert f"The last 20 of {len(test.matches)} matches:" in text
+    assert f"{test.matches[-1].match[:8]}  4" in text
+    assert "the recheck showed that it is worse than the rules" in text
+
+
+def test_a_test_that_another_verdict_ended_says_so() -> None:
+    log = ScriptedLog(seed=2)
+    rolled_back(log)
+    story = story_of(history(log.records), 9)
+    assert [one.kind for one in story.verdicts] == ["nominated", "closed"]
+    assert "the champion was rolled back" in story_text(story)
+
+
+def test_a_version_without_a_story_is_an_error_that_says_what_there_is() -> None:
+    log = ScriptedLog(seed=2)
+    with pytest.raises(
+        RunFolderError, match=r"version 3 was never tested .* no version was so far"
+    ):
+        story_of(history(log.records), 3)
+    tried(log)
+    with pytest.raises(RunFolderError, match=r"version 3 was never .* were: 4 \(canary\)"):
+        story_of(history(log.records), 3)
+
+
+def test_every_verdict_has_words() -> None:
+    from typing import get_args
+
+    from understudy.gates.promotion.roles import VerdictKind
+
+    assert set(VERDICTS) == set(get_args(VerdictKind))
+
+
+def test_pairs_are_told_as_pairs() -> None:
+    log = ScriptedLog(seed=2)
+    simulated(log)
+    [test] = status_of(log).tests
+    assert test.simulator and test.matches == 6 and test.expected is not None
+    assert test.expected.seconds is None
+    assert "            pairs         6; it ends after 300" in text_of(log)
+    told: PromotionHistory = history(log.records)
+    assert [one.other for one in story_of(told, 7).trials[0].matches][:2] == [0.0, 0.0]
+
+
+def test_every_column_of_the_tables_is_documented() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "monitoring.md").read_text(encoding="utf-8")
+    for table, columns in (
+        ("promotion_matches.csv", MATCH_COLUMNS),
+        ("win_rates.csv", played.COLUMNS),
+    ):
+        section = page.split(f"\n## {table}\n")[1].split("\n## ")[0]
+        rows = [line.split("`")[1] for line in section.splitlines() if line.startswith("| `")]
+        assert rows == list(columns)

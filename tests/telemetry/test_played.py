@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import msgspec
+
+from understudy.telemetry import events as ev
+from understudy.telemetry.fold import StatusFold
+from understudy.telemetry.played import COLUMNS, PlayedFold, played_rows
+from understudy.telemetry.promotion_status import ArmResult, PromotionStatus, TrialStatus
+from understudy.telemetry.report import describe, progress
+from understudy.telemetry.status import Folders
+
+from .entries import at, match
+
+
+def test_win_rates_by_player_mode_and_tag() -> None:
+    entries = [
+        at(1, ev.BotStarted(pid=1, mode="shadow", learner="off", version=3)),
+        at(2, match("victory", fallback=10, tags={"opponent": "Zerg"})),
+        at(3, match("defeat", fallback=10, tags={"opponent": "Terran"})),
+        at(4, match("tie", version=3, mode="auto", tags={"opponent": "Zerg", "map": "x"})),
+        at(5, match("aborted", version=3, mode="auto", tags={"opponent": "Zerg"})),
+        at(6, match("victory", version=0, mode="learn")),
+    ]
+    rows = [dict(zip(COLUMNS, row, strict=True)) for row in played_rows(entries)]
+    found = {(row["player"], row["mode"], row["tag"]): row for row in rows}
+    rules = found["rules", "shadow", ""]
+    assert (rules["matches"], rules["wins"], rules["win_rate"]) == (2, 1, "0.5000")
+    assert found["rules", "shadow", "opponent=Zerg"]["wins"] == 1
+    third = found["version 3", "auto", "opponent=Zerg"]
+    assert (third["matches"], third["draws"], third["aborted"]) == (1, 1, 1)
+    assert found["untrained", "learn", ""]["win_rate"] == "1.0000"
+    assert len(found) == 3 + 2 + 2 and not rows[0]["tag"]
+    fold = StatusFold()
+    for entry in entries:
+        fold.add(entry)
+    assert len(fold.status(Folders()).played) == 7
+
+
+def test_what_is_kept_is_bounded_and_has_the_most_played() -> None:
+    fold = PlayedFold(limit=10)
+    for version in range(1, 200):
+        fold.add(match(version=version, tags={"opponent": f"{version}"}), mode="learn")
+        fold.add(match(version=0, tags={"opponent": "Zerg"}), mode="learn")
+    rows = fold.records()
+    assert len(rows) <= 20
+    assert (rows[0].player, rows[0].matches) == ("untrained", 199)
+    assert any(one.tag == "opponent=Zerg" and one.matches == 199 for one in rows)
+    assert len(fold.records(4)) == 4
+
+
+def test_the_line_of_a_bot_says_who_plays_by_evidence() -> None:
+    fold = StatusFold("runs/zerg")
+    fold.add(at(1, ev.BotStarted(pid=1, mode="auto", learner="off", version=3)))
+    fold.add(at(2, match(fallback=10)))
+    promotion = PromotionStatus(
+        incumbent=0,
+        matches=1,
+        tests=(
+            TrialStatus(
+                number=2,
+                recheck=False,
+                since=0.0,
+                version=4,
+                against=0,
+                canary=ArmResult(version=4, matches=30, mean=0.7),
+                incumbent=ArmResult(version=0, matches=50, mean=0.5),
+                better=3.14,
+                better_enough=20.0,
+                worse=0.04,
+                worse_enough=4.0,
+                share=0.5,
+                short=100,
+                hopeless=0.2,
+                long=300,
+                promising=2.0,
+                longest=600,
+            ),
+        ),
+    )
+    status = msgspec.structs.replace(fold.status(Folders()), promotion=promotion)
+    line = progress(status)
+    assert "; the rules play; version 4 is tried in 50% of the matches: version 4 70% of 30" in line
+    assert "E 3.1 of 20 for it, 0.04 of 4 against it; " in line and "\n" not in line
+    text = describe(status)
+    assert "Promotion   the rules play; version 4 is tried" in text
+    assert "understudy promotion status --run runs/zerg" in text
+    pinned = msgspec.structs.replace(promotion, pinned=7)
+    line = progress(msgspec.structs.replace(status, promotion=pinned))
+    assert "version 7, pinned by a person, plays every match; " in line and "E 3.1" not in line
