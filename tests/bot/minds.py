@@ -7,13 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from understudy import Understudy
+from understudy import Config, Understudy, with_values
 from understudy.core.clock import SystemClock
 from understudy.experience.episode import Episode
 from understudy.experience.spool import Spool
 from understudy.policy.mlp import Mlp
+from understudy.policy.spec import AnyNetwork
 from understudy.policy.transformer import Transformer
 from understudy.policy.weights import Weights, encode
+from understudy.promotion.promotion import Promotion
 from understudy.registry.pointers import LATEST
 from understudy.registry.run_folder import RunFolder
 from understudy.registry.versions import WEIGHTS, Manifest
@@ -65,10 +67,31 @@ def lively(folder: RunFolder, seed: int) -> Weights:
     )
 
 
-def publish(folder: RunFolder, number: int, *, champion: bool = True, **fields: Any) -> None:
+def auto(root: Path, *, network: AnyNetwork = SMALL, **promotion: Any) -> Understudy:
+    """A bot in mode auto, whose canary plays nearly every match, unless told otherwise."""
+    changes = {"first_share": 1 - 1e-9, "share": 1 - 1e-9, "holdout": 0.0, **promotion}
+    config = with_values(Config(), {f"promotion.{name}": v for name, v in changes.items()})
+    return mind(root, mode="auto", config=config, network=network)
+
+
+def tried(bot: Understudy, number: int, **fields: Any) -> None:
+    """Publish a version, and have it tried."""
+    publish(bot.folder, number, champion=False, **fields)
+    assert Promotion(bot.folder).nominate(number, experience=0, reason="a test tries it")
+    bot.refresh()
+
+
+def publish(
+    folder: RunFolder,
+    number: int,
+    *,
+    champion: bool = True,
+    weights: Weights | None = None,
+    **fields: Any,
+) -> None:
     """Commit a version as a learner would, without having learned anything."""
     manifest = Manifest(number=number, parent=None, created_at=0.0, spec=folder.spec, **fields)
-    folder.versions.commit(manifest, {WEIGHTS: encode(lively(folder, number))})
+    folder.versions.commit(manifest, {WEIGHTS: encode(weights or lively(folder, number))})
     folder.pointers.move("candidate", number, by=LATEST)
     if champion:
         folder.pointers.move("champion", number, by="test")

@@ -11,7 +11,7 @@ import pytest
 from understudy.bot.watcher import Watcher
 from understudy.core.clock import SystemClock
 from understudy.core.spaces import Discrete
-from understudy.policy.policy import Policy, untrained
+from understudy.policy.policy import Policy
 from understudy.policy.spec import PolicySpec
 from understudy.policy.weights import encode
 from understudy.registry.pointers import Pointers
@@ -35,7 +35,7 @@ class Stage:
             adopt=self._adopt,
             problem=self.problems.append,
             tick=self.ticks.release,
-            untrained=untrained(spec, seed=0),
+            playing=0,
         )
 
     def _adopt(self, policy: Policy) -> None:

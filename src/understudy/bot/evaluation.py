@@ -7,6 +7,7 @@ arXiv:2010.09686).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
 PairedPlay: TypeAlias = Callable[[Match, int], object]
 """Plays one match from a seed; returns the outcome, (outcome, score), or None after `finish`."""
 CONFIDENCE = 0.95
-_GRID = 401
-"""Differences from -1 to 1 that the interval is made of: steps of 0.005."""
+_HALVINGS = 20
+"""Of the range in which a bound of the interval lies."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,17 +156,24 @@ def _finish(match: Match, returned: object) -> None:
 def paired_interval(differences: NDArray, *, confidence: float) -> tuple[float, float]:
     """The interval of the mean of `differences` [N] in [-1, 1], valid after every look.
 
-    Against each mean on a grid two bets are made, that the true one is above and that it is below;
+    Against each possible mean two bets are made, that the true one is above and that it is below;
     the interval holds the means against which neither has won enough.
     """
-    centres = np.linspace(0.0, 1.0, _GRID)
+    enough = math.log(2.0 / (1.0 - confidence))
     results = (np.asarray(differences, np.float64) + 1.0) / 2.0
-    bound = np.log(2.0 / (1.0 - confidence))
-    above = np.array([_log_capital(gains(results, above=one)) >= bound for one in centres])
-    below = np.array([_log_capital(-gains(results, above=one)) >= bound for one in centres])
-    low = 2.0 * centres[above].max(initial=0.0) - 1.0
-    high = 2.0 * centres[below].min(initial=1.0) - 1.0
-    return float(low), float(high)
+    return 2.0 * _bound(results, enough) - 1.0, 1.0 - 2.0 * _bound(1.0 - results, enough)
+
+
+def _bound(results: NDArray, enough: float) -> float:
+    """The highest mean in [0, 1] against which the bet that the true one is above has won."""
+    if _log_capital(gains(results, above=0.0)) < enough:
+        return 0.0
+    low, high = 0.0, 1.0
+    for _ in range(_HALVINGS):  # the capital falls as the mean rises
+        middle = (low + high) / 2.0
+        won = _log_capital(gains(results, above=middle)) >= enough
+        low, high = (middle, high) if won else (low, middle)
+    return low
 
 
 def _log_capital(gained: NDArray) -> float:

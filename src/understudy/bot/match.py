@@ -159,15 +159,15 @@ class Match:
         if self.outcome is not None:
             raise InputError("decide: this match is finished; open another with mind.match()")
         broken = self._observe(features, row, strict=fallback is None)
-        mask = None if legal is None else self._mask(legal)
+        mask, allowed = (None, None) if legal is None else self._mask(legal)
         decides = self._decides and not broken
         if not decides:
-            recorder.actions[row] = self._rules(fallback, mask)
+            recorder.actions[row] = self._rules(fallback, allowed)
         elif fallback is None:
             if self._needs_rules:
-                self._rules(None, mask)  # raises: a version that fails needs them
+                self._rules(None, allowed)  # raises: a version that fails needs them
         elif row == 0:
-            self._rules(fallback, mask)  # reports a wrong name at the first decision
+            self._rules(fallback, allowed)  # reports a wrong name at the first decision
         policy = self._fixed or self._mind.policy
         # Only a policy without fallback fails from here on: a refused decision must change neither
         # the policy's memory nor the mask of the decision that replaces it.
@@ -183,10 +183,10 @@ class Match:
                 # Plain numbers: an operation on a scalar of NumPy takes several times as long.
                 value, log_prob = choice.values.item(), choice.log_probs.item()
                 action = choice.actions.tolist()[0]
-                if not (isfinite(value + log_prob) and self._executable(action, mask)):
+                if not (isfinite(value + log_prob) and self._executable(action, allowed)):
                     raise _Garbage(f"action {action}, log-probability {log_prob}, value {value}")
             except Exception as error:  # noqa: BLE001  a version that fails costs no match
-                self._fail(policy, error, fallback, mask)
+                self._fail(policy, error, fallback, allowed)
             else:
                 self._memory = choice.memory
                 recorder.values[row] = value
@@ -330,7 +330,7 @@ class Match:
         self._mind._keep_pace()
 
     def _fail(
-        self, policy: Policy, error: Exception, fallback: Action | None, mask: NDArray | None
+        self, policy: Policy, error: Exception, fallback: Action | None, allowed: bytes | None
     ) -> None:
         """Gives the present decision and the rest of the match to the rules."""
         if isinstance(error, _Garbage):
@@ -342,7 +342,7 @@ class Match:
                 raise UnderstudyError(
                     f"decide: version {policy.version} failed ({words}), and there is no fallback"
                 ) from error
-            self._recorder.actions[self._recorder.length] = self._rules(fallback, mask)
+            self._recorder.actions[self._recorder.length] = self._rules(fallback, allowed)
         self._hand_over(policy, words)
 
     def _hand_over(self, policy: Policy, words: str) -> None:
@@ -355,16 +355,16 @@ class Match:
         self._slow_ns = _NEVER_NS
         self._mind._warn_fault(policy.version, words)
 
-    def _executable(self, action: Sequence[int], mask: NDArray | None) -> bool:
+    def _executable(self, action: Sequence[int], allowed: bytes | None) -> bool:
         """Whether an answer of a policy is one legal option for each part."""
         parts = self._parts
         if len(action) != len(parts):
             return False
         if len(action) == 1:  # the usual case, in a third of the time
-            return 0 <= action[0] < parts[0] and (mask is None or mask[0, action[0]])
+            return 0 <= action[0] < parts[0] and (allowed is None or allowed[action[0]] == 1)
         starts = itertools.accumulate(parts, initial=0)
         return all(
-            0 <= option < size and (mask is None or mask[0, start + option])
+            0 <= option < size and (allowed is None or allowed[start + option] == 1)
             for start, size, option in zip(starts, parts, action, strict=False)
         )
 
@@ -415,20 +415,22 @@ class Match:
         seen[wrong] = self._recorder.observations[row - 1, wrong] if row else 0.0
         return broken
 
-    def _mask(self, legal: Sequence[bool] | NDArray) -> NDArray:
-        """bool [1, options], with something legal in every part."""
+    def _mask(self, legal: Sequence[bool] | NDArray) -> tuple[NDArray, bytes]:
+        """bool [1, options], with something legal in every part; and the same as bytes, which
+        are looked up several times faster than arrays."""
         mask = np.asarray(legal, np.bool_)
         options = self._mind.spec.actions.options
         if mask.shape != (options,):
             raise InputError(f"legal: expected {options} booleans, got shape {mask.shape}")
+        allowed = mask.tobytes()
         start = 0
         for size in self._parts:
-            if not mask[start : start + size].any():
+            if 1 not in allowed[start : start + size]:
                 raise InputError("legal: no action is legal")
             start += size
-        return mask[None]
+        return mask[None], allowed
 
-    def _rules(self, fallback: Action | None, mask: NDArray | None) -> NDArray | int:
+    def _rules(self, fallback: Action | None, allowed: bytes | None) -> NDArray | int:
         """The action of the rules as numbers; it must be legal."""
         if fallback is None:
             mode = self._mind.mode
@@ -437,14 +439,8 @@ class Match:
                 f"decide: mode {mode!r} needs fallback=, the action of your rules{why}"
             )
         number = self._codec.number(fallback, what="fallback")
-        if mask is not None:
-            start = 0
-            for size, option in zip(self._parts, np.atleast_1d(number), strict=True):
-                if not mask[0, start + option]:
-                    raise InputError(
-                        f"fallback: {fallback!r} is illegal under the mask given with it"
-                    )
-                start += size
+        if allowed is not None and not self._executable(np.atleast_1d(number).tolist(), allowed):
+            raise InputError(f"fallback: {fallback!r} is illegal under the mask given with it")
         return number
 
 

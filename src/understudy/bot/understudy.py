@@ -235,8 +235,10 @@ class Understudy:
         self._outbox = Outbox(Spool(folder.root, self.spec, folder.clock), self._problem)
         self._constant_features = ConstantFeatureCheck(self.spec.features)
         self._not_finite: set[str] = set()
-        self._faults: set[int] = set()
-        """Versions whose failure was told."""
+        self._faults: dict[int, str] = {}
+        """Versions that failed, with how, the first time."""
+        self._unjournalled: list[int] = []
+        """Those of them whose failure is not in the journal yet."""
         self._lock = threading.Lock()
         self._closed = False
         self._closing = threading.Event()
@@ -249,8 +251,8 @@ class Understudy:
             adopt=self._adopt,
             problem=self._problem,
             tick=self._tick,
-            untrained=self._policy,
-            frozen=mode == "play",
+            playing=self._policy.version,
+            untrained=self._policy if mode == "play" else None,
         )
         self.promotion: Promotion | None = None
         """Who plays, and why, in the modes `shadow` and `auto`."""
@@ -312,10 +314,13 @@ class Understudy:
         if self._closed:
             raise InputError("match: this Understudy is closed")
         checked = checked_tags(tags)
+        player = self._player(checked)
+        if player.fault:
+            self._warn_fault(player.version, player.fault)
         return Match(
             self,
             tags=checked,
-            player=self._player(checked),
+            player=player,
             codec=self._codec,
             rng=self._rng.spawn(1)[0],
         )
@@ -466,6 +471,7 @@ class Understudy:
         decisions = recorder.length
         if decisions == 0:
             self._resolve(match, void=True)
+            match.kept = True
             return True
         # A signal may end this before `kept`; then it runs again, with the same id, and the learner
         # takes the match once.
@@ -516,16 +522,17 @@ class Understudy:
         return saved or not records
 
     def _resolve(self, match: Match, *, void: bool = False) -> None:
-        """Notes the result of an assigned match, and what a version did wrong."""
-        if match.fault:
-            where = f"version {match.version} lost match {match.id[:8]} to the rules"
-            self._note_problem(f"{where}: {match.fault}")
+        """Notes the result of an assigned match, and what versions did wrong."""
+        with self._lock:
+            failed, self._unjournalled = self._unjournalled, []
+        for version in failed:
+            self._note_problem(f"version {version} failed: {self._faults[version]}")
         if self._roster is None or not match.order:
             return
-        if match.fault:
-            self._roster.resolve(match.order, 0.0, "fault", match.fault)
-        elif void:
+        if void:
             self._roster.resolve(match.order, 0.0, "void")
+        elif match.fault:
+            self._roster.resolve(match.order, 0.0, "fault", match.fault)
         elif match.outcome is Outcome.ABORTED:
             self._roster.resolve(match.order, 0.0, "aborted")
         else:
@@ -534,7 +541,8 @@ class Understudy:
     def _warn_fault(self, version: int, words: str) -> None:
         """Prints once for each version. Not journalled inside `decide`: `finish` does that."""
         if version not in self._faults:
-            self._faults.add(version)
+            self._faults[version] = words
+            self._unjournalled.append(version)
             complain(f"version {version} failed, and the rules play on: {words}")
 
     def _warn_not_finite(self, broken: Mapping[str, float], decision: int) -> None:

@@ -23,9 +23,9 @@ LOOK_EVERY_S = 0.05
 class Watcher:
     """Follows the champion or the candidate of a run folder; calls `tick` after each look.
 
-    Where evidence moves the champion it follows the newest version, unless it is `frozen` or a
-    person pinned the champion. Frozen, it adopts `untrained` where the champion is version 0, the
-    rules; else that version is passed over.
+    Where evidence moves the champion it follows the newest version, unless a person pinned the
+    champion. With `untrained` it follows the champion alone, and adopts that policy where the
+    champion is version 0, the rules; else version 0 is passed over.
     """
 
     def __init__(
@@ -35,16 +35,15 @@ class Watcher:
         adopt: Callable[[Policy], None],
         problem: Callable[[str], None],
         tick: Callable[[], None],
-        untrained: Policy,
-        frozen: bool = False,
+        playing: int,
+        untrained: Policy | None = None,
     ) -> None:
         self._folder = folder
         self._adopt = adopt
         self._problem = problem
         self._tick = tick
+        self._playing = playing
         self._untrained = untrained
-        self._playing = untrained.version
-        self._frozen = frozen
         self._complained = ""
         self._failed = ""
         self._stop = threading.Event()
@@ -66,9 +65,9 @@ class Watcher:
                 record = self._followed()
                 if record is None or record.version == self._playing:
                     return
-                if record.version == 0 and not self._frozen:
-                    return
                 policy = self._loaded(record.version)
+                if policy is None:
+                    return
                 if policy.spec != self._folder.spec:
                     raise RunFolderError(f"version {record.version} was made for another run")
             except (FileFormatError, RunFolderError, msgspec.MsgspecError, OSError) as error:
@@ -80,14 +79,14 @@ class Watcher:
             self._playing = policy.version
             self._adopt(policy)
 
-    def _loaded(self, version: int) -> Policy:
+    def _loaded(self, version: int) -> Policy | None:
         return self._folder.versions.policy(version) if version else self._untrained
 
     def _followed(self) -> PointerRecord | None:
         pointers = self._folder.pointers
         champion = pointers.read("champion")
         pinned = champion is not None and champion.pinned
-        if self._frozen or pinned or not self._folder.by_evidence:
+        if self._untrained is not None or pinned or not self._folder.by_evidence:
             return champion
         return pointers.read("candidate")
 

@@ -77,9 +77,11 @@ def unfit(policy: Policy, recent: Sequence[RecentMatch], *, slow_ms: float) -> s
     if not (np.isfinite(logits).all() and np.isfinite(values).all()):
         return "its answers to recent observations are not finite"
     space = policy.spec.actions
-    largest = distributions.largest_entropy(NUMPY, space, legal).sum()
-    share = float(distributions.entropy(NUMPY, space, logits, legal).sum() / max(largest, 1e-9))
+    largest = float(distributions.largest_entropy(NUMPY, space, legal).sum())
+    entropy = float(distributions.entropy(NUMPY, space, logits, legal).sum())
     low, high = ENTROPY_SHARES
+    # Where one option was legal at every decision there is nothing to judge.
+    share = entropy / largest if largest else low
     if not low <= share <= high:
         what = "it is certain nearly everywhere" if share < low else "it chooses nearly evenly"
         return f"{what}: entropy {share:.3f} of the largest, expected {low:g} to {high:g}"
@@ -178,7 +180,11 @@ class CandidateSearch:
                 return False
             recent = list(self._recent)
             self._looked = version
-        experience = learned_matches(self._folder.versions.manifest(version))
+        try:
+            experience = learned_matches(self._folder.versions.manifest(version))
+        except (FileFormatError, OSError) as error:
+            self._refused(version, f"it cannot be read: {error}")
+            return False
         if experience < self._not_below:
             return False
         reason = self._reason(newest, experience, recent)
@@ -199,7 +205,7 @@ class CandidateSearch:
             return due
         try:
             old = self._folder.versions.policy(tried[-1])
-        except (FileFormatError, RunFolderError):  # pruned or damaged: only experience counts
+        except (FileFormatError, RunFolderError, OSError):  # gone: only experience counts
             return ""
         apart = divergence(old, newest, recent)
         return reason_to_try(

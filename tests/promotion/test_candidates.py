@@ -1,0 +1,257 @@
+"""Which version is tried next, and what must not play at all."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from bot.minds import REMEMBERING, SMALL, auto, journal, lively, publish
+
+from promotion.runs import folded, records
+from understudy import Understudy
+from understudy.core.arrays import NDArray
+from understudy.core.config import PromotionConfig
+from understudy.core.ops import NUMPY
+from understudy.gates.promotion.records import Nominated, Ordered
+from understudy.policy import distributions
+from understudy.policy.policy import Policy
+from understudy.policy.weights import Weights, normalise
+from understudy.promotion import candidates
+from understudy.promotion.candidates import RecentMatch, divergence, reason_to_try, unfit
+from understudy.promotion.promotion import Promotion
+from understudy.telemetry import events as ev
+
+CONFIG = PromotionConfig()
+
+
+@pytest.mark.parametrize(
+    ("experience", "last", "kl", "expected"),
+    [
+        (49, None, 9.9, ""),
+        (50, None, 0.0, "it has learned from 50 matches"),
+        (119, 100, 0.049, ""),
+        (120, 100, 0.0, "it has learned from 120 matches, the last one tried from 100"),
+        (101, 100, 0.05, "it decides otherwise than the last one tried: KL 0.05 a decision"),
+    ],
+)
+def test_a_version_is_due_by_experience_or_by_what_it_does(
+    experience: int, last: int | None, kl: float, expected: str
+) -> None:
+    reason = reason_to_try(experience=experience, last=last, divergence=kl, config=CONFIG)
+    assert reason == expected
+
+
+def recent(rows: int = 30, *, seed: int = 0) -> list[RecentMatch]:
+    rng = np.random.default_rng(seed)
+    legal = rng.random((rows, 3)) < 0.8
+    legal[~legal.any(1)] = True
+    return [RecentMatch(rng.standard_normal((rows, 2)).astype(np.float32), legal)]
+
+
+def by_hand(policy: Policy, match: RecentMatch) -> NDArray:
+    """log-probabilities [T, options], one decision after the other."""
+    weights, memory, rows = policy.weights, policy.begin(), []
+    for seen, legal in zip(match.observations, match.legal, strict=True):
+        logits, _, memory = policy.spec.network.step(
+            NUMPY, weights.params, normalise(NUMPY, weights, seen[None]), memory
+        )
+        rows.append(distributions.log_probs(NUMPY, policy.spec.actions, logits, legal[None])[0])
+    return np.array(rows)
+
+
+@pytest.mark.parametrize("network", [SMALL, REMEMBERING])
+def test_divergence_is_that_of_the_decisions_one_by_one(tmp_path: Path, network: Any) -> None:
+    with auto(tmp_path, network=network) as bot:
+        old, new = (Policy(bot.spec, lively(bot.folder, one), one) for one in (1, 2))
+    matches = recent() + recent(7, seed=1)
+    total = 0.0
+    for match in matches:
+        p, q = by_hand(old, match), by_hand(new, match)
+        total += float((np.exp(p) * (p - q))[match.legal].sum())
+    assert divergence(old, new, matches) == pytest.approx(total / 37, rel=1e-4)
+    assert divergence(old, old, matches) == 0.0
+
+
+def sharpened(weights: Weights, *, by: float) -> Weights:
+    scaled = {name: weights.params[name] * np.float32(by) for name in ("policy.w", "policy.b")}
+    return replace(weights, params={**weights.params, **scaled})
+
+
+def test_what_must_not_play_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with auto(tmp_path) as bot:
+        good = lively(bot.folder, 1)
+
+        def words(weights: Weights) -> str:
+            return unfit(Policy(bot.spec, weights, 1), recent(), slow_ms=50.0)
+
+        assert words(good) == ""
+        bad = dict(good.params)
+        bad["trunk.0.w"] = bad["trunk.0.w"].copy()
+        bad["trunk.0.w"][0, 0] = np.nan
+        assert words(replace(good, params=bad)) == "its weights are not finite"
+        assert words(replace(good, obs_mean=good.obs_mean * np.inf)) == "its weights are not finite"
+        assert "answers to recent" in words(sharpened(good, by=1e38))
+        assert words(sharpened(good, by=100)).startswith("it is certain nearly everywhere: entropy")
+        forced = recent()[0]._replace(legal=np.tile([True, False, False], (30, 1)))
+        certain = Policy(bot.spec, sharpened(good, by=100), 1)
+        assert unfit(certain, [forced], slow_ms=50.0) == "", "nothing could be chosen"
+        assert words(sharpened(good, by=0.01)).startswith("it chooses nearly evenly: entropy 0.99")
+        clock = iter(range(0, 10**12, 60_000_000))
+        monkeypatch.setattr(candidates, "perf_counter_ns", lambda: next(clock))
+        assert words(good) == "a decision takes 60 ms, above promotion.slow_ms = 50"
+
+
+# --- in a bot ------------------------------------------------------------------------------------
+
+
+def play(bot: Understudy, decisions: int = 25, outcome: str = "victory") -> None:
+    with bot.match() as match:
+        for step in range(decisions):
+            match.decide([np.sin(step), np.cos(2 * step)], fallback="left")
+        match.finish(outcome)
+
+
+def tried(bot: Understudy) -> list[int]:
+    bot.refresh()
+    found = (record for _, record in records(bot.folder))
+    return [record.version for record in found if isinstance(record, Nominated)]
+
+
+def learned(bot: Understudy, number: int, matches: int, **fields: Any) -> None:
+    publish(bot.folder, number, champion=False, counters={"ingested": matches}, **fields)
+
+
+def stop(bot: Understudy, version: int) -> None:
+    Promotion(bot.folder).order(Ordered(order="stop", version=version))
+
+
+def test_versions_are_tried_one_after_the_other_and_never_twice(tmp_path: Path) -> None:
+    with auto(tmp_path, least_kl=1e9) as bot:
+        play(bot)
+        learned(bot, 1, 49)
+        assert tried(bot) == []
+        learned(bot, 2, 50)
+        assert tried(bot) == [2]
+        learned(bot, 3, 100)
+        assert tried(bot) == [2], "one at a time"
+        stop(bot, 2)
+        assert tried(bot) == [2, 3]
+        stop(bot, 3)
+        assert tried(bot) == [2, 3], "never one twice"
+        learned(bot, 4, 119)
+        assert tried(bot) == [2, 3]
+        learned(bot, 5, 120)
+        assert tried(bot) == [2, 3, 5]
+        nominated = [one for _, one in records(bot.folder) if isinstance(one, Nominated)]
+    assert [one.experience for one in nominated] == [50, 100, 120]
+    assert nominated[-1].reason == "it has learned from 120 matches, the last one tried from 100"
+
+
+def test_a_version_that_decides_otherwise_is_tried_with_little_more_experience(
+    tmp_path: Path,
+) -> None:
+    with auto(tmp_path) as bot:
+        play(bot)
+        learned(bot, 1, 50)
+        assert tried(bot) == [1]
+        stop(bot, 1)
+        learned(bot, 2, 51, weights=lively(bot.folder, 1))
+        assert tried(bot) == [1], "the same weights"
+        learned(bot, 3, 51)
+        assert tried(bot) == [1, 3]
+
+
+def test_recent_matches_are_needed_first(tmp_path: Path) -> None:
+    with auto(tmp_path) as bot:
+        learned(bot, 1, 50)
+        play(bot, decisions=19)
+        assert tried(bot) == []
+        play(bot, decisions=1)
+        assert tried(bot) == [1]
+
+
+def test_an_unfit_version_is_refused_once_in_words(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with auto(tmp_path) as bot:
+        play(bot)
+        certain = sharpened(lively(bot.folder, 1), by=100)
+        for number, matches in ((1, 100), (2, 104), (3, 105)):
+            learned(bot, number, matches, weights=certain)
+            assert tried(bot) == []
+        learned(bot, 4, 200)
+        assert tried(bot) == [4]
+    refused = [one for one in journal(tmp_path) if isinstance(one, ev.RoleChanged)]
+    assert [(one.version, one.kind) for one in refused] == [(1, "refused"), (3, "refused")]
+    assert all(one.words.startswith("it is certain nearly everywhere") for one in refused)
+    assert capsys.readouterr().err.count("version 1 is not tried: it is certain") == 1
+
+
+def test_a_version_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
+    with auto(tmp_path) as bot:
+        play(bot)
+        learned(bot, 1, 50)
+        bot._watcher.look()
+        (bot.folder.versions.folder(1) / "manifest.json").write_bytes(b"?")
+        assert tried(bot) == []
+        learned(bot, 2, 50)
+        assert tried(bot) == [2]
+    (refused,) = (one for one in journal(tmp_path) if isinstance(one, ev.RoleChanged))
+    assert refused.version == 1 and "it cannot be read: version 1" in refused.words
+
+
+@pytest.mark.parametrize("policy", ["latest", "paused", "manual"])
+def test_only_policies_that_promote_try_versions(tmp_path: Path, policy: str) -> None:
+    with auto(tmp_path, policy=policy) as bot:
+        play(bot)
+        learned(bot, 1, 50)
+        assert tried(bot) == ([1] if policy == "manual" else [])
+
+
+def test_nothing_is_tried_while_a_champion_is_pinned(tmp_path: Path) -> None:
+    with auto(tmp_path) as bot:
+        play(bot)
+        learned(bot, 1, 50)
+        bot.folder.pointers.pin("champion", 1, by="rollback")
+        learned(bot, 2, 90)
+        assert tried(bot) == []
+        bot.folder.pointers.release("champion")
+        assert tried(bot) == [2]
+
+
+def test_the_last_one_tried_may_be_gone(tmp_path: Path) -> None:
+    with auto(tmp_path) as bot:
+        play(bot)
+        learned(bot, 1, 50)
+        assert tried(bot) == [1]
+        stop(bot, 1)
+        for path in (bot.folder.versions.folder(1)).iterdir():
+            path.unlink()
+        learned(bot, 2, 51)
+        assert tried(bot) == [1], "what it did is not known any more"
+        learned(bot, 3, 60)
+        assert tried(bot) == [1, 3]
+
+
+def test_the_watchers_thread_finds_the_version_to_try(tmp_path: Path) -> None:
+    found = threading.Event()
+    with auto(tmp_path) as bot:
+        play(bot)
+        assert bot._candidates is not None
+        nominate = bot._candidates._promotion.nominate
+
+        def noted(version: int, *, experience: int, reason: str) -> bool:
+            made = nominate(version, experience=experience, reason=reason)
+            assert threading.current_thread().name == "understudy-follow"
+            found.set()
+            return made
+
+        bot._candidates._promotion.nominate = noted  # type: ignore[method-assign]
+        learned(bot, 1, 50)
+        assert found.wait(20)
+    state = folded(bot.folder)
+    assert state.test is not None and state.test.version == 1
