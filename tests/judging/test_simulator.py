@@ -12,7 +12,7 @@ from understudy.core.statistics import STAKES
 from understudy.games import catalog
 from understudy.gates.promotion.evidence import evidence
 from understudy.gates.promotion.records import Nominated, Ordered, Paired, Record
-from understudy.judging.simulator import PAIRS, Simulator, play_pairs
+from understudy.judging.simulator import Simulator, pairs_a_record, play_pairs
 from understudy.match.evaluate import evaluate
 from understudy.match.live_match import EVALUATION, SIMULATION, TRAINING, match_seeds
 from understudy.match.players import BotPlayer, PolicyPlayer
@@ -21,6 +21,8 @@ from understudy.promotion.promotion import Promotion
 from understudy.registry.run_folder import RunFolder
 
 from .swarm_versions import OPTIONS, WORST, commit, run_of_swarm, settings
+
+PAIRS = pairs_a_record(catalog.make("swarm"))
 
 
 def simulator(folder: RunFolder, *, rules: str = WORST) -> tuple[Simulator, Promotion, list[str]]:
@@ -170,6 +172,10 @@ def test_pairs_are_the_frozen_matches_of_both_on_the_same_seeds(tmp_path: Path) 
         tally = evaluate(game, one, seeds)
         assert results.shape == (12,)
         assert ((results == 1.0).sum(), (results == 0.5).sum()) == (tally.wins, tally.draws)
+
+
+def test_a_record_has_fewer_pairs_of_longer_matches() -> None:
+    assert pairs_a_record(catalog.make("brawl")) < PAIRS
 
 
 def test_two_players_meet_from_both_sides() -> None:

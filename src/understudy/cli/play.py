@@ -220,7 +220,7 @@ def play(
             defaults=defaults,
         ),
     )
-    screen = Screen(quiet=json, before=newest(before))
+    screen = Screen(quiet=json, before=newest(before), tells_new=mode == "learn")
     screen.note(f"understudy: {game} v {difficulty}, run folder {session.run}")
     screen.note(_opening(session))
 
@@ -307,14 +307,14 @@ def _roles_line(progress: PlayProgress) -> str:
     shown = [(f"champion {roles.incumbent}" if roles.incumbent else "rules", roles.incumbent)]
     if progress.session.mode == "play" and played:
         shown = [(f"champion {one}" if one else "rules", one) for one in played]
+    rates = [
+        f"{name} {_share(played[one].win_rate if one in played else None)}" for name, one in shown
+    ]
     if roles.canary:
-        shown.append((f"canary {roles.canary}", roles.canary))
-    rates = (
-        f"  {name} {played[one].win_rate:.0%}" if one in played else f"  {name} -"
-        for name, one in shown
-    )
-    tested = f"  E {roles.evidence:.1f}" if roles.canary else ""
-    return f"{timing(progress, width=_SHORT_BAR)}  match {progress.played}{''.join(rates)}{tested}"
+        rates.append(f"canary {roles.canary} {_share(roles.canary_mean)}")
+        rates.append(f"E {roles.evidence:.1f}")
+    done = f"{timing(progress, width=_SHORT_BAR)}  match {progress.played}"
+    return "  ".join([done, *rates])
 
 
 def _by_player(summary: PlaySummary) -> list[str]:
@@ -325,10 +325,7 @@ def _by_player(summary: PlaySummary) -> list[str]:
         playing = f"version {roles.incumbent}" if roles.incumbent else _RULES
         lines += ["", _wrapped(f"Who plays       {playing}: {roles.reason}", indent=0)]
         if roles.canary:
-            lines.append(
-                f"Tested now      version {roles.canary}: "
-                f"evidence {roles.evidence:.1f}, promoted at {roles.enough:.0f}"
-            )
+            lines.append(_wrapped(f"Tested now      {roles.tested}", indent=0))
     if summary.by_player:
         lines += ["", "Win rate in this session by who played (95% interval):"]
     for version, tally in sorted(summary.by_player.items()):

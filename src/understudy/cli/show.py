@@ -36,9 +36,11 @@ class Moving(Protocol):
 class Screen:
     """Prints to stderr, so that `--json` owns stdout."""
 
-    def __init__(self, *, quiet: bool, before: int | None = 0) -> None:
-        """`before`: the newest version when the session begins; None: the first one shown."""
+    def __init__(self, *, quiet: bool, before: int | None = 0, tells_new: bool = True) -> None:
+        """`before`: the newest version when the session begins; None: the first one shown.
+        `tells_new`: lines that stay end with the number of new versions."""
         self._quiet = quiet
+        self._tells_new = tells_new
         self._moving = sys.stderr.isatty()
         self._last_line = time.monotonic()
         self._last_move = 0.0
@@ -75,7 +77,7 @@ class Screen:
     def _news(self, before: int, now: int) -> str:
         # After a rollback a session resumes from a version that is older than the newest one.
         self._version = max(before, now)
-        return f"  +{now - before} new" if now > before else ""
+        return f"  +{now - before} new" if now > before and self._tells_new else ""
 
     def _print(self, text: str) -> None:
         if self._moving:

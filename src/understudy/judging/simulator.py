@@ -31,8 +31,10 @@ from understudy.promotion.promotion import Promotion
 from understudy.registry.checkpoints import learned_matches
 from understudy.registry.run_folder import RunFolder
 
-PAIRS = 16
-"""Pairs of one record. Side by side, 16 matches of swarm take hardly longer than 8."""
+_MOST_PAIRS, _FEWEST_PAIRS = 16, 2
+"""Of one record. Side by side, 16 matches of swarm take hardly longer than 8."""
+_FRAMES = 8192
+"""Frames of one record, about: a pair of brawl with the network `small` takes 3 s of CPU time."""
 
 
 class Simulator:
@@ -114,7 +116,7 @@ class Simulator:
         first = test.paired
         seeds = match_seeds(
             self._folder.config.learner.seed,
-            np.arange(first, first + PAIRS),
+            np.arange(first, first + pairs_a_record(self._game)),
             purpose=SIMULATION,
             series=test.number,
         )
@@ -130,6 +132,11 @@ class Simulator:
         if version in self._players:
             return self._players[version]
         return PolicyPlayer(self._folder.versions.policy(version), sampled=True)
+
+
+def pairs_a_record(game: Game) -> int:
+    """Fewer pairs of longer matches: a kill loses at most the matches of one record."""
+    return max(_FEWEST_PAIRS, min(_MOST_PAIRS, _FRAMES // game.max_frames))
 
 
 def play_pairs(

@@ -30,6 +30,7 @@ from understudy.games import catalog
 from understudy.games.base import Bot, Game
 from understudy.gates.promotion.evidence import evidence
 from understudy.gates.promotion.records import Ordered
+from understudy.gates.promotion.running import trial_words
 from understudy.judging.simulator import Simulator
 from understudy.match.evaluate import evaluate
 from understudy.match.live_match import EVALUATION, TRAINING, LiveMatch, match_seeds
@@ -121,10 +122,12 @@ class RunningRoles(NamedTuple):
     """0: the rules."""
     canary: int = 0
     """0: no version is tested."""
+    canary_mean: float | None = None
+    """The mean of its results in its test; None: it has none yet."""
     evidence: float = 1.0
     """That the canary is better."""
-    enough: float = 0.0
-    """Evidence at which it is promoted."""
+    tested: str = ""
+    """The figures of its test, in words."""
     reason: str = ""
     """Why the incumbent plays."""
 
@@ -477,9 +480,12 @@ class _RolesFollower:
             reason=reasons[-1] if reasons else "no version is better by evidence yet",
         )
         if (test := state.test) is not None:
-            capital = test.trial.better if test.pairs is None else test.pairs
+            trial = test.trial
             roles = roles._replace(
-                canary=test.version, evidence=float(evidence(capital)), enough=1.0 / test.alpha
+                canary=test.version,
+                canary_mean=float(trial.means[1]) if trial.arm_counts[1] else None,
+                evidence=float(evidence(trial.better)),
+                tested=trial_words(test),
             )
         pointer = self._pointers.read("champion")
         if pointer is not None and pointer.pinned:
