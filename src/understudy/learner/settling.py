@@ -33,16 +33,18 @@ class SettlingWindows(NamedTuple):
     """Decisions trained on in one window, while steps are large."""
     expected: float
     """The cosine between windows of learning that still gets somewhere."""
+    stretch: float = 1.0
+    """How many times as long a window may become while steps are small."""
 
 
-MATCHES = SettlingWindows(20_000.0, 0.05)
+MATCHES = SettlingWindows(20_000.0, 0.05, stretch=8.0)
 """Batches of whole matches, a network without memory."""
 WITH_MEMORY = SettlingWindows(20_000.0, 0.3)
 """A minibatch of a network with memory is whole matches, whose decisions pull alike: its steps
-agree more, with less behind them."""
-ITEMS = SettlingWindows(4_000.0, 0.2)
-"""Batches drawn from everything that is held: a window is few decisions, and shares many of those
-that are held with the window before, so windows agree with little behind them."""
+agree more, with less behind them. Longer windows agree even where nothing is gained."""
+ITEMS = SettlingWindows(4_000.0, 0.2, stretch=8.0)
+"""Batches drawn from everything that is held. A window is few decisions, and windows agree at 0.1
+even where nothing is gained."""
 FEW_MATCHES = SettlingWindows(2_000.0, 0.2)
 """Batches of one or two matches, as of a slow game: all decisions of a match have its result in
 common, so steps agree with little behind them, and 20,000 decisions would be hundreds of steps."""
@@ -52,8 +54,6 @@ _LEAST = 0.01
 """Steps never shrink below this share: what changes can still be followed."""
 _SMALL = 0.1
 """Below this share, windows become longer as steps become smaller."""
-_MOST_STRETCH = 8.0
-"""No window is longer than this many times the one of large steps."""
 _MOST_CHANGE = 2.0
 """One window changes the share by this factor at most."""
 _BINS = 4096
@@ -92,7 +92,7 @@ def settled(
     effect of the shorter ones that it replaces.
     """
     decisions += old.decisions
-    stretch = float(np.clip(_SMALL / old.share, 1.0, _MOST_STRETCH))
+    stretch = float(np.clip(_SMALL / old.share, 1.0, pace.stretch))
     if decisions < pace.window * stretch:
         return replace(old, decisions=decisions)
     now = sketch(params)
