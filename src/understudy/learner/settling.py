@@ -42,7 +42,7 @@ MATCHES = SettlingWindows(20_000.0, 0.05, stretch=8.0)
 WITH_MEMORY = SettlingWindows(20_000.0, 0.3)
 """A minibatch of a network with memory is whole matches, whose decisions pull alike: its steps
 agree more, with less behind them. Longer windows agree even where nothing is gained."""
-ITEMS = SettlingWindows(4_000.0, 0.2, stretch=8.0)
+ITEMS = SettlingWindows(4_000.0, 0.3, stretch=8.0)
 """Batches drawn from everything that is held. A window is few decisions, and windows agree at 0.1
 even where nothing is gained."""
 FEW_MATCHES = SettlingWindows(2_000.0, 0.2)
