@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -48,8 +50,8 @@ def test_steps_that_keep_their_direction_stay_as_large_as_the_settings_say() -> 
 def test_steps_that_lead_somewhere_again_grow_again() -> None:
     told = walk(Settling(LEAST), drift=1.0, windows=60)
     assert told[-1].share == 1.0
-    pairs = zip(told, told[1:], strict=False)
-    assert max(after.share / before.share for before, after in pairs) <= 2.0, "not at once"
+    steps = [after.share / before.share for before, after in pairwise(told)]
+    assert max(steps) <= 2.0, "not at once"
 
 
 def test_small_steps_that_sway_more_than_they_advance_grow_again() -> None:
