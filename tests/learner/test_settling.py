@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -46,20 +48,47 @@ def test_steps_that_keep_their_direction_stay_as_large_as_the_settings_say() -> 
 
 
 def test_steps_that_lead_somewhere_again_grow_again() -> None:
-    told = walk(Settling(LEAST), drift=1.0, windows=15)
-    assert told[1].share > told[0].share
+    told = walk(Settling(LEAST), drift=1.0, windows=60)
     assert told[-1].share == 1.0
+    steps = [after.share / before.share for before, after in pairwise(told)]
+    assert max(steps) <= 2.0, "not at once"
+
+
+def test_small_steps_that_sway_more_than_they_advance_grow_again() -> None:
+    """Each window alone is turned back by the next one; eight of them together are not."""
+    rng = np.random.default_rng(0)
+    place, ahead = params_of(rng), params_of(rng)
+    now = settling.begun(Settling(LEAST), place)
+    shares = []
+    for _ in range(100):
+        place = plus(place, {name: np.float32(0.5) * step for name, step in ahead.items()})
+        swayed = plus(place, params_of(rng))
+        now = settling.settled(now, swayed, decisions=WINDOW, pace=MATCHES)
+        shares.append(now.share)
+    assert max(shares[:15]) == LEAST, "two long windows come first"
+    assert min(shares[50:]) >= 2.0 * LEAST
+    assert max(shares) < 0.2, "windows of large steps are short again, and see the swaying"
+
+
+def test_small_steps_that_only_sway_stay_small() -> None:
+    rng = np.random.default_rng(0)
+    place = params_of(rng)
+    now = settling.begun(Settling(0.05), place)
+    for _ in range(100):
+        swayed = plus(place, params_of(rng))
+        now = settling.settled(now, swayed, decisions=WINDOW, pace=MATCHES)
+    assert now.agreement < -0.3 and now.share == LEAST
 
 
 def test_steps_that_go_back_and_forth_shrink_soonest() -> None:
     rng = np.random.default_rng(0)
     params, step = params_of(rng), params_of(rng)
     now = settling.begun(Settling(), params)
-    for number in range(6):
+    for number in range(4):
         there = params if number % 2 else plus(params, step)
         now = settling.settled(now, there, decisions=WINDOW, pace=MATCHES)
     assert now.agreement == pytest.approx(-1.0, abs=1e-3)
-    assert now.share == LEAST
+    assert now.share == pytest.approx(0.5**3), "halved by each window after the first"
 
 
 def test_a_window_is_as_long_as_it_takes_and_begins_where_the_last_ended() -> None:

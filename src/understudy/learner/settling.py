@@ -6,6 +6,9 @@ walk at random, as far as the steps are large, and the policy with them (ADR 002
 between what two successive windows moved is measured. Steps (the rate, how far a batch may move the
 policy, the bonus for entropy) grow with agreement, up to what the settings say, and shrink without.
 
+Small steps sway around a place whose own move is slower than they are, so a short window sees only
+the swaying. The smaller the steps, the longer a window is (ADR 0032).
+
 What a window moved is compared through a sketch: each parameter, with a sign, in one of `_BINS`
 sums. That keeps inner products (up to 2% here) and versions small.
 """
@@ -27,18 +30,21 @@ class SettlingWindows(NamedTuple):
     """What is compared with what."""
 
     window: float
-    """Decisions trained on in one window."""
+    """Decisions trained on in one window, while steps are large."""
     expected: float
     """The cosine between windows of learning that still gets somewhere."""
+    stretch: float = 1.0
+    """How many times as long a window may become while steps are small."""
 
 
-MATCHES = SettlingWindows(20_000.0, 0.05)
+MATCHES = SettlingWindows(20_000.0, 0.05, stretch=8.0)
 """Batches of whole matches, a network without memory."""
 WITH_MEMORY = SettlingWindows(20_000.0, 0.3)
 """A minibatch of a network with memory is whole matches, whose decisions pull alike: its steps
-agree more, with less behind them."""
-ITEMS = SettlingWindows(4_000.0, 0.1)
-"""Batches drawn from everything that is held: few decisions, which have little in common."""
+agree more, with less behind them. Longer windows agree even where nothing is gained."""
+ITEMS = SettlingWindows(4_000.0, 0.3, stretch=8.0)
+"""Batches drawn from everything that is held. A window is few decisions, and windows agree at 0.1
+even where nothing is gained."""
 FEW_MATCHES = SettlingWindows(2_000.0, 0.2)
 """Batches of one or two matches, as of a slow game: all decisions of a match have its result in
 common, so steps agree with little behind them, and 20,000 decisions would be hundreds of steps."""
@@ -46,6 +52,10 @@ FEW = 3
 """Fewer matches than this in a batch are few."""
 _LEAST = 0.01
 """Steps never shrink below this share: what changes can still be followed."""
+_SMALL = 0.1
+"""Below this share, windows become longer as steps become smaller."""
+_MOST_CHANGE = 2.0
+"""One window changes the share by this factor at most."""
 _BINS = 4096
 
 
@@ -78,10 +88,12 @@ def settled(
 ) -> Settling:
     """After a batch of so many decisions: closes the window when it is full.
 
-    Agreement above what is expected makes steps larger, below it smaller.
+    Agreement above what is expected makes steps larger, below it smaller. A longer window has the
+    effect of the shorter ones that it replaces.
     """
     decisions += old.decisions
-    if decisions < pace.window:
+    stretch = float(np.clip(_SMALL / old.share, 1.0, pace.stretch))
+    if decisions < pace.window * stretch:
         return replace(old, decisions=decisions)
     now = sketch(params)
     moved = now - old.start
@@ -89,7 +101,9 @@ def settled(
         return replace(old, decisions=0.0, start=now, moved=moved)
     lengths = float(np.linalg.norm(moved)) * float(np.linalg.norm(old.moved))
     agreement = float(moved @ old.moved) / lengths if lengths > 0.0 else 0.0
-    share = float(np.clip(old.share * np.exp(agreement - pace.expected), _LEAST, 1.0))
+    change = np.exp(stretch * (agreement - pace.expected))
+    change = np.clip(change, 1.0 / _MOST_CHANGE, _MOST_CHANGE)
+    share = float(np.clip(old.share * change, _LEAST, 1.0))
     return Settling(share, 0.0, now, moved, agreement)
 
 
