@@ -250,7 +250,7 @@ def test_the_watchers_thread_finds_the_version_to_try(tmp_path: Path) -> None:
             found.set()
             return made
 
-        bot._candidates._promotion.nominate = noted  # type: ignore[method-assign, assignment]
+        bot._candidates._promotion.nominate = noted  # type: ignore[method-assign]
         learned(bot, 1, 50)
         assert found.wait(20)
     state = folded(bot.folder)
