@@ -241,8 +241,8 @@ def test_the_watchers_thread_finds_the_version_to_try(tmp_path: Path) -> None:
     found = threading.Event()
     with auto(tmp_path) as bot:
         play(bot)
-        assert bot._candidates is not None
-        nominate = bot._candidates._promotion.nominate
+        assert bot.promotion is not None
+        nominate = bot.promotion.nominate
 
         def noted(version: int, *, experience: int, reason: str, simulator: bool = False) -> bool:
             made = nominate(version, experience=experience, reason=reason, simulator=simulator)
@@ -250,7 +250,7 @@ def test_the_watchers_thread_finds_the_version_to_try(tmp_path: Path) -> None:
             found.set()
             return made
 
-        bot._candidates._promotion.nominate = noted  # type: ignore[method-assign]
+        bot.promotion.nominate = noted  # type: ignore[method-assign]
         learned(bot, 1, 50)
         assert found.wait(20)
     state = folded(bot.folder)

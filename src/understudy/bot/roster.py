@@ -13,13 +13,17 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
 
+from understudy.core.arrays import NDArray
 from understudy.core.errors import FileFormatError, RunFolderError
 from understudy.gates.promotion.records import RULES, Ending
 from understudy.gates.promotion.roles import PromotionVerdict
 from understudy.policy.policy import Policy
+from understudy.promotion.candidates import CandidateSearch
 from understudy.promotion.promotion import Promotion
 from understudy.registry.pointers import PointerRecord
 from understudy.registry.run_folder import RunFolder
+from understudy.telemetry import events
+from understudy.telemetry.journal import Journal
 
 PlayerRole: TypeAlias = Literal["rules", "holdout", "canary", "champion", "newest"]
 """`holdout`: the rules play beside a champion, so that both can be compared."""
@@ -47,7 +51,6 @@ class Roster:
         rules, score: What this bot declared.
         newest: The newest policy, which the watcher holds.
         say: Prints a line on the console.
-        told: How many of the log's verdicts are no news.
     """
 
     def __init__(
@@ -58,23 +61,27 @@ class Roster:
         rules: str,
         score: tuple[float, float] | None,
         newest: Callable[[], Policy],
+        journal: Journal,
         say: Callable[[str], None],
         problem: Callable[[str], None],
-        told: int = 0,
     ) -> None:
         self._folder = folder
         self._promotion = promotion
         self._declared = (rules, score)
         self._newest = newest
+        self._journal = journal
         self._say = say
         self._problem = problem
-        self._told = told
+        self._told = len(promotion.verdicts)
+        """How many of the log's verdicts are no news."""
+        self._candidates = CandidateSearch(folder, promotion, refused=self._tell_refusal)
         self._exception = ""
         """Why something else than evidence decides who plays; empty: evidence does."""
         self._complained = ""
         self._lock = threading.Lock()
         self._policies: dict[int, Policy | str] = {}
         """Versions that may play next; text: why a version cannot be loaded."""
+        self.follow()
 
     def assign(self, match: str, tags: Mapping[str, str], uniform: float) -> MatchPlayer:
         """Decides who plays the match with this id; durable when this returns.
@@ -102,6 +109,16 @@ class Roster:
         """Notes how an assigned match ended, and loads what plays next if that changed roles."""
         self._promotion.resolve(order, result, ending, words)
         self.follow()
+
+    def remember(self, observations: NDArray, legal: NDArray | None) -> None:
+        """Keeps the observations [N, F] of a match, by which candidates are looked at."""
+        self._candidates.remember(observations, legal)
+
+    def look(self) -> None:
+        """Follows the log, and nominates the newest version if it is time to try it."""
+        self.follow()
+        if self._candidates.look(self._newest()):
+            self.follow()
 
     def follow(self) -> None:
         """Reads what other processes wrote, tells it, and loads the versions that play next."""
@@ -159,6 +176,10 @@ class Roster:
             return "the newest version plays every match, untested: promotion.policy is 'latest'"
         return ""
 
+    def _tell_refusal(self, version: int, words: str) -> None:
+        self._say(f"version {version} is not tried: {words}")
+        self._journal.write(events.RoleChanged(version=version, kind="refused", words=words))
+
     def _others_rules(self) -> bool:
         """Whether another bot declared other rules, so that results cannot be compared."""
         state = self._promotion.state
@@ -181,6 +202,39 @@ class Roster:
         return policy
 
 
+def declared_promotion(
+    folder: RunFolder,
+    *,
+    rules: str,
+    score: tuple[float, float] | None,
+    journal: Journal,
+    say: Callable[[str], None],
+    problem: Callable[[str], None],
+) -> Promotion:
+    """The promotion of a run, after this bot has declared its rules and its scale."""
+
+    def tell(verdict: PromotionVerdict) -> None:
+        if verdict.kind not in ("nominated", "refused"):
+            journal.write(
+                events.RoleChanged(
+                    version=verdict.version,
+                    kind=verdict.kind,
+                    words=verdict.words,
+                    test=verdict.test,
+                )
+            )
+
+    promotion = Promotion(folder, tell=tell, problem=problem)
+    before = promotion.state
+    if before.rules is not None and (before.rules, before.score) != (rules, score):
+        say(
+            f"rules {rules!r} and score {score} instead of {before.rules!r} and "
+            f"{before.score}: a running test ends, and the rules are measured anew"
+        )
+    promotion.declare(rules=rules, score=score)
+    return promotion
+
+
 def _plays(version: int) -> str:
     return f"version {version} plays" if version else "the rules play"
 
@@ -192,6 +246,8 @@ _VERDICT_LINES = {
     " it play",
     "harmful": "version {version} is no longer tried, it is worse",
     "undecided": "version {version} is no longer tried, no difference was found",
+    "hopeless": "version {version} is no longer tried, it would hardly be promoted",
+    "misfit": "version {version} is no longer tried, its matches do not fit the coin",
     "stopped": "version {version} is no longer tried",
     "closed": "version {version} is no longer tried",
     "alarm": "version {version} plays half as often, and is tested again",

@@ -47,7 +47,7 @@ from understudy.bot.match import Match, open_matches
 from understudy.bot.outbox import Outbox
 from understudy.bot.pace import PACES, Pace, PaceName
 from understudy.bot.recorder import Recorder
-from understudy.bot.roster import MatchPlayer, Roster
+from understudy.bot.roster import MatchPlayer, Roster, declared_promotion
 from understudy.bot.validation import (
     ConstantFeatureCheck,
     checked_rewards,
@@ -66,10 +66,8 @@ from understudy.core.pause import read_pause
 from understudy.core.spaces import ActionSpace
 from understudy.experience.episode import Meta, Outcome
 from understudy.experience.spool import Spool
-from understudy.gates.promotion.roles import PromotionVerdict
 from understudy.policy.policy import Policy, untrained
 from understudy.policy.spec import AnyNetwork
-from understudy.promotion.candidates import CandidateSearch
 from understudy.promotion.promotion import Promotion
 from understudy.promotion.report import read_brief
 from understudy.registry.run_folder import RUNS, RunFolder, remember
@@ -257,10 +255,27 @@ class Understudy:
         self.promotion: Promotion | None = None
         """Who plays, and why, in the modes `shadow` and `auto`."""
         self._roster: Roster | None = None
-        self._candidates: CandidateSearch | None = None
         self._watcher.look()
         if mode in ("shadow", "auto"):
-            self._open_promotion(rules)
+            self.promotion = declared_promotion(
+                folder,
+                rules=rules,
+                score=score,
+                journal=self._journal,
+                say=self._console.say,
+                problem=self._problem,
+            )
+        if self.promotion is not None and mode == "auto":
+            self._roster = Roster(
+                folder,
+                self.promotion,
+                rules=rules,
+                score=score,
+                newest=lambda: self._policy,
+                journal=self._journal,
+                say=self._console.say,
+                problem=self._problem,
+            )
         self._journal.write(
             events.BotStarted(
                 pid=os.getpid(),
@@ -510,8 +525,8 @@ class Understudy:
                 mode=self.mode,
             )
         )
-        if self._candidates is not None:
-            self._candidates.remember(episode.observations, episode.legal)
+        if self._roster is not None:
+            self._roster.remember(episode.observations, episode.legal)
         constant = self._constant_features.add(episode.observations)
         if constant is not None:
             seen = self._constant_features.seen
@@ -563,52 +578,9 @@ class Understudy:
         self._pace.tick()
         self._follow_promotion()
 
-    def _open_promotion(self, rules: str) -> None:
-        """Declares what this bot plays by; in mode `auto` its matches are assigned."""
-        promotion = Promotion(self.folder, tell=self._journal_verdict, problem=self._problem)
-        self.promotion = promotion
-        before, told = promotion.state, len(promotion.verdicts)
-        if before.rules is not None and (before.rules, before.score) != (rules, self.score):
-            self._console.say(
-                f"rules {rules!r} and score {self.score} instead of {before.rules!r} and "
-                f"{before.score}: a running test ends, and the rules are measured anew"
-            )
-        promotion.declare(rules=rules, score=self.score)
-        if self.mode != "auto":
-            return
-        self._candidates = CandidateSearch(self.folder, promotion, refused=self._tell_refusal)
-        self._roster = Roster(
-            self.folder,
-            promotion,
-            rules=rules,
-            score=self.score,
-            newest=lambda: self._policy,
-            say=self._console.say,
-            problem=self._problem,
-            told=told,
-        )
-        self._roster.follow()
-
     def _follow_promotion(self) -> None:
-        if self._roster is not None and self._candidates is not None:
-            self._roster.follow()
-            if self._candidates.look(self._policy):
-                self._roster.follow()
-
-    def _journal_verdict(self, verdict: PromotionVerdict) -> None:
-        if verdict.kind not in ("nominated", "refused"):
-            self._journal.write(
-                events.RoleChanged(
-                    version=verdict.version,
-                    kind=verdict.kind,
-                    words=verdict.words,
-                    test=verdict.test,
-                )
-            )
-
-    def _tell_refusal(self, version: int, words: str) -> None:
-        self._console.say(f"version {version} is not tried: {words}")
-        self._journal.write(events.RoleChanged(version=version, kind="refused", words=words))
+        if self._roster is not None:
+            self._roster.look()
 
     def _learner_runs(self) -> bool:
         """Whether a learner takes matches from the buffer; a paused one takes none."""
