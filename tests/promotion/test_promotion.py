@@ -29,9 +29,10 @@ from understudy.gates.promotion.records import RULES, Declared, Ordered
 from understudy.gates.promotion.roles import PromotionVerdict
 from understudy.promotion import log as logs
 from understudy.promotion.promotion import Promotion
+from understudy.registry import retention
 from understudy.registry.pointers import LATEST, PROMOTION
 from understudy.registry.run_folder import RunFolder
-from understudy.registry.versions import seal
+from understudy.registry.versions import Manifest, seal
 
 
 def play(one: Promotion, name: str, uniform: float, result: float = 1.0) -> int:
@@ -166,6 +167,68 @@ def test_by_policy_latest_the_newest_version_plays_every_match(tmp_path: Path) -
     evidence = run(tmp_path, promotion__policy="auto")
     assert play(bot(evidence), "m3", CANARY) == RULES
     assert pointed(folder)["champion"] == RULES
+
+
+# --- what pruning keeps --------------------------------------------------------------------------
+
+
+def commit(folder: RunFolder, count: int) -> None:
+    """So many more versions, with what a learner does after each."""
+    for _ in range(count):
+        number = max(folder.versions.numbers(), default=0) + 1
+        manifest = Manifest(
+            number=number, parent=number - 1 or None, created_at=float(number), spec=folder.spec
+        )
+        folder.versions.commit(manifest, {"weights.npz": b"x"})
+        folder.pointers.move("candidate", number, by=LATEST)
+        retention.prune(folder)
+
+
+def few_versions(root: Path, policy: str = "auto") -> RunFolder:
+    return run(root, promotion__policy=policy, registry__keep_versions=2, registry__keep_bytes=0)
+
+
+def test_a_version_that_is_approved_while_another_is_pinned_is_there_after_the_release(
+    tmp_path: Path,
+) -> None:
+    folder = few_versions(tmp_path)
+    one = bot(folder)
+    with files.using(UnsyncedDisk()):
+        commit(folder, 3)
+        folder.pointers.pin("champion", 1, by="rollback")
+        one.order(Ordered(order="approve", version=3))
+        commit(folder, 9)
+    folder.pointers.release("champion")
+    one.follow()
+    assert pointed(folder)["champion"] == 3
+    assert 3 in folder.versions.numbers()
+
+
+def test_the_champion_of_evidence_outlives_a_time_of_policy_latest(tmp_path: Path) -> None:
+    folder = few_versions(tmp_path)
+    with files.using(UnsyncedDisk()):
+        commit(folder, 3)
+        bot(folder).order(Ordered(order="approve", version=2))
+        newest = bot(few_versions(tmp_path, "latest"))
+        for _ in range(30):
+            commit(folder, 1)
+            newest.follow()
+        assert pointed(folder)["champion"] == 33
+        bot(folder)
+    assert pointed(folder)["champion"] == 2
+    assert 2 in folder.versions.numbers()
+
+
+def test_every_champion_that_a_rollback_can_return_to_is_there(tmp_path: Path) -> None:
+    folder = few_versions(tmp_path)
+    one = bot(folder)
+    with files.using(UnsyncedDisk()):
+        for version in range(1, 31):
+            commit(folder, 1)
+            one.order(Ordered(order="approve", version=version))
+        commit(folder, 5)
+    assert [reign.version for reign in one.state.reigns] == [RULES, *range(21, 31)]
+    assert folder.versions.numbers() == [*range(21, 31), 34, 35]
 
 
 # --- a disk that refuses -------------------------------------------------------------------------

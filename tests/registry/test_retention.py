@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from walk.toys import SPEC, SetClock, Toy, open_run, settings
 
+from understudy.core.errors import FileFormatError
 from understudy.registry import retention
-from understudy.registry.retention import VersionFacts, reasons
+from understudy.registry.retention import NeededVersions, VersionFacts, reasons
 from understudy.registry.run_folder import RunFolder
 from understudy.registry.scores import Score
 from understudy.registry.versions import Manifest
@@ -140,6 +141,34 @@ def test_what_a_person_pinned_is_kept_long_after_the_release(
     assert folder.pointers.pinned("champion") == {2}
     assert retention.kept(folder)[2] == ("pinned",)
     assert 2 in folder.versions.numbers()
+
+
+def test_what_the_promotion_needs_is_kept_until_it_says_otherwise(folder: RunFolder) -> None:
+    folder.promotion.mkdir()
+    retention.note_needed(folder, 7, {4, 2})
+    retention.note_needed(folder, 6, {1})  # of a process that has read less of the log
+    assert retention.needed(folder) == NeededVersions(7, (2, 4))
+    for number in range(1, 11):
+        commit(folder, number)
+    retention.note_needed(folder, 9, {2})
+    retention.prune(folder)
+    assert retention.kept(folder)[2] == ("promotion",)
+    assert 2 in folder.versions.numbers() and 4 not in folder.versions.numbers()
+
+
+def test_nothing_is_pruned_while_it_cannot_be_read_what_the_promotion_needs(
+    folder: RunFolder,
+) -> None:
+    folder.promotion.mkdir()
+    retention.note_needed(folder, 7, {2})
+    (folder.promotion / "needed.json").write_bytes(b"scratched")
+    for number in range(1, 11):
+        commit(folder, number)
+    assert retention.prune(folder) == []
+    with pytest.raises(FileFormatError, match=r"needed\.json: damaged"):
+        retention.kept(folder)
+    retention.note_needed(folder, 8, ())
+    assert len(retention.prune(folder)) > 0
 
 
 def test_the_best_is_kept_and_says_so(folder: RunFolder, clock: SetClock) -> None:

@@ -1,8 +1,9 @@
 """Promotion of one run: assigns matches, notes their results, and follows what others note.
 
-Every change goes through the log. The pointers `champion` and `canary` mirror what the log says: a
-process that sees a difference moves them, so a kill between a verdict and its move costs nothing.
-A champion that a person pinned plays every match, and no pointer is moved.
+Every change goes through the log. The pointers `champion` and `canary` mirror what the log says, as
+does the note of what pruning must keep: a process that sees a difference moves them, so a kill
+between a verdict and its move costs nothing. A champion that a person pinned plays every match, and
+no pointer is moved.
 
 A disk that is full or broken never stops a game. A match whose assignment cannot be written is
 played by the rules, outside of any test; a result that cannot be written is kept, and written
@@ -37,6 +38,7 @@ from understudy.gates.promotion.records import (
 from understudy.gates.promotion.roles import PromotionState, PromotionVerdict
 from understudy.promotion.log import PromotionLog
 from understudy.promotion.lost import OpenMatches, this_session
+from understudy.registry import retention
 from understudy.registry.pointers import LATEST, PROMOTION, Name, PointerRecord
 from understudy.registry.run_folder import RunFolder
 from understudy.telemetry.text import complain
@@ -127,6 +129,7 @@ class Promotion:
                 self._point("champion", self.state.incumbent, by=PROMOTION)
             test = self.state.test
             self._point("canary", RULES if test is None else test.version, by=PROMOTION)
+            retention.note_needed(self._folder, self.state.sequence, self.state.needed)
             self._troubles.discard(_POINTERS)
 
     def _point(self, name: Name, version: int, *, by: str) -> None:

@@ -68,12 +68,6 @@ class Pointers:
         records = (_decode(_path(folder, sequence)) for sequence in _sequences(folder))
         return {record.version for record in records if record is not None and record.pinned}
 
-    def promoted(self, name: Name) -> set[int]:
-        """The versions that evidence moved this pointer to, in the records that are kept."""
-        folder = self._root / name
-        records = (_decode(_path(folder, sequence)) for sequence in _sequences(folder))
-        return {one.version for one in records if one is not None and one.by == PROMOTION}
-
     def move(self, name: Name, version: int, *, by: str) -> bool:
         """An automatic rule moves a pointer; False if it is pinned."""
         return self._append(name, version, pinned=False, by=by, forced=False)

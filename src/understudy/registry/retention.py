@@ -1,24 +1,28 @@
 """Retention: which versions are kept, and why; pruning removes all others.
 
 `reasons` is the policy, a pure function. Without bound are kept the newest versions, the head and
-its parent, what a pointer names, what a person ever pinned as champion and the last champions by
-evidence. Within
-`registry.keep_bytes` are kept besides: the best, the last of each mode and session, and a history
-that is thinned with age. The history depends on the versions alone and not on the clock: where the
-bytes suffice, pruning after every version leaves what pruning once at the end would leave.
+its parent, what a pointer names, what a person ever pinned as champion and what the promotion needs
+(`note_needed`). Within `registry.keep_bytes` are kept besides: the best, the last of each mode and
+session, and a history that is thinned with age. The history depends on the versions alone and not
+on the clock: where the bytes suffice, pruning after every version leaves what pruning once at the
+end would leave.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from itertools import islice, zip_longest
+from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
+
+from understudy.core import files
 from understudy.core.errors import FileFormatError
 from understudy.registry.pointers import NAMES
 from understudy.registry.run_folder import RunFolder
 from understudy.registry.scores import Score, best_versions
-from understudy.registry.versions import Manifest
+from understudy.registry.versions import Manifest, seal, unseal
 
 GOOD = "good"
 """A counter of versions: the last version that a learner can go back to after a collapse."""
@@ -36,6 +40,53 @@ class VersionFacts(NamedTuple):
     bytes: int
     session: int = 0
     mode: str = ""
+
+
+class NeededVersions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What the promotion may play next: champion, former champions and canary.
+
+    The pointers do not say all of it: a pin hides the champion of the log, and policy `latest`
+    moves the pointer with every version.
+    """
+
+    sequence: int = 0
+    """The record of the promotion log after which it is so."""
+    versions: tuple[int, ...] = ()
+    """Ascending."""
+
+
+def needed(folder: RunFolder) -> NeededVersions:
+    """What the promotion noted last; nothing in a run without promotion.
+
+    Raises:
+        FileFormatError: The note is damaged.
+    """
+    path = _needed_path(folder)
+    try:
+        body = unseal(path.read_bytes())
+    except FileNotFoundError:
+        return NeededVersions()
+    if body is None:
+        raise FileFormatError(f"{path}: damaged; a bot that opens the run writes it again")
+    return msgspec.json.decode(body, type=NeededVersions)
+
+
+def note_needed(folder: RunFolder, sequence: int, versions: Iterable[int]) -> None:
+    """Keep these versions from now on, as record `sequence` says, and no longer the ones before.
+
+    A process that has read less of the log than the one that wrote the note leaves it.
+    """
+    now = NeededVersions(sequence, tuple(sorted(versions)))
+    try:
+        before = needed(folder)
+    except FileFormatError:
+        before = NeededVersions(versions=(-1,))
+    if before.versions != now.versions and before.sequence <= sequence:
+        files.write_atomic(_needed_path(folder), seal(msgspec.json.encode(now)))
+
+
+def _needed_path(folder: RunFolder) -> Path:
+    return folder.promotion / "needed.json"
 
 
 def reasons(
@@ -80,8 +131,8 @@ def kept(folder: RunFolder) -> dict[int, tuple[str, ...]]:
             named.setdefault(record.version, []).append(name)
     for version in folder.pointers.pinned("champion"):
         named.setdefault(version, []).append("pinned")
-    for version in folder.pointers.promoted("champion"):
-        named.setdefault(version, []).append("promoted")
+    for version in needed(folder).versions:
+        named.setdefault(version, []).append("promotion")
     if head is not None:
         parent, good = manifests[head].parent, manifests[head].counters.get(GOOD)
         for number, why in ((head, "head"), (parent, "parent"), (good, "good")):
@@ -97,11 +148,15 @@ def kept(folder: RunFolder) -> dict[int, tuple[str, ...]]:
 
 
 def prune(folder: RunFolder) -> list[int]:
-    """Remove every version that nothing keeps."""
+    """Remove every version that nothing keeps; none while it cannot be read what is needed."""
     newest = folder.config.registry.keep_versions
     if len(folder.versions.numbers()) <= newest:  # reading all manifests would be for nothing
         return []
-    return folder.versions.prune(keep_newest=newest, keep=kept(folder))
+    try:
+        keep = kept(folder)
+    except FileFormatError:
+        return []
+    return folder.versions.prune(keep_newest=newest, keep=keep)
 
 
 def scores_of(folder: RunFolder) -> tuple[Score, ...]:

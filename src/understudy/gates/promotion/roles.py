@@ -93,6 +93,8 @@ _ENDINGS: dict[int, VerdictKind] = {
 """Of a test that does not promote."""
 _BATCH = 512
 """Matches that are counted together at most: many looks cost little more than one."""
+_CHAMPIONS = 10
+"""Champions that are kept, the incumbent among them: so many rollbacks come before the rules."""
 
 
 class PromotionVerdict(NamedTuple):
@@ -123,7 +125,7 @@ class PromotionState:
     settings: TrialSettings = field(default_factory=TrialSettings)
     """Of the test that began last: for a champion that a person approves."""
     reigns: list[Reign] = field(default_factory=lambda: [Reign(RULES, TrialSettings())])
-    """The rules, former champions whose evidence stands, and the incumbent."""
+    """The rules, the last former champions whose evidence stands, and the incumbent."""
     test: RunningTest | None = None
     recheck: RunningTest | None = None
     cool_down: int = 0
@@ -145,6 +147,12 @@ class PromotionState:
     def champion(self) -> int | None:
         """None: the rules play."""
         return self.incumbent or None
+
+    @property
+    def needed(self) -> set[int]:
+        """The versions that may play next, by evidence or after a rollback."""
+        tested = () if self.test is None else (self.test.version,)
+        return {*(one.version for one in self.reigns), *tested} - {RULES}
 
     @property
     def is_paused(self) -> bool:
@@ -465,7 +473,8 @@ def _promote(
     promise = promise_in(test.trial) if test is not None and test.asks else 0.0
     if state.incumbent != RULES:
         state.roles[state.incumbent] = "former"
-    state.reigns = [one for one in state.reigns if one.version != version]
+    rules, *others = (one for one in state.reigns if one.version != version)
+    state.reigns = [rules, *others[1 - _CHAMPIONS :]]
     state.reigns.append(Reign(version, settings, promise=promise))
     state.roles[version] = "champion"
     state.test = state.recheck = None
