@@ -265,6 +265,51 @@ def test_a_canary_that_a_person_is_asked_about_is_still_stopped_for_harm(story: 
     assert story.state.champion is None
 
 
+def test_a_canary_that_breaks_down_is_stopped_as_soon_however_long_a_person_is_asked(
+    story: Story,
+) -> None:
+    story.say(Declared(rules="v1", policy="manual"))
+    waits, stopped = (0, 300), []
+    for version, wait in enumerate(waits, 1):
+        story.nominate(version)
+        assert story.matches(1.0, 0.0, 100) == ["asks"]
+        assert story.matches(0.7, 0.5, wait) == []
+        before = len(story.log)
+        assert story.matches(0.0, 1.0, 400) == ["harmful"]
+        stopped.append((len(story.log) - before) // 2)
+        assert "worse than the rules since a person is asked; " in story.verdicts[-1].words
+        assert "(enough: 1000)" in story.verdicts[-1].words
+    assert max(stopped) < 40, "matches until it was stopped"
+
+
+@pytest.mark.parametrize("by", ["resume", "policy"])
+def test_stale_evidence_promotes_no_version_and_its_test_goes_on(by: str) -> None:
+    story = Story(msgspec.structs.replace(EVEN, alarm=1e6, harm=1e6))
+    story.say(Declared(rules="v1", policy="auto" if by == "resume" else "manual"))
+    story.nominate(1)
+    if by == "resume":
+        story.order("pause")
+    assert story.matches(1.0, 0.0, 100) == ["asks"]
+    while e_of(story.state.test) >= 20.0:
+        assert story.matches(0.3, 0.7, 1) == []
+    if by == "resume":
+        assert story.order("resume") == ["resumed"]
+    else:
+        assert story.say(Declared(rules="v1", policy="auto")) == []
+    test = story.state.test
+    assert test is not None and not test.asks and story.state.champion is None
+    assert story.matches(1.0, 0.0, 100) == ["promoted"], "it goes on with the same evidence"
+
+
+def test_a_person_may_approve_a_version_whose_evidence_has_fallen(story: Story) -> None:
+    story.say(Declared(rules="v1", policy="manual"))
+    story.nominate(1)
+    assert story.matches(1.0, 0.0, 100) == ["asks"]
+    assert story.matches(0.3, 0.5, 6) == []
+    assert e_of(story.state.test) < 20.0
+    assert story.order("approve", 1) == ["promoted"]
+
+
 def test_a_version_that_a_person_approves_learns_its_promise_from_its_first_matches(
     story: Story,
 ) -> None:

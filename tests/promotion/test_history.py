@@ -7,7 +7,7 @@ import pytest
 
 from understudy.gates.promotion import trial as gate
 from understudy.gates.promotion.evidence import evidence
-from understudy.gates.promotion.records import Nominated, Ordered, Resolved
+from understudy.gates.promotion.records import Declared, Nominated, Ordered, Resolved
 from understudy.promotion.history import TrialHistory, history
 
 from .scripted import ScriptedLog
@@ -66,6 +66,19 @@ def test_a_running_test_has_the_evidence_of_the_state() -> None:
     assert one.ending is None and sum(counted(one)) == 80
     assert one.looks.better[-1] == evidence(log.state.test.trial.better)
     assert one.looks.worse[-1] == evidence(log.state.test.trial.worse)
+
+
+def test_while_a_person_is_asked_the_evidence_against_it_is_that_of_the_state() -> None:
+    log = ScriptedLog(seed=3)
+    log.append(Declared(rules="v1", policy="manual"))
+    log.nominate(4)
+    log.play(300, {0: 0.2, 4: 0.9}, until="asks")
+    log.play(20, {0: 0.5, 4: 0.5})
+    test = log.state.test
+    assert test is not None and test.asks
+    (one,) = history(log.records).trials
+    assert one.looks.worse[-1] == pytest.approx(float(evidence(test.trial.worse)))
+    assert one.looks.better[-1] == evidence(test.trial.better)
 
 
 def test_an_open_match_holds_up_those_after_it_also_where_a_person_stops_the_test() -> None:

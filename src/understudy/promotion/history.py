@@ -9,6 +9,7 @@ from __future__ import annotations
 import bisect
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +19,7 @@ from understudy.gates.promotion import roles
 from understudy.gates.promotion import trial as gate
 from understudy.gates.promotion.records import Assigned, Nominated, Paired, Record, Resolved
 from understudy.gates.promotion.roles import PromotionState, PromotionVerdict, VerdictKind
-from understudy.gates.promotion.running import RunningTest
+from understudy.gates.promotion.running import RunningTest, fall_evidence
 from understudy.gates.promotion.trial import TrialLooks
 from understudy.promotion.log import PromotionLog
 from understudy.registry.run_folder import RunFolder
@@ -201,7 +202,12 @@ def _trial(
     end = _last_counted(matches, last)
     counted = tuple(one for one in mine if one.order <= end)
     pairs = _pairs(running, records, ending, last)
-    looks = _looks(running, counted, pairs)
+    asked = [
+        bisect.bisect_right(counted, one.sequence, key=lambda match: match.order)
+        for one in verdicts
+        if one.test == running.number and one.kind == "asks"
+    ]
+    looks = _looks(running, counted, pairs, asked=asked)
     reasons = [
         one.words for one in verdicts if (one.sequence, one.kind) == (running.number, "alarm")
     ]
@@ -253,7 +259,14 @@ def _columns(matches: Sequence[AssignedMatch]) -> MatchColumns:
     )
 
 
-def _looks(running: RunningTest, matches: Sequence[AssignedMatch], pairs: NDArray) -> TrialLooks:
+def _looks(
+    running: RunningTest,
+    matches: Sequence[AssignedMatch],
+    pairs: NDArray,
+    *,
+    asked: Sequence[int] = (),
+) -> TrialLooks:
+    """`asked`: numbers of matches after which a person was asked."""
     trial, alpha = gate.new_trial(), running.alpha
     if len(pairs):
         _, looks = gate.advance_pairs(
@@ -263,8 +276,10 @@ def _looks(running: RunningTest, matches: Sequence[AssignedMatch], pairs: NDArra
         columns = _columns(matches)
         trial = gate.with_strata(trial, 1 + int(columns.strata.max()))
         _, looks = gate.advance(trial, running.settings, alpha=alpha, **columns._asdict())
+        for begin, end in pairwise((*asked, len(matches))):
+            looks.worse[begin:end] = fall_evidence(looks.gains[begin:end])
     else:
-        looks = TrialLooks(*np.zeros((4, 0)))
+        looks = TrialLooks(*np.zeros((5, 0)))
     return looks
 
 

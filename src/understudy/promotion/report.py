@@ -170,7 +170,7 @@ def _trial_status(
         better=float(maths.evidence(trial.better)),
         better_enough=1.0 / running.alpha,
         worse=float(maths.evidence(trial.worse)),
-        worse_enough=settings.harm,
+        worse_enough=running.harm,
         share=share,
         short=settings.short,
         hopeless=settings.hopeless,

@@ -55,11 +55,14 @@ from understudy.gates.promotion.running import (
     RunningTest,
     VersionRecord,
     alpha_of,
+    asked,
+    is_better,
     look,
     look_at_pairs,
     name_of,
     promise_in,
     trial_words,
+    unasked,
     verdict_words,
     watch,
 )
@@ -262,7 +265,7 @@ def _declare(
             ]
         if state.recheck is not None:
             _open_recheck(state, sequence, f"the recheck begins again: {words}", verdicts)
-    _promote_asked(state, sequence, verdicts)
+    _stop_asking(state, sequence, verdicts)
 
 
 def _nominate(
@@ -327,7 +330,7 @@ def _order(
         state.paused = record.order == "pause"
         kind: VerdictKind = "paused" if state.paused else "resumed"
         verdicts.append(PromotionVerdict(sequence, 0, kind, f"a person's word{said}"))
-        _promote_asked(state, sequence, verdicts)
+        _stop_asking(state, sequence, verdicts)
     elif record.order == "stop":
         if test is None:
             refusal = "nothing to stop: no version is being tested"
@@ -436,27 +439,33 @@ def _conclude(
             _roll_back(state, sequence, words, verdicts)
         else:
             _keep(state, sequence, "misfit" if verdict == gate.MISFIT else "kept", words, verdicts)
+    elif verdict == gate.BETTER and _waits_for_a_person(state):
+        state.test = asked(running)
+        why = "promotion is paused" if state.is_paused else "a person is asked"
+        verdicts.append(
+            PromotionVerdict(sequence, running.version, "asks", f"{why}; {words}", running.number)
+        )
     elif verdict == gate.BETTER:
-        state.test = replace(running, asks=True)
-        if not _promote_asked(state, sequence, verdicts):
-            why = "promotion is paused" if state.is_paused else "a person is asked"
-            verdicts.append(
-                PromotionVerdict(
-                    sequence, running.version, "asks", f"{why}; {words}", running.number
-                )
-            )
+        _promote(state, sequence, running.version, running, words, verdicts)
     else:
         _close(state, sequence, _ENDINGS[verdict], words, verdicts)
 
 
-def _promote_asked(state: PromotionState, sequence: int, verdicts: list[PromotionVerdict]) -> bool:
-    """Promote the canary whose evidence is enough, unless promotion waits for a person."""
+def _waits_for_a_person(state: PromotionState) -> bool:
+    return state.is_paused or state.policy == "manual"
+
+
+def _stop_asking(state: PromotionState, sequence: int, verdicts: list[PromotionVerdict]) -> None:
+    """Once promotion does not wait for a person any more, the canary that one was asked about is
+    promoted if its evidence is still enough; else its test goes on."""
     test = state.test
-    if test is None or not test.asks or state.is_paused or state.policy == "manual":
-        return False
-    words = verdict_words(test, gate.BETTER)
-    _promote(state, sequence, test.version, test, words, verdicts)
-    return True
+    if test is None or not test.asks or _waits_for_a_person(state):
+        return
+    if is_better(test):
+        words = verdict_words(test, gate.BETTER)
+        _promote(state, sequence, test.version, test, words, verdicts)
+    else:
+        state.test = unasked(test)
 
 
 def _promote(
@@ -470,7 +479,8 @@ def _promote(
     """`test`: of this version; None: a person promotes it without one."""
     settings = test.settings if test is not None else state.settings
     # Means of a test that a person has cut short may come from a handful of matches.
-    promise = promise_in(test.trial) if test is not None and test.asks else 0.0
+    whole = test is not None and (test.asks or is_better(test))
+    promise = promise_in(test.trial) if test is not None and whole else 0.0
     if state.incumbent != RULES:
         state.roles[state.incumbent] = "former"
     rules, *others = (one for one in state.reigns if one.version != version)

@@ -11,12 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
+import msgspec
 import numpy as np
 
 from understudy.core.arrays import NDArray
-from understudy.core.statistics import STAKES, detect_until, wilson
+from understudy.core.statistics import STAKES, detect, detect_until, wilson
 from understudy.gates.promotion import trial as gate
-from understudy.gates.promotion.evidence import evidence, gains_below
+from understudy.gates.promotion.evidence import evidence, gains_below, new_capital
 from understudy.gates.promotion.records import RULES, Assigned, Paired, Resolved, TrialSettings
 from understudy.gates.promotion.trial import PromotionTrial, TrialLooks
 
@@ -61,7 +62,17 @@ class RunningTest:
     simulator: bool = False
     """Judged by pairs of simulated matches, not by assigned ones."""
     asks: bool = False
-    """Better by evidence, and a person is asked. Then only harm or a person's word ends it."""
+    """Better by evidence, and a person is asked. Only harm, a misfit or a person's word ends it."""
+    fall: NDArray = field(default_factory=lambda: np.zeros(len(STAKES)))
+    """While a person is asked: evidence of each stake that the canary has become worse, at any
+    moment since. A canary that breaks down need not lose first what it won while it waited."""
+
+    @property
+    def harm(self) -> float:
+        """Evidence against the canary at which it is stopped. A canary may wait for a person for
+        thousands of matches: at `alarm`, 1 of 30 that win 70% against 50% is stopped in 3,000, and
+        one that falls to 30% after 130 matches (median), to 10% after 54."""
+        return self.settings.alarm if self.asks else self.settings.harm
 
     @property
     def pairs(self) -> NDArray | None:
@@ -123,11 +134,8 @@ def look(
         results=np.array([one.result for one in results]),
         strata=np.array([strata[coin.stratum] for coin in coins]),
     )
-    after = replace(running, trial=trial, strata=strata)
-    hit = _first_verdict(running, looks)
-    if hit is None:
-        return after, gate.CONTINUE, None
-    return after, int(looks.verdict[hit]), rows[hit]
+    after, verdict, hit = _decided(replace(running, trial=trial, strata=strata), looks)
+    return after, verdict, None if hit is None else rows[hit]
 
 
 def look_at_pairs(test: RunningTest, record: Paired) -> tuple[RunningTest, int]:
@@ -136,25 +144,62 @@ def look_at_pairs(test: RunningTest, record: Paired) -> tuple[RunningTest, int]:
     trial, looks = gate.advance_pairs(
         test.trial, test.settings, alpha=test.alpha, canary=canary, incumbent=incumbent
     )
-    place = _first_verdict(test, looks)
-    if place is None:
-        return replace(test, trial=trial), gate.CONTINUE
-    trial, _ = gate.advance_pairs(
-        test.trial,
-        test.settings,
-        alpha=test.alpha,
-        canary=canary[: place + 1],
-        incumbent=incumbent[: place + 1],
+    after, verdict, place = _decided(replace(test, trial=trial), looks)
+    if place is None or place + 1 == len(canary):
+        return after, verdict
+    upto = msgspec.structs.replace(
+        record, canary=record.canary[: place + 1], incumbent=record.incumbent[: place + 1]
     )
-    return replace(test, trial=trial), int(looks.verdict[place])
+    return look_at_pairs(test, upto)
 
 
-def _first_verdict(running: RunningTest, looks: TrialLooks) -> int | None:
-    """The place of the first look that decides something."""
-    deciding = looks.verdict != gate.CONTINUE
-    if running.asks:  # its evidence has been enough once, so it cannot become undecided
-        deciding = (looks.verdict == gate.HARM) | (looks.verdict == gate.MISFIT)
-    return int(np.argmax(deciding)) if deciding.any() else None
+def _decided(running: RunningTest, looks: TrialLooks) -> tuple[RunningTest, int, int | None]:
+    """A test whose trial has advanced, its first verdict, and the place of that look."""
+    verdicts = looks.verdict
+    if running.asks:
+        fall, fallen = detect_until(
+            running.fall.tolist(), (-looks.gains).tolist(), bound=running.harm
+        )
+        running = _with_fall(running, np.array(fall))
+        verdicts = np.where(looks.coin >= running.settings.misfit, gate.MISFIT, gate.CONTINUE)
+        if fallen is not None and not verdicts[: fallen + 1].any():
+            return running, gate.HARM, fallen
+    deciding = verdicts != gate.CONTINUE
+    if not deciding.any():
+        return running, gate.CONTINUE, None
+    place = int(np.argmax(deciding))
+    return running, int(verdicts[place]), place
+
+
+def _with_fall(running: RunningTest, fall: NDArray) -> RunningTest:
+    with np.errstate(divide="ignore"):
+        worse = np.log(fall)
+    return replace(running, fall=fall, trial=running.trial._replace(worse=worse))
+
+
+def fall_evidence(gains: NDArray) -> NDArray:
+    """Evidence [N] that a canary has become worse, after each of these gains [N] since a person is
+    asked."""
+    fall, seen = np.zeros(len(STAKES)), []
+    for gain in gains:
+        fall = detect(fall, np.array([-gain]))
+        seen.append(fall.mean())
+    return np.array(seen)
+
+
+def asked(running: RunningTest) -> RunningTest:
+    """The test from the match on at which a person is asked."""
+    return _with_fall(replace(running, asks=True), np.zeros(len(STAKES)))
+
+
+def unasked(running: RunningTest) -> RunningTest:
+    """The test goes on without a person; evidence against the canary begins anew."""
+    return replace(running, asks=False, trial=running.trial._replace(worse=new_capital()))
+
+
+def is_better(running: RunningTest) -> bool:
+    """Whether the evidence is enough at this moment."""
+    return bool(evidence(running.trial.better) >= 1.0 / running.alpha)
 
 
 def watch(
@@ -215,7 +260,7 @@ def trial_words(running: RunningTest) -> str:
         f"{name_of(running.against)}: {incumbent:.0%} in {counts[0]}; "
         f"evidence for {name_of(running.version)} {float(evidence(trial.better)):.1f} "
         f"(enough: {1.0 / running.alpha:.0f}), "
-        f"against it {float(evidence(trial.worse)):.1f} (enough: {running.settings.harm:g})"
+        f"against it {float(evidence(trial.worse)):.1f} (enough: {running.harm:g})"
     )
 
 
@@ -226,7 +271,7 @@ def verdict_words(running: RunningTest, verdict: int) -> str:
     number = f"{counts[1]} pairs" if running.simulator else f"{counts.sum()} matches"
     said = {
         gate.BETTER: f"better than {against}",
-        gate.HARM: f"worse than {against}",
+        gate.HARM: f"worse than {against}" + (" since a person is asked" if running.asks else ""),
         gate.MISFIT: f"{counts[1]} of {counts.sum()} matches were the canary's, which the recorded "
         "coin does not explain, so the results prove nothing",
         gate.HOPELESS: f"after {number} its evidence is below {settings.hopeless:g}, so it would "

@@ -67,6 +67,8 @@ class TrialLooks(NamedTuple):
     """Evidence that the arms do not come as often as the coin says."""
     verdict: NDArray
     """CONTINUE, BETTER, HARM, MISFIT, HOPELESS or FUTILE."""
+    gains: NDArray
+    """Of an even bet on the canary."""
 
 
 def new_trial(*, strata: int = 1, shape: tuple[int, ...] = ()) -> PromotionTrial:
@@ -134,7 +136,7 @@ def advance(
     after = PromotionTrial(
         better[-1], worse[-1], coin[-1], totals, counts, arm_totals[-1], arm_counts[-1]
     )
-    return after, TrialLooks(for_it, against_it, misfit, verdict)
+    return after, TrialLooks(for_it, against_it, misfit, verdict, gained)
 
 
 def advance_pairs(
@@ -150,8 +152,8 @@ def advance_pairs(
     The gain of a bet on the canary is its result less the incumbent's. `long` and `longest` count
     pairs, and there is no coin.
     """
-    better = maths.grow(trial.better, canary - incumbent)
-    worse = maths.grow(trial.worse, incumbent - canary)
+    gained = canary - incumbent
+    better, worse = maths.grow(trial.better, gained), maths.grow(trial.worse, -gained)
     totals = maths.running(trial.arm_totals, np.stack((incumbent, canary), axis=1))
     counts = maths.running(trial.arm_counts, np.ones((len(canary), *trial.arm_counts.shape)))
     for_it, against_it = (maths.evidence(one, axis=1) for one in (better, worse))
@@ -160,7 +162,7 @@ def advance_pairs(
     after = trial._replace(
         better=better[-1], worse=worse[-1], arm_totals=totals[-1], arm_counts=counts[-1]
     )
-    return after, TrialLooks(for_it, against_it, none, verdict)
+    return after, TrialLooks(for_it, against_it, none, verdict, gained)
 
 
 def _verdict(
