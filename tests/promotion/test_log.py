@@ -184,6 +184,29 @@ def test_a_writer_that_stalls_never_uses_a_number_again(tmp_path: Path) -> None:
     assert all_words(tmp_path) == [*(str(number) for number in range(1, 16)), "late"]
 
 
+def test_a_writer_that_stalls_after_its_record_got_its_name_finds_it_in_the_block(
+    tmp_path: Path,
+) -> None:
+    write(tmp_path, 2)
+    stalled = PromotionLog(tmp_path)
+    stalled.new()
+
+    class Suspended(UnsyncedDisk):
+        """All others go on just after the record got its name."""
+
+        def claim(self, source: Path, target: Path) -> None:
+            super().claim(source, target)
+            with files.using(UnsyncedDisk()):
+                write(tmp_path, 12, first=4)
+                compact(tmp_path)
+
+    with files.using(Suspended()):
+        assert stalled.create(said("mine")) == 3
+    expected = ["1", "2", "mine", *(str(number) for number in range(4, 16))]
+    assert all_words(tmp_path) == expected
+    assert words(stalled) == expected[3:]
+
+
 def test_a_record_under_a_freed_number_is_never_read_and_goes_in_the_end(tmp_path: Path) -> None:
     """Its writer was killed before it looked for the block."""
     written = write(tmp_path, 15)
