@@ -131,6 +131,17 @@ def test_pairs_of_a_simulator_promote_and_stop(story: Story) -> None:
     assert story.state.champion == 1
 
 
+def test_a_version_that_a_simulator_promoted_learns_its_promise_from_its_first_matches(
+    story: Story,
+) -> None:
+    story.nominate(1, simulator=True)
+    pairs = Paired(test=len(story.log), canary=(0.8,) * 90, incumbent=(0.2,) * 90)
+    assert story.say(pairs) == ["promoted"]
+    assert story.state.reigns[-1].promise == 0.0
+    assert story.plays(0.2, 30) == [], "against opponents that are stronger than the rules"
+    assert 0.05 < story.state.reigns[-1].promise < 0.2
+
+
 def test_a_reign_spends_less_on_every_further_test() -> None:
     settings = TrialSettings(spend="reign", reign_alpha=0.1)
     spent = [alpha_of(settings, test) for test in range(1, 20_000)]
@@ -170,6 +181,22 @@ def test_a_rechecked_champion_stays_unless_it_is_worse(story: Story) -> None:
     assert story.state.champion == 1 and story.state.recheck is None
     assert not story.state.reigns[-1].alarm.any()
     assert story.plays(1.0, 50) == []
+
+
+def test_a_recheck_of_a_few_matches_lowers_no_promise(story: Story) -> None:
+    promise = with_champion(story).state.reigns[-1].promise
+    for _ in range(5):
+        assert story.plays(0.0, 100) == ["alarm"]
+        assert story.matches(0.4, 0.0, 100) == ["kept"]
+        assert story.verdicts[-1].words.endswith(f"from now on it is held to {promise:.0%}")
+    assert story.state.reigns[-1].promise == promise
+
+
+def test_a_recheck_of_many_matches_lowers_the_promise(story: Story) -> None:
+    promise = with_champion(story).state.reigns[-1].promise
+    assert story.plays(0.0, 100) == ["alarm"]
+    assert story.matches(0.1, 0.1, 200) == ["kept"]
+    assert 0.0 < story.state.reigns[-1].promise < promise / 2
 
 
 def test_a_recheck_without_a_verdict_keeps_the_champion_after_the_long_time(story: Story) -> None:

@@ -14,9 +14,9 @@ in a file of its own, in a block, or in both, and two rules make every reader se
 - A file of a record counts only while its block does not exist *after* it was read. A process that
   stalled before it created a record may find the number free again, long after it was used; what it
   creates then is covered by the block, and no reader takes it.
-- After creating a record its writer looks for the block. If there is one, and another record has the
-  number there, the number was used: the new record is void, and is created again under the next
-  number. A writer that stalled after it created its record finds that one in the block.
+- After creating a record its writer looks for the block. If another record has the number there,
+  the number was used: the new record is void, and is created again under the next number. A writer
+  that stalled after it created its record finds that one in the block.
 
 A damaged record is void too: its number stays taken, the others are read, and `problem` names the
 file. A block with a damaged record is not made, so that the file stays where a person finds it.

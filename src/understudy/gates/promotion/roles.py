@@ -98,6 +98,8 @@ _BATCH = 512
 """Matches that are counted together at most: many looks cost little more than one."""
 _CHAMPIONS = 10
 """Champions that are kept, the incumbent among them: so many rollbacks come before the rules."""
+_PROMISE_MATCHES = 30
+"""Matches of each arm of a recheck that a lower promise needs."""
 
 
 class PromotionVerdict(NamedTuple):
@@ -478,9 +480,11 @@ def _promote(
 ) -> None:
     """`test`: of this version; None: a person promotes it without one."""
     settings = test.settings if test is not None else state.settings
-    # Means of a test that a person has cut short may come from a handful of matches.
-    whole = test is not None and (test.asks or is_better(test))
-    promise = promise_in(test.trial) if test is not None and whole else 0.0
+    promise = 0.0
+    # Else a person has cut the test short: its means may come from a handful of matches. The means
+    # of a simulator are of other opponents than those of a bot.
+    if test is not None and not test.simulator and (test.asks or is_better(test)):
+        promise = promise_in(test.trial)
     if state.incumbent != RULES:
         state.roles[state.incumbent] = "former"
     rules, *others = (one for one in state.reigns if one.version != version)
@@ -530,11 +534,15 @@ def _keep(
     verdicts: list[PromotionVerdict],
 ) -> None:
     """The recheck is over, and the champion stays. From now on it is held to what it has shown
-    there, if that is less: opponents may have become stronger, for the rules too."""
+    there, if that is less: opponents may have become stronger, for the rules too. A handful of
+    matches lowers no promise: a champion that is rechecked often would in the end promise nothing.
+    """
     assert state.recheck is not None
     reign, recheck = state.reigns[-1], state.recheck
-    known = [one for one in (reign.promise, promise_in(recheck.trial)) if one]
-    promise = min(known, default=0.0)
+    promise = reign.promise
+    if recheck.trial.arm_counts.min() >= _PROMISE_MATCHES:
+        shown = promise_in(recheck.trial)
+        promise = min(promise, shown) if promise else shown
     state.reigns[-1] = replace(reign, promise=promise, alarm=np.zeros(len(STAKES)))
     state.recheck = None
     if promise:
