@@ -130,6 +130,30 @@ def test_a_pinned_champion_plays_every_match_outside_of_any_test(tmp_path: Path)
     assert one.state.test is not None and one.state.test.trial.arm_counts.sum() == 0
 
 
+@pytest.mark.parametrize("forced", ["pinned", "latest"])
+def test_what_no_coin_assigned_raises_no_alarm_then_or_later(tmp_path: Path, forced: str) -> None:
+    folder = run(tmp_path)
+    one = bot(folder)
+    one.order(Ordered(order="approve", version=3))
+    with files.using(UnsyncedDisk()):
+        for number in range(30):  # what it promises
+            assert play(one, f"good {number}", INCUMBENT, 1.0) == 3
+        promise = one.state.reigns[-1].promise
+        assert promise > 0.5
+        if forced == "pinned":
+            folder.pointers.pin("champion", 3, by="rollback")
+        else:
+            folder.pointers.move("candidate", 3, by=LATEST)
+            one = bot(run(tmp_path, promotion__policy="latest"))
+        for number in range(40):
+            assert play(one, f"bad {number}", INCUMBENT, 0.0) == 3
+        folder.pointers.release("champion")
+        one = bot(folder)
+        assert play(one, "after", INCUMBENT, 1.0) == 3
+    assert {verdict.kind for verdict in one.verdicts} == {"promoted"}
+    assert one.state.recheck is None and one.state.reigns[-1].promise == promise
+
+
 def test_nothing_here_moves_a_pinned_champion_until_it_is_released(tmp_path: Path) -> None:
     folder = run(tmp_path)
     one = bot(folder)

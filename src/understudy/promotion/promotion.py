@@ -186,7 +186,12 @@ class Promotion:
         everywhere = self._plays_every_match()
         if everywhere is not None:
             return Assigned(
-                match=match, arm="incumbent", version=everywhere, uniform=uniform, stratum=stratum
+                match=match,
+                arm="incumbent",
+                version=everywhere,
+                uniform=uniform,
+                stratum=stratum,
+                forced=True,
             )
         coin = roles.shares(state)
         arm, version = roles.draw(coin, uniform)

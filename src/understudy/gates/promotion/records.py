@@ -118,6 +118,9 @@ class Assigned(_Record, frozen=True, kw_only=True):
     uniform: float = 0.0
     """The coin: below `holdout` the rules play; `roles.draw` says the rest."""
     stratum: str = ""
+    forced: bool = False
+    """No coin decided it: a person pinned the version, or it is the newest by policy `latest`. The
+    match is no evidence, for or against."""
 
     def __post_init__(self) -> None:
         for name in ("share", "holdout", "uniform"):
