@@ -85,6 +85,20 @@ def test_a_run_that_is_opened_again_as_before_has_no_longer_log(tmp_path: Path) 
     ]  # fmt: skip
 
 
+def test_a_bot_with_other_rules_than_were_declared_last_gets_no_match(tmp_path: Path) -> None:
+    folder = run(tmp_path)
+    old = bot(folder)
+    new = Promotion(folder)
+    new.declare(rules="other rules", score=None)
+    order, made = old.assign("m", {}, INCUMBENT)  # it has not read on since
+    assert (order, made.version, made.test) == (0, RULES, 0)
+    assert assigned(folder) == []
+    assert play(new, "n", INCUMBENT) == RULES and counted(new.state) == 1
+    old.declare(rules="rules", score=None)
+    assert old.assign("o", {}, INCUMBENT)[0] > 0
+    assert new.assign("p", {}, INCUMBENT)[0] == 0
+
+
 def test_a_verdict_is_told_by_the_bot_whose_record_it_came_with(tmp_path: Path) -> None:
     folder = run(tmp_path)
     told: list[list[PromotionVerdict]] = [[], [], []]

@@ -88,8 +88,6 @@ class Roster:
 
         `uniform`, in [0, 1), is the coin.
         """
-        if self._others_rules():
-            return MatchPlayer("rules", id=match)
         order, assigned = self._promotion.assign(match, tags, uniform)
         version, state = assigned.version, self._promotion.state
         if version == RULES:

@@ -83,6 +83,8 @@ class Promotion:
         self._given_up: set[str] = set()
         """Matches that the rules play because their assignment failed; it may have been written."""
         self._champion: PointerRecord | None = None
+        self._declared: tuple[str, tuple[float, float] | None] | None = None
+        """The rules and the scale of this bot; None: it has declared none."""
         self._troubles: set[str] = set()
         """What was said, and holds still."""
         with self._lock, self._tolerating(_MEANWHILE):
@@ -146,8 +148,9 @@ class Promotion:
     def declare(self, *, rules: str, score: tuple[float, float] | None) -> None:
         """A bot opens the run with these rules and this scale. Never raises OSError.
 
-        Where the last declaration says the same, nothing is written: a run that is opened a
-        thousand times has no longer log.
+        From then on no match is assigned here while another bot has declared something else. Where
+        the last declaration says the same, nothing is written: a run that is opened a thousand
+        times has no longer log.
         """
         declared = Declared(rules=rules, score=score, policy=self._config.policy)
 
@@ -156,6 +159,7 @@ class Promotion:
             return None if known == (rules, score, declared.policy) else declared
 
         with self._lock:
+            self._declared = rules, score
             self._waiting.append(made)
             with self._tolerating(_MEANWHILE):
                 self._note_lost()
@@ -165,9 +169,11 @@ class Promotion:
     def assign(self, match: str, tags: Mapping[str, str], uniform: float) -> tuple[int, Assigned]:
         """Decide who plays a match, durable when this returns: its number, and the assignment.
 
-        Number 0: it could not be written. Then the rules play, and no result is expected.
+        Number 0: it could not be written, or another bot declared other rules or another scale, so
+        that results cannot be compared. Then the rules play, and no result is expected.
         """
         stratum = " ".join(f"{tag}={tags[tag]}" for tag in self._config.strata if tag in tags)
+        by_rules = Assigned(match=match, arm="incumbent", version=RULES, stratum=stratum)
         with self._lock:
             with self._tolerating(_MEANWHILE):
                 self._flush()
@@ -175,14 +181,15 @@ class Promotion:
                 number, record = self._append(
                     lambda state: self._assigned(state, match, stratum, uniform)
                 )
-                assert isinstance(record, Assigned)
-                return number, record
+                return number, record if isinstance(record, Assigned) else by_rules
             self._given_up.add(match)
-            return 0, Assigned(match=match, arm="incumbent", version=RULES, stratum=stratum)
+            return 0, by_rules
 
     def _assigned(
         self, state: PromotionState, match: str, stratum: str, uniform: float
-    ) -> Assigned:
+    ) -> Assigned | None:
+        if self._declared is not None and (state.rules, state.score) != self._declared:
+            return None
         everywhere = self._plays_every_match()
         if everywhere is not None:
             return Assigned(
