@@ -66,6 +66,24 @@ def test_a_result_that_waits_is_written_at_the_end(tmp_path: Path) -> None:
     ]
 
 
+def test_a_match_that_is_left_open_holds_up_no_bot_that_opens_the_run_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with mind(tmp_path, mode="auto") as one:
+        left, late = one.match(), one.match()
+        for match in (left, late):
+            match.decide([1.0, 2.0], fallback="left")
+    late.finish("victory")
+    with mind(tmp_path, mode="auto") as again:
+        play(again)
+    endings = [(done.result, done.ending) for done in resolved(folder_of(tmp_path))]
+    assert endings == [(1.0, "finished"), (0.0, "vanished"), (1.0, "finished")]
+    assert counted(folded(folder_of(tmp_path))) == 3
+    left.finish("victory")  # kept for the learner, and noted, not counted
+    assert folded(folder_of(tmp_path)).records[0].total == 2.0
+    assert "closed with 2 open matches" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("mode", ["shadow", "auto", "learn", "play"])
 def test_a_run_folder_without_a_log_opens_in_every_mode(tmp_path: Path, mode: str) -> None:
     with mind(tmp_path, mode="learn") as one:

@@ -12,11 +12,12 @@ from walk.toys import SetClock
 
 from promotion.runs import CANARY, bot, counted, folded, resolved, run
 from understudy.gates.promotion.records import Assigned, Ordered, Resolved
-from understudy.promotion.lost import OpenMatches, process_lives, this_session
+from understudy.promotion.lost import OpenMatches, new_session_name, process_lives
 from understudy.promotion.promotion import Promotion
 
 ELSEWHERE = "elsewhere/1/abcd"
-MACHINE, PID, _ = this_session().rsplit("/", 2)
+HERE = new_session_name()
+MACHINE, PID, _ = HERE.rsplit("/", 2)
 
 
 def ended_process() -> int:
@@ -49,16 +50,43 @@ def test_which_process_lives() -> None:
     assert not process_lives(10**30)
 
 
-def test_a_session_is_one_for_all_of_a_process(tmp_path: Path) -> None:
-    one, other = Promotion(run(tmp_path / "a")), Promotion(run(tmp_path / "b"))
-    assert one.session == other.session == this_session()
+def test_every_opening_of_a_run_is_a_session_of_its_process(tmp_path: Path) -> None:
+    folder = run(tmp_path)
+    one, other = Promotion(folder), Promotion(folder)
+    assert one.session != other.session
+    assert {session.rsplit("/", 1)[0] for session in (one.session, other.session)} == {
+        f"{MACHINE}/{os.getpid()}"
+    }
     assert str(os.getpid()) == PID
+
+
+@pytest.mark.parametrize("end", ["closed", "gone"])
+def test_a_match_of_an_earlier_opening_in_this_process_is_lost_once_that_has_ended(
+    tmp_path: Path, end: str
+) -> None:
+    folder = run(tmp_path)
+    one, other = bot(folder), bot(folder)
+    order, _ = one.assign("m1", {}, CANARY)
+    finished, _ = one.assign("m2", {}, CANARY)
+    other.assign("m3", {}, CANARY)
+    assert resolved(folder) == [], "it goes on beside the other"
+    if end == "closed":
+        one.close()
+        one.resolve(finished, 1.0, "finished")  # still allowed
+    else:
+        one.resolve(finished, 1.0, "finished")
+        del one
+    bot(folder)
+    assert [(one.order, one.ending) for one in resolved(folder)] == [
+        (finished, "finished"),
+        (order, "vanished"),
+    ]
 
 
 @pytest.mark.parametrize(
     ("session", "ended"),
     [
-        (this_session(), False),
+        (HERE, False),
         (f"{MACHINE}/{os.getppid()}/abcd", False),
         (f"{MACHINE}/{os.getpid()}/abcd", True),
         (f"elsewhere/{os.getpid()}/abcd", False),
@@ -68,7 +96,7 @@ def test_a_session_is_one_for_all_of_a_process(tmp_path: Path) -> None:
     ids=["this", "alive", "former with this number", "elsewhere", "no number", "none"],
 )
 def test_whose_matches_are_lost_at_once(session: str, ended: bool) -> None:
-    found = OpenMatches(this_session(), timeout_s=10.0)
+    found = OpenMatches(HERE, timeout_s=10.0)
     found.note(1, match(session))
     assert lost(found, now=0.0) == ([1] if ended else [])
 
@@ -112,8 +140,8 @@ def test_a_timeout_runs_from_the_first_record_of_this_machine() -> None:
 
 
 def test_a_timeout_holds_for_a_match_of_this_machine_too() -> None:
-    found = OpenMatches(this_session(), timeout_s=10.0)
-    found.note(1, match(this_session(), at=100.0))
+    found = OpenMatches(HERE, timeout_s=10.0)
+    found.note(1, match(HERE, at=100.0))
     assert lost(found, now=109.0) == []
     assert lost(found, now=110.0) == [1]
 

@@ -311,11 +311,11 @@ def test_a_result_that_cannot_be_written_comes_before_the_next_record(tmp_path: 
 
 def test_a_process_that_ends_without_writing_a_result_has_lost_the_match(tmp_path: Path) -> None:
     folder = run(tmp_path)
-    one = bot(folder, session=f"{Promotion(folder).session.rsplit('/', 2)[0]}/{os.getpid()}/a",
-              problems=[])  # fmt: skip
+    one = bot(folder, problems=[])
     order, _ = one.assign("a", {}, INCUMBENT)
     with files.using(Refusing()):
         one.resolve(order, 1.0, "finished")
+    one.close()
     again = bot(folder)
     assert [(one.order, one.ending) for one in resolved(folder)] == [(order, "vanished")]
     assert again.state.records[RULES].total == 0.0

@@ -438,7 +438,8 @@ class Understudy:
     def close(self) -> None:
         """Stops the learner when it has learned from what is pending, or after `learner.drain_s`.
 
-        Matches that are still open can be finished afterwards; the next learner takes them.
+        Matches that are still open can be finished afterwards; the next learner takes them. In mode
+        `auto` those that are open when this process opens the run again count as lost.
         """
         if self._closed:
             return
@@ -455,6 +456,8 @@ class Understudy:
             self._outbox.flush()
             if self._roster is not None:
                 self._roster.follow()
+            if self.promotion is not None:
+                self.promotion.close()
             self._stop_learner()
         except BaseException:  # Ctrl-C while waiting for the learner loses no match
             self._outbox.flush()

@@ -1,32 +1,42 @@
-"""Lost matches: assigned ones that get no result any more, because their process or machine ended.
+"""Lost matches: assigned ones that get no result any more, because their session ended.
 
-A match is lost when its process ran on this machine and has ended, or when it has no result
-`promotion.match_timeout_s` after its assignment. Clocks of two machines are never compared: the
-time counts from the first record that *this* machine wrote after the assignment, by its own clock.
-A match of a process that lives is never lost before that. Two machines that share a run folder must
-have two names: the process numbers of one say nothing about the other.
+A session is one opening of a run by one process: a `Promotion` until it is closed. A match is lost
+when its session was on this machine and has ended, with its process or earlier in this one, or when
+it has no result `promotion.match_timeout_s` after its assignment. Clocks of two machines are never
+compared: the time counts from the first record that *this* machine wrote after the assignment, by
+its own clock. A match of a session that goes on is never lost before that; other processes take a
+session to go on as long as its process. Two machines that share a run folder must have two names:
+the process numbers of one say nothing about the other.
 """
 
 from __future__ import annotations
 
-import functools
 import os
 import platform
 import sys
+import weakref
 from dataclasses import dataclass
 from uuid import uuid4
 
 from understudy.gates.promotion.records import Assigned, Record, Resolved
 
-
-def this_session() -> str:
-    """The name of this process: machine/process/random. Threads and run folders share it."""
-    return _session(os.getpid())
+_sessions: weakref.WeakValueDictionary[str, object] = weakref.WeakValueDictionary()
+"""Those of this process that go on, each with the object that it ends with."""
 
 
-@functools.cache
-def _session(pid: int) -> str:
-    return f"{platform.node()}/{pid}/{uuid4().hex[:8]}"
+def new_session_name() -> str:
+    """Machine/process/random."""
+    return f"{platform.node()}/{os.getpid()}/{uuid4().hex[:8]}"
+
+
+def begin_session(name: str, owner: object) -> None:
+    """A session of this process goes on until `end_session`, or until its owner is gone."""
+    _sessions[name] = owner
+
+
+def end_session(name: str) -> None:
+    """Its open matches are lost once this process looks; a result that comes before that counts."""
+    _sessions.pop(name, None)
 
 
 @dataclass
@@ -37,7 +47,7 @@ class _Open:
 
 
 class OpenMatches:
-    """Assigned matches without a result, as the process `session` sees them."""
+    """Assigned matches without a result, as `session` sees them."""
 
     def __init__(self, session: str, *, timeout_s: float) -> None:
         self._session = session
@@ -70,18 +80,21 @@ class OpenMatches:
             if match.since is not None:
                 match.since = min(match.since, now)  # the clock was set back
             if self._ended(match.session):
-                found.append((order, "its process ended without a result"))
+                found.append((order, "its session ended without a result"))
             elif match.since is not None and now - match.since >= self._timeout_s:
                 found.append((order, f"no result within {self._timeout_s:g} s"))
         return found
 
     def _ended(self, session: str) -> bool:
-        """Whether a process of this machine, other than this one, has ended."""
+        """Whether a session of this machine, other than this one, has ended."""
         if session == self._session or _machine(session) != self._machine:
             return False
         pid = session.rsplit("/", 2)[1]
-        # A process with the number of this one, and another name, had it before.
-        return pid.isdecimal() and (int(pid) == os.getpid() or not process_lives(int(pid)))
+        if not pid.isdecimal():
+            return False
+        if int(pid) == os.getpid():  # of this process, or of one that had its number before
+            return session not in _sessions
+        return not process_lives(int(pid))
 
 
 def _machine(session: str) -> str | None:

@@ -37,7 +37,7 @@ from understudy.gates.promotion.records import (
 )
 from understudy.gates.promotion.roles import PromotionState, PromotionVerdict
 from understudy.promotion.log import PromotionLog
-from understudy.promotion.lost import OpenMatches, this_session
+from understudy.promotion.lost import OpenMatches, begin_session, end_session, new_session_name
 from understudy.registry import retention
 from understudy.registry.pointers import LATEST, PROMOTION, Name, PointerRecord
 from understudy.registry.run_folder import RunFolder
@@ -56,7 +56,7 @@ class Promotion:
         tell: Called with each verdict that a record of this process brings about, so that of
             several bots one tells it.
         problem: Called with what a person must know, once for each trouble.
-        session: The name of this process (machine/process/random), for tests.
+        session: The name of this session (machine/process/random), for tests.
     """
 
     def __init__(
@@ -73,7 +73,8 @@ class Promotion:
         self._tell = tell
         self._problem = problem
         self._lock = threading.Lock()
-        self.session = session or this_session()
+        self.session = session or new_session_name()
+        begin_session(self.session, self)
         self.state = PromotionState()
         self.verdicts: list[PromotionVerdict] = []
         """All verdicts of the run so far."""
@@ -89,6 +90,11 @@ class Promotion:
         """What was said, and holds still."""
         with self._lock, self._tolerating(_MEANWHILE):
             self._follow()
+
+    def close(self) -> None:
+        """End this session. A match that is still open can be resolved until this process opens the
+        run again: then it is lost."""
+        end_session(self.session)
 
     # --- reading ---------------------------------------------------------------------------------
 

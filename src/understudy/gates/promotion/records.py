@@ -15,7 +15,7 @@ Arm: TypeAlias = Literal["canary", "incumbent", "holdout"]
 """`holdout`: the rules play beside a champion, outside of the test."""
 PolicyName: TypeAlias = Literal["latest", "auto", "manual", "paused"]
 Ending: TypeAlias = Literal["finished", "aborted", "vanished", "fault", "void"]
-"""`vanished`: its process ended, or it was open for too long. `fault`: the version failed, and the
+"""`vanished`: its session ended, or it was open for too long. `fault`: the version failed, and the
 rules finished the match. `void`: nothing was decided in it, and it counts for no arm. The others
 but `finished` count 0."""
 Order: TypeAlias = Literal["approve", "stop", "pause", "resume"]
@@ -80,7 +80,7 @@ class _Record(msgspec.Struct, frozen=True, kw_only=True, tag_field="record", tag
     at: float = 0.0
     """By the clock of the machine that wrote it; never compared with another machine's."""
     session: str = ""
-    """The process that wrote it: machine/process/random."""
+    """The bot or command that wrote it: machine/process/random."""
 
 
 class Declared(_Record, frozen=True, kw_only=True):
