@@ -7,10 +7,16 @@ import pytest
 
 from understudy.gates.promotion import roles
 from understudy.gates.promotion.evidence import evidence
-from understudy.gates.promotion.records import Assigned, Declared, Paired, TrialSettings
+from understudy.gates.promotion.records import (
+    Assigned,
+    Declared,
+    Paired,
+    Resolved,
+    TrialSettings,
+)
 from understudy.gates.promotion.running import RunningTest, VersionRecord, alpha_of
 
-from .promotion_worlds import Story, plain
+from .promotion_worlds import Story, plain, random_world
 
 EVEN = TrialSettings(first_share=0.5, cool_down=4, misfit=1e9)
 """Even from the first match on: a story need not wait for the canary."""
@@ -445,3 +451,41 @@ def test_fold_leaves_the_state_that_it_is_given(story: Story) -> None:
     coin = Assigned(match="x", arm="canary", version=2, test=99, share=0.5)
     roles.fold(story.state, [(900, coin), (901, Declared(rules="v3", score=(0.0, 1.0)))])
     assert plain(story.state) == before
+
+
+def test_a_state_that_is_owned_becomes_what_fold_returns() -> None:
+    for seed in range(4):
+        world = random_world(seed)
+        owned, shown = roles.PromotionState(), []
+        verdicts: list[roles.PromotionVerdict] = []
+        for numbered in world.log:
+            verdicts += roles.fold_owned(owned, [numbered])
+            shown.append(roles.snapshot(owned))
+        assert plain(owned) == plain(world.state)
+        assert verdicts == world.verdicts
+        middle, _ = roles.fold(roles.PromotionState(), world.log[:200])
+        assert plain(shown[199].reigns) == plain(middle.reigns)
+        assert plain(shown[199].test) == plain(middle.test)
+
+
+def test_a_record_costs_the_same_however_many_matches_wait_or_were_played() -> None:
+    """Counted in copies of the parts that grow: an owned state makes none."""
+    state = roles.PromotionState()
+    roles.fold_owned(state, [(1, Declared(policy="latest"))])
+    number = 1
+    for version in range(1, 2001):  # policy latest: a version a match
+        number += 2
+        coin = Assigned(match="m", arm="incumbent", version=version, forced=True)
+        roles.fold_owned(state, [(number - 1, coin), (number, Resolved(order=number - 1))])
+    assert state.records == {}, "versions that were never tested"
+    lost = number + 1
+    roles.fold_owned(state, [(lost, Assigned(match="lost", arm="incumbent", version=0))])
+    parts = state.open, state.resolved
+    for number in range(lost + 1, lost + 4001, 2):
+        coin = Assigned(match="m", arm="incumbent", version=0)
+        roles.fold_owned(state, [(number, coin), (number + 1, Resolved(order=number))])
+    assert (state.open, state.resolved) == parts and state.open is parts[0]
+    assert len(state.open) == 2001 and len(state.resolved) == 2000
+    roles.fold_owned(state, [(number + 2, Resolved(order=lost, ending="vanished"))])
+    assert not state.open and not state.resolved
+    assert state.records[0].matches == 2001

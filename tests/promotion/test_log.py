@@ -109,6 +109,15 @@ def test_a_record_of_an_unknown_kind_is_an_error_after_the_records_before_it(
         log.new()
 
 
+def test_a_long_log_is_read_a_block_at_a_time(tmp_path: Path) -> None:
+    write(tmp_path, 14)
+    compact(tmp_path)
+    blocks = PromotionLog(tmp_path).new_blocks()
+    assert [[number for number, _ in block] for block in blocks] == [
+        [1, 2, 3, 4], [5, 6, 7, 8], [9, 10, 11, 12], [13, 14],
+    ]  # fmt: skip
+
+
 # --- blocks --------------------------------------------------------------------------------------
 
 

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -70,7 +70,22 @@ class PromotionLog:
             FileFormatError: A record is whole, but of a kind that this program does not know.
         """
         records: list[tuple[int, Record]] = []
+        try:
+            for block in self.new_blocks():
+                records += block
+        except FileFormatError:
+            if not records:  # else these first; the next call comes back to that one
+                raise
+        return records
+
+    def new_blocks(self) -> Iterator[list[tuple[int, Record]]]:
+        """The same, at most a block at a time: a log of any length needs the memory of one.
+
+        Raises:
+            FileFormatError: As of `new`, after the records before that one.
+        """
         while found := self._read_on():
+            records: list[tuple[int, Record]] = []
             for path, body in found:
                 number = self._next
                 if body is None:
@@ -82,14 +97,14 @@ class PromotionLog:
                     try:
                         records.append((number, self._decoder.decode(body)))
                     except msgspec.MsgspecError as error:
-                        if records:  # these first; the next call comes back to this one
-                            return records
+                        if records:  # these first
+                            break
                         raise FileFormatError(
                             f"{path}: record {number}: {error}; a newer Understudy may have "
                             "written it: update this one"
                         ) from error
                 self._next = number + 1
-        return records
+            yield records
 
     def create(self, record: Record) -> int:
         """Append after everything that was read; FileExistsError: read on first, there is more."""

@@ -75,7 +75,9 @@ class Promotion:
         self._lock = threading.Lock()
         self.session = session or new_session_name()
         begin_session(self.session, self)
-        self.state = PromotionState()
+        self._owned = PromotionState()
+        self.state = roles.snapshot(self._owned)
+        """What the log says, as far as it was read."""
         self.verdicts: list[PromotionVerdict] = []
         """All verdicts of the run so far."""
         self._open = OpenMatches(self.session, timeout_s=self._config.match_timeout_s)
@@ -110,13 +112,13 @@ class Promotion:
             return self.state
 
     def _follow(self) -> None:
-        records = self._log.new()
-        if records:
+        for records in self._log.new_blocks():
             self._fold(records)
         self._mirror()
 
     def _fold(self, records: list[tuple[int, Record]]) -> list[PromotionVerdict]:
-        self.state, verdicts = roles.fold(self.state, records)
+        verdicts = roles.fold_owned(self._owned, records)
+        self.state = roles.snapshot(self._owned)
         self.verdicts += verdicts
         for number, record in records:
             self._open.note(number, record)

@@ -102,7 +102,7 @@ def brief_status(
     at = times or {}
     coin = roles.shares(state)
     told = [one for one in verdicts if one.kind not in ("nominated", "refused")]
-    waiting = sum(number in state.resolved for number in state.open)
+    waiting = len(state.resolved)
     return PromotionStatus(
         incumbent=state.incumbent,
         why=_why(state, verdicts),
@@ -121,7 +121,7 @@ def brief_status(
             if one is not None
         ),
         cool_down=state.cool_down,
-        open=len(state.open) - waiting,
+        open=max(len(state.open) - waiting, 0),  # another thread may count right now
         waiting=waiting,
         verdicts=tuple(verdict_note(one, at) for one in told[-LAST_VERDICTS:]),
     )
