@@ -32,7 +32,14 @@ from understudy.registry.run_folder import RunFolder
 
 SIZES, REPEATS, STARTS = (100, 10_000), 300, 5
 _NEVER = 10**9
-OPEN_END = {"harm": 1e300, "alpha": 1e-300, "long": _NEVER, "longest": _NEVER}
+OPEN_END = {
+    "harm": 1e300,
+    "alpha": 1e-300,
+    "hopeless": 0.0,
+    "misfit": 1e300,
+    "long": _NEVER,
+    "longest": _NEVER,
+}
 """One test that goes on for as long as the benchmark does."""
 
 

@@ -68,7 +68,7 @@ def test_json_is_one_object_with_everything(trained: Path) -> None:
     told = json.loads((trained.parent / "told.json").read_text(encoding="utf-8"))
     assert told.keys() == {
         "run", "steps", "seconds", "steps_s", "compiled_s", "matches", "version", "interrupted",
-        "opponents", "metrics", "stage", "rating", "snapshots", "exploits", "exploited",
+        "opponents", "metrics", "stage", "rating", "snapshots", "exploits", "exploited", "champion",
     }  # fmt: skip
     assert told["steps"] == -(-1000 // ROLLOUT) * ROLLOUT, "rounded up to whole iterations"
     assert told["version"] == 2 and told["interrupted"] is False
