@@ -219,7 +219,7 @@ def _missing_test(status: PromotionStatus) -> str:
     if status.paused:
         return "promotion is paused: no test begins"
     if status.cool_down:
-        return f"{status.cool_down:,} more matches after the rollback before another test"
+        return f"{status.cool_down:,} more matches before another test"
     return "no test: a version with enough new experience is the next to be tried"
 
 

@@ -137,6 +137,9 @@ class PromotionState:
     test: RunningTest | None = None
     recheck: RunningTest | None = None
     cool_down: int = 0
+    """Matches without a test from now on: after a rollback, and after several harmful versions."""
+    harmful: int = 0
+    """Tests in a row that ended as harmful."""
     records: dict[int, VersionRecord] = field(default_factory=dict)
     """Of the rules and of every version in `roles`. By policy `latest` a run plays any number of
     others."""
@@ -327,7 +330,7 @@ def nomination_refused(state: PromotionState, version: int) -> str:
     if state.is_paused:
         return "promotion is paused"
     if state.cool_down:
-        return f"{state.cool_down} more matches without a test after the rollback"
+        return f"{state.cool_down} more matches without a test"
     return ""
 
 
@@ -361,10 +364,12 @@ def _order(
         else:
             words = f"a person stopped it{said}; {trial_words(test)}"
             _close(state, sequence, "stopped", words, verdicts)
-    elif version == RULES:
-        refusal = "approve names a version; the rules are none"
     elif version == state.incumbent:
-        refusal = "it is the champion already"
+        refusal = "it is the champion already" if version else "the rules play already"
+    elif version == RULES:
+        _return_to_rules(
+            state, sequence, f"a person gave the matches back to the rules{said}", verdicts
+        )
     else:
         mine = test if test is not None and test.version == version else None
         if mine is None and test is not None:
@@ -515,6 +520,7 @@ def _promote(
     state.reigns.append(Reign(version, settings, promise=promise))
     state.roles[version] = "champion"
     state.test = state.recheck = None
+    state.harmful = 0
     number = test.number if test is not None else 0
     verdicts.append(PromotionVerdict(sequence, version, "promoted", words, number))
 
@@ -527,9 +533,32 @@ def _close(
     verdicts: list[PromotionVerdict],
 ) -> None:
     assert state.test is not None
+    state.harmful = state.harmful + 1 if kind == "harmful" else 0
+    state.cool_down = max(state.cool_down, _pause_after(state.harmful))
     state.roles[state.test.version] = "retired"
     verdicts.append(PromotionVerdict(sequence, state.test.version, kind, words, state.test.number))
     state.test = None
+
+
+def _pause_after(harmful: int) -> int:
+    """Matches without a test after so many harmful versions in a row: none after one, since chance
+    stops good versions too, then 25, 50, 100 … up to 1,600. A learner that has lost its way would
+    else spend a share of all matches on versions that are worse than the champion."""
+    return 0 if harmful < 2 else min(25 << (harmful - 2), 1600)
+
+
+def _return_to_rules(
+    state: PromotionState, sequence: int, words: str, verdicts: list[PromotionVerdict]
+) -> None:
+    """No champion is left, and none of the former ones returns."""
+    champion = state.incumbent
+    if state.test is not None:
+        _close(state, sequence, "closed", words, verdicts)
+    for reign in state.reigns[1:]:
+        state.roles[reign.version] = "retired"
+    del state.reigns[1:]
+    state.recheck = None
+    verdicts.append(PromotionVerdict(sequence, champion, "rolled back", words))
 
 
 def _open_recheck(
