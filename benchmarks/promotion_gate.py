@@ -28,6 +28,7 @@ import numpy as np
 from machine import describe
 from promotion_lives import (
     Results,
+    asked_canary,
     assigned,
     dropped_champion,
     healthy_champion,
@@ -283,6 +284,16 @@ ROWS: dict[str, Row] = {
         lambda seen: [
             Figure("alarms", float(seen["alarms"].mean()), 0.08),
             Figure("rollbacks", float(seen["rollbacks"].mean()), 0.02),
+        ],
+        25,
+    ),
+    "asked": Row(
+        "canary 70%, rules 50%, a person is asked",
+        asked_canary,
+        lambda seen: [
+            Figure("stopped in 3,000 matches", float(seen["stays"].mean()), 0.06),
+            Figure("falls to 10%, stopped", _median(seen["falls to 10%"]), 70, unit="matches"),
+            Figure("falls to 30%, stopped", _median(seen["falls to 30%"]), 160, unit="matches"),
         ],
         25,
     ),

@@ -1,4 +1,4 @@
-"""Whole runs of simulated bots through the promotion gate that ships: for `promotion.py`.
+"""Whole runs of simulated bots through the promotion gate that ships: for `promotion_gate.py`.
 
 `Life` is one bot, `Bots` are several on one folder whose matches overlap.
 """
@@ -15,6 +15,7 @@ from understudy.gates.promotion import roles
 from understudy.gates.promotion.records import (
     RULES,
     Assigned,
+    Declared,
     Nominated,
     Record,
     Resolved,
@@ -126,6 +127,35 @@ def healthy_champion(seed: int, runs: int) -> Results:
             kinds += [verdict.kind for _, verdict in life.play(until - life.matches)]
         results["alarms"].append(float("alarm" in kinds))
         results["rollbacks"].append(float("rolled back" in kinds))
+    return results
+
+
+def asked_canary(seed: int, runs: int) -> Results:
+    """Better by evidence at 70%, the rules at 50%; a person is asked, and answers never. After
+    1,000 matches it falls to 10%, or to 30%; or it stays, for 3,000."""
+    results: Results = {"stays": [], "falls to 10%": [], "falls to 30%": []}
+    for run in range(runs):
+        for place, (name, rate) in enumerate(zip(results, (0.7, 0.1, 0.3), strict=True)):
+            life = Life(np.random.default_rng([seed, run, place, 21]), {RULES: 0.5})
+            life.say(Declared(policy="manual"))
+            version = 0
+            while life.state.test is None or not life.state.test.asks:
+                if life.state.test is None:
+                    version += 1
+                    life.rates[version] = 0.7
+                    life.say(Nominated(version=version))
+                life.play(600)
+            until = life.matches + (3000 if name == "stays" else 1000)
+            life.play(until - life.matches)
+            if name == "stays":
+                results[name].append(float(life.state.test is None))
+                continue
+            # One that was stopped while it was good counts as stopped at once.
+            life.rates[version] = rate
+            began = life.matches
+            life.play(6000 if life.state.test is not None else 0)
+            stopped = life.state.test is None
+            results[name].append(life.matches - began if stopped else math.inf)
     return results
 
 

@@ -121,7 +121,8 @@ def stop(run: LatestRun = None, words: _Words = "", json: Json = False) -> None:
 def pause(run: LatestRun = None, words: _Words = "", json: Json = False) -> None:
     """Begin no test and promote no version until `promotion resume`.
 
-    A running test goes on collecting matches; harm stops and rollbacks go on.
+    A running test goes on collecting matches (one of a simulator waits); harm stops and rollbacks
+    go on.
 
     Example: understudy promotion pause --run runs/zerg
     """
@@ -205,7 +206,10 @@ def _order(
         words = f"{named}{VERDICTS[one.kind]}."
         say(words[0].upper() + words[1:])
     if order == "pause":
-        say("A running test goes on; a harmful version is stopped, and a champion may fall.")
+        say(
+            "A running test goes on, one of a simulator waits; a harmful version is stopped, and a "
+            "champion may fall."
+        )
     say(f"From the next match on {playing_text(now)}.")
     if now.pinned not in (None, version) and order == "approve":
         say(f"To let version {version} play: understudy models release --run {folder.root}")

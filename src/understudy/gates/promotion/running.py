@@ -71,7 +71,8 @@ class RunningTest:
     def harm(self) -> float:
         """Evidence against the canary at which it is stopped. A canary may wait for a person for
         thousands of matches: at `alarm`, 1 of 30 that win 70% against 50% is stopped in 3,000, and
-        one that falls to 30% after 130 matches (median), to 10% after 54."""
+        one that falls to 30% after 120 matches, to 10% after 50 (`benchmarks/promotion_gate.py`).
+        """
         return self.settings.alarm if self.asks else self.settings.harm
 
     @property
