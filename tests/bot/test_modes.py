@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 import subprocess
 import sys
@@ -250,6 +251,36 @@ def test_a_match_without_a_decision_counts_for_no_arm(tmp_path: Path) -> None:
         with bot.match() as match:
             assert match.finish("victory") is True
     assert endings(tmp_path) == [("void", 0.0)] * 2 and episodes(tmp_path) == []
+
+
+def test_a_match_that_is_dropped_without_a_decision_holds_up_nothing(tmp_path: Path) -> None:
+    with auto(tmp_path) as bot:
+        for _ in range(3):
+            bot.match(opponent="Terran")  # the game did not start
+        assert play(bot) == ("rules", 0)
+        assert endings(tmp_path) == [("void", 0.0)] * 3 + [("finished", 1.0)]
+        assert bot.promotion is not None and bot.promotion.state.records[0].matches == 1
+        bot.match()
+        bot.refresh()
+        assert endings(tmp_path)[-1] == ("void", 0.0), "without another match"
+        held = bot.match()
+        held.decide([1, 2], fallback="left")
+        del held
+        gc.collect()
+        assert len(records(tmp_path, Assigned)) - len(endings(tmp_path)) == 1, "it has a decision"
+
+
+def test_a_bot_that_closes_voids_what_is_undecided_and_it_can_still_be_learned_from(
+    tmp_path: Path,
+) -> None:
+    bot = auto(tmp_path)
+    match = bot.match()
+    bot.close()
+    assert endings(tmp_path) == [("void", 0.0)]
+    match.decide([1, 2], fallback="left")
+    match.finish("victory")
+    assert endings(tmp_path) == [("void", 0.0)], "it has its result"
+    assert len(episodes(tmp_path)) == 1
 
 
 # --- results -------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ version that cannot be loaded has lost the match; the rules play it.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -109,6 +109,11 @@ class Roster:
         """Notes how an assigned match ended, and loads what plays next if that changed roles."""
         self._promotion.resolve(order, result, ending, words)
         self.follow()
+
+    def void(self, orders: Iterable[int]) -> None:
+        """Notes assigned matches in which nothing was decided: they count for no arm."""
+        for order in orders:
+            self._promotion.resolve(order, 0.0, "void")
 
     def remember(self, observations: NDArray, legal: NDArray | None) -> None:
         """Keeps the observations [N, F] of a match, by which candidates are looked at."""

@@ -29,6 +29,7 @@ aborted.
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import threading
@@ -43,7 +44,7 @@ import numpy as np
 from understudy.bot.actions import Codec
 from understudy.bot.console import BotConsole
 from understudy.bot.evaluation import PairedPlay, RulesComparison, compare, evaluation_seeds
-from understudy.bot.match import Match, open_matches
+from understudy.bot.match import Match, UndecidedMatches, open_matches
 from understudy.bot.outbox import Outbox
 from understudy.bot.pace import PACES, Pace, PaceName
 from understudy.bot.recorder import Recorder
@@ -255,6 +256,8 @@ class Understudy:
         self.promotion: Promotion | None = None
         """Who plays, and why, in the modes `shadow` and `auto`."""
         self._roster: Roster | None = None
+        self.undecided = UndecidedMatches()
+        """Assigned matches in which nothing was decided yet."""
         self._watcher.look()
         if mode in ("shadow", "auto"):
             self.promotion = declared_promotion(
@@ -276,6 +279,7 @@ class Understudy:
                 say=self._console.say,
                 problem=self._problem,
             )
+            atexit.register(self._void_undecided)
         self._journal.write(
             events.BotStarted(
                 pid=os.getpid(),
@@ -343,6 +347,7 @@ class Understudy:
     def _player(self, tags: Mapping[str, str]) -> MatchPlayer:
         """Who plays the next match."""
         if self._roster is not None:
+            self._roster.void(self.undecided.take_dropped())
             return self._roster.assign(self._new_id(), tags, float(self._rng.random()))
         if self.mode == "learn":
             return MatchPlayer("newest")
@@ -438,7 +443,8 @@ class Understudy:
     def close(self) -> None:
         """Stops the learner when it has learned from what is pending, or after `learner.drain_s`.
 
-        Matches that are still open can be finished afterwards; the next learner takes them.
+        Matches that are still open can be finished afterwards; the next learner takes them. Those
+        without a decision count for nothing.
         """
         if self._closed:
             return
@@ -453,8 +459,8 @@ class Understudy:
         try:
             self._watcher.stop()
             self._outbox.flush()
-            if self._roster is not None:
-                self._roster.follow()
+            self._void_undecided()
+            atexit.unregister(self._void_undecided)
             self._stop_learner()
         except BaseException:  # Ctrl-C while waiting for the learner loses no match
             self._outbox.flush()
@@ -580,7 +586,14 @@ class Understudy:
 
     def _follow_promotion(self) -> None:
         if self._roster is not None:
+            self._roster.void(self.undecided.take_dropped())
             self._roster.look()
+
+    def _void_undecided(self) -> None:
+        """At the end: matches in which nothing was decided count for no arm."""
+        if self._roster is not None:
+            self._roster.void(self.undecided.take_all())
+            self._roster.follow()
 
     def _learner_runs(self) -> bool:
         """Whether a learner takes matches from the buffer; a paused one takes none."""
