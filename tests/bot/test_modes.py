@@ -209,6 +209,41 @@ def test_bots_with_other_rules_do_not_count_as_one(
     assert len(episodes(tmp_path)) == 3, "all are learned from"
 
 
+@pytest.mark.parametrize("made", ["learn", "train"])
+def test_shadow_leaves_the_champion_of_learning_alone_and_auto_says_that_it_sets_it_aside(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], made: str
+) -> None:
+    def champion() -> int:
+        with mind(tmp_path, mode="play") as bot:
+            return bot.version
+
+    with mind(tmp_path) as bot:
+        publish(bot.folder, 3, mode=made)
+        bot.folder.pointers.move("champion", 3, by="latest")
+    with mind(tmp_path, mode="shadow") as bot:
+        assert play(bot) == ("rules", 0)
+    assert champion() == 3 and not bot.folder.by_evidence
+    bot.folder.pointers.pin("champion", 3, by="rollback")
+    mind(tmp_path, mode="shadow").close()
+    assert not bot.folder.by_evidence
+    bot.folder.pointers.release("champion")
+    assert "without evidence" not in capsys.readouterr().err
+    for _ in range(2):
+        mind(tmp_path, mode="auto").close()
+        assert champion() == 0
+    said = "version 3 was the champion without evidence; the rules play until a version is better"
+    assert capsys.readouterr().err.count(said) == 1
+
+
+def test_shadow_declares_where_versions_learned_from_the_rules(tmp_path: Path) -> None:
+    with mind(tmp_path) as bot:
+        publish(bot.folder, 3, mode="shadow")
+        bot.folder.pointers.move("champion", 3, by="latest")
+    mind(tmp_path, mode="shadow").close()
+    champion = bot.folder.pointers.read("champion")
+    assert champion is not None and (champion.version, champion.by) == (0, "promotion")
+
+
 def test_what_is_declared_is_in_the_log(tmp_path: Path) -> None:
     for changes in ({}, {"rules": "v2"}, {"rules": "v2", "score": (0, 100)}):
         mind(tmp_path, mode="shadow", **changes).close()

@@ -20,7 +20,8 @@ from understudy.gates.promotion.roles import PromotionVerdict
 from understudy.policy.policy import Policy
 from understudy.promotion.candidates import CandidateSearch
 from understudy.promotion.promotion import Promotion
-from understudy.registry.pointers import PointerRecord
+from understudy.registry.checkpoints import TRAIN
+from understudy.registry.pointers import PROMOTION, PointerRecord
 from understudy.registry.run_folder import RunFolder
 from understudy.telemetry import events
 from understudy.telemetry.journal import Journal
@@ -207,6 +208,26 @@ class Roster:
         return policy
 
 
+def champion_without_evidence(folder: RunFolder) -> int:
+    """The version that is the champion because it was the newest one; 0: there is none."""
+    champion = folder.pointers.read("champion")
+    if folder.by_evidence or champion is None or champion.by == PROMOTION:
+        return RULES
+    return champion.version
+
+
+def keeps_champion(folder: RunFolder) -> bool:
+    """Whether mode `shadow` leaves the champion alone: it is the newest version of a run that a
+    person made in mode `learn` or trained, and only mode `auto` replaces that by evidence."""
+    version = champion_without_evidence(folder)
+    if version == RULES:
+        return False
+    try:
+        return folder.versions.manifest(version).mode in ("learn", TRAIN)
+    except (FileFormatError, OSError):  # damaged: it cannot play either
+        return False
+
+
 def declared_promotion(
     folder: RunFolder,
     *,
@@ -229,6 +250,7 @@ def declared_promotion(
                 )
             )
 
+    unproven = champion_without_evidence(folder)
     promotion = Promotion(folder, tell=tell, problem=problem)
     before = promotion.state
     if before.rules is not None and (before.rules, before.score) != (rules, score):
@@ -237,6 +259,12 @@ def declared_promotion(
             f"{before.score}: a running test ends, and the rules are measured anew"
         )
     promotion.declare(rules=rules, score=score)
+    champion = folder.pointers.read("champion")
+    if unproven and champion is not None and champion.version == RULES:
+        say(
+            f"version {unproven} was the champion without evidence; the rules play until a "
+            "version is better by evidence"
+        )
     return promotion
 
 

@@ -48,7 +48,7 @@ from understudy.bot.match import Match, UndecidedMatches, open_matches
 from understudy.bot.outbox import Outbox
 from understudy.bot.pace import PACES, Pace, PaceName
 from understudy.bot.recorder import Recorder
-from understudy.bot.roster import MatchPlayer, Roster, declared_promotion
+from understudy.bot.roster import MatchPlayer, Roster, declared_promotion, keeps_champion
 from understudy.bot.validation import (
     ConstantFeatureCheck,
     checked_rewards,
@@ -254,12 +254,13 @@ class Understudy:
             untrained=self._policy if mode == "play" else None,
         )
         self.promotion: Promotion | None = None
-        """Who plays, and why, in the modes `shadow` and `auto`."""
+        """Who plays, and why, in the modes `shadow` and `auto`. None in mode `shadow` where the
+        champion is the newest version of mode `learn` or of training."""
         self._roster: Roster | None = None
         self.undecided = UndecidedMatches()
         """Assigned matches in which nothing was decided yet."""
         self._watcher.look()
-        if mode in ("shadow", "auto"):
+        if mode == "auto" or (mode == "shadow" and not keeps_champion(folder)):
             self.promotion = declared_promotion(
                 folder,
                 rules=rules,
