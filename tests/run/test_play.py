@@ -20,7 +20,9 @@ from understudy.gates.promotion.records import Ordered
 from understudy.match.evaluate import evaluate
 from understudy.match.live_match import TRAINING, LiveMatch, match_seeds
 from understudy.match.players import BotPlayer
+from understudy.match.tally import Tally
 from understudy.policy.mlp import Mlp
+from understudy.policy.policy import Policy
 from understudy.promotion.promotion import Promotion
 from understudy.registry import run_folder
 from understudy.registry.run_folder import RunFolder
@@ -142,6 +144,33 @@ def test_in_auto_the_coin_gives_matches_to_the_rules_and_to_the_version_that_is_
     assert told["why"] == "no version is better by evidence yet"
     played_by = {tuple(set(one.versions[one.sampled].tolist())) for one in episodes(folder.root)}
     assert played_by == {(), (1,)}
+
+
+def test_a_match_that_a_version_gave_to_the_rules_is_its_loss(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    folder = run_of_swarm(Path("runs/one"))
+    commit(folder, 1, "DEFENSIVE")
+    folder.pointers.pin("champion", 1, by="rollback")
+    act, acts = Policy.act, 0
+
+    def failing(self: Policy, *given: Any, **options: Any) -> Any:
+        nonlocal acts
+        acts += self.version == 1
+        if acts == 20:
+            raise ValueError("a broken version")
+        return act(self, *given, **options)
+
+    monkeypatch.setattr(Policy, "act", failing)
+    monkeypatch.setattr(LiveMatch, "outcome", lambda self: "victory")
+    chosen = {"mode": "auto", "network": NETWORK, "config": settings()}
+    summary = play(session(matches=2, **chosen), show=silent)
+    assert {one: str(tally) for one, tally in summary.by_player.items()} == {1: str(Tally(1, 0, 1))}
+    state = Promotion(folder).state
+    assert (state.records[1].matches, state.records[1].total) == (2, 1.0)
+    assert [(one.player, one.wins, one.losses) for one in summary.status.played if not one.tag] == [
+        ("version 1", 1, 1)
+    ]
 
 
 def test_verdicts_are_news_and_a_promoted_version_plays() -> None:

@@ -530,6 +530,8 @@ class Understudy:
                 role=match.role,
                 recorded=records,
                 mode=self.mode,
+                assigned=match.version,
+                fault=match.fault,
             )
         )
         if self._roster is not None:

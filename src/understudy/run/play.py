@@ -407,7 +407,8 @@ def _one_match(
 
 
 def _count(by_player: dict[int, Tally], match: Match, outcome: str) -> None:
-    won, drawn = outcome == "victory", outcome == "tie"
+    """A match that a version gave to the rules by a fault is its loss."""
+    won, drawn = (outcome == one and not match.fault for one in ("victory", "tie"))
     one = Tally(int(won), int(drawn), int(not won and not drawn))
     by_player[match.version] = by_player.get(match.version, Tally(0, 0, 0)) + one
 
