@@ -244,6 +244,32 @@ def test_shadow_declares_where_versions_learned_from_the_rules(tmp_path: Path) -
     assert champion is not None and (champion.version, champion.by) == (0, "promotion")
 
 
+def test_a_test_by_a_simulator_ends_where_a_bot_is_judged_by_its_matches(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with mind(tmp_path, mode="shadow") as bot:
+        publish(bot.folder, 1, champion=False)
+        assert Promotion(bot.folder).nominate(1, experience=0, reason="a test", simulator=True)
+    for _ in range(2):
+        with auto(tmp_path) as bot:
+            assert bot.promotion is not None and bot.promotion.state.test is None
+    words = "from now on versions are tested by the matches that are played"
+    assert capsys.readouterr().err.count(words) == 1
+    assert [(one.order, one.words) for one in records(tmp_path, Ordered)] == [("stop", words)]
+
+
+def test_a_bot_has_no_simulator(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"promotion\.evidence: expected 'matches'.* train"):
+        auto(tmp_path / "run", evidence="simulator")
+    assert not (tmp_path / "run").exists()
+    with mind(tmp_path / "run", mode="learn", settings={"promotion.evidence": "simulator"}):
+        pass
+    with pytest.raises(ConfigError, match=r"settings=\{'promotion.evidence': 'matches'\}"):
+        mind(tmp_path / "run", mode="auto")
+    with mind(tmp_path / "run", mode="auto", settings={"promotion.evidence": "matches"}):
+        pass
+
+
 def test_what_is_declared_is_in_the_log(tmp_path: Path) -> None:
     for changes in ({}, {"rules": "v2"}, {"rules": "v2", "score": (0, 100)}):
         mind(tmp_path, mode="shadow", **changes).close()

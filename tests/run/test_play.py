@@ -204,13 +204,23 @@ def test_in_mode_play_the_champion_plays_and_nothing_is_learned() -> None:
     assert episodes(folder.root) == [] and folder.versions.numbers() == [1]
 
 
-def test_a_test_of_the_simulator_ends_where_matches_are_the_evidence() -> None:
+@pytest.mark.parametrize("before", ["matches", "simulator"])
+def test_a_test_ends_where_the_evidence_is_another(
+    before: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Stopped:
+        def stop(self, timeout_s: float) -> bool:
+            return True
+
+    monkeypatch.setattr("understudy.run.play.start_simulator", lambda *a, **b: Stopped())
+    simulator = before == "simulator"
+    config = settings(evidence="matches" if simulator else "simulator")
     folder = run_of_swarm(Path("runs/one"))
     commit(folder, 1, "DEFENSIVE")
     promotion = Promotion(folder)
     promotion.declare(rules="rules", score=None)
-    assert promotion.nominate(1, experience=1, reason="a test asks for it", simulator=True)
-    play(session(matches=1, mode="auto", network=NETWORK, config=settings()), show=silent)
+    assert promotion.nominate(1, experience=1, reason="a test asks for it", simulator=simulator)
+    play(session(matches=1, mode="auto", network=NETWORK, config=config), show=silent)
     assert promotion.follow().test is None
     assert promotion.verdicts[-1].kind == "stopped"
 
@@ -221,6 +231,8 @@ def test_a_test_of_the_simulator_ends_where_matches_are_the_evidence() -> None:
         ({"mode": "learn", "rules": "rules"}, "--rules: in mode learn"),
         ({"mode": "auto", "rules": "ruls"}, "--rules: swarm has the bots .* Did you mean 'rules'"),
         ({"mode": "atuo"}, "--mode: expected one of .* Did you mean 'auto'"),
+        ({"learner": "proces"}, "--learner: expected one of .* Did you mean 'process'"),
+        ({"pace": "slow"}, "--pace: expected one of free, learner, got 'slow'"),
         ({"minutes": 1.0}, "give one of them"),
         ({"matches": None}, "give one of them"),
         ({"matches": 0}, "--matches: expected 1 or more, got 0"),

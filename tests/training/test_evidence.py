@@ -143,6 +143,17 @@ def test_without_a_champion_the_newest_version_is_judged(inline: list[Inline]) -
     ]
 
 
+def test_a_test_by_matches_ends_since_training_has_none(inline: list[Inline]) -> None:
+    train_agent(session("mixed", "simulator"), show=lambda progress: None)
+    folder = RunFolder.load(Path("mixed"), SystemClock())
+    promotion = Promotion(folder)
+    assert promotion.nominate(1, experience=1, reason="a bot tried it")
+    longer = session("mixed", "simulator", resume=True, steps=6 * ROLLOUT)
+    train_agent(longer, show=lambda progress: None)
+    assert promotion.follow().test is None
+    assert "tested by simulated matches" in promotion.verdicts[-1].words
+
+
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [

@@ -18,7 +18,7 @@ from understudy.core.errors import FileFormatError, RunFolderError
 from understudy.gates.promotion.records import RULES, Ending
 from understudy.gates.promotion.roles import PromotionVerdict
 from understudy.policy.policy import Policy
-from understudy.promotion.candidates import CandidateSearch
+from understudy.promotion.candidates import CandidateSearch, stop_other_test
 from understudy.promotion.promotion import Promotion
 from understudy.registry.checkpoints import TRAIN
 from understudy.registry.pointers import PROMOTION, PointerRecord
@@ -66,6 +66,7 @@ class Roster:
         say: Callable[[str], None],
         problem: Callable[[str], None],
     ) -> None:
+        told = len(promotion.verdicts)
         self._folder = folder
         self._promotion = promotion
         self._declared = (rules, score)
@@ -73,7 +74,9 @@ class Roster:
         self._journal = journal
         self._say = say
         self._problem = problem
-        self._told = len(promotion.verdicts)
+        judged_by = folder.config.promotion.evidence
+        stop_other_test(promotion, simulator=judged_by == "simulator", problem=problem)
+        self._told = told
         """How many of the log's verdicts are no news."""
         self._candidates = CandidateSearch(folder, promotion, refused=self._tell_refusal)
         self._exception = ""

@@ -181,10 +181,17 @@ class Understudy:
         root = Path(run)
         clock = clock or SystemClock()
         kept = RunFolder.kept(root, clock)
+        chosen = settings_of(config, settings, kept)
+        if mode == "auto" and chosen.promotion.evidence == "simulator":
+            raise ConfigError(
+                "promotion.evidence: expected 'matches', got 'simulator': only `understudy play` "
+                "and `understudy train` have a simulator, of built-in games; open the run with "
+                "settings={'promotion.evidence': 'matches'}, or play it with `understudy play`"
+            )
         folder = RunFolder.open(
             root,
             spec=spec_of(features, actions, network_of(network, kept)),
-            config=settings_of(config, settings, kept),
+            config=chosen,
             clock=clock,
             game=game,
         )

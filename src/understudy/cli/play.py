@@ -210,7 +210,7 @@ def play(
         seed=seed,
         mode=mode,  # type: ignore[arg-type]  # checked by PlaySession
         rules=rules or "",
-        learner=learner,  # type: ignore[arg-type]  # checked by Understudy.open
+        learner=learner,  # type: ignore[arg-type]  # likewise
         pace=pace or "free",  # type: ignore[arg-type]  # likewise
         lockstep=lockstep,
         network=before.spec.network if before and network is None else new,

@@ -21,11 +21,14 @@ from understudy.core.config import PromotionConfig
 from understudy.core.errors import FileFormatError, RunFolderError
 from understudy.core.ops import NUMPY
 from understudy.gates.promotion import roles
+from understudy.gates.promotion.records import Ordered
+from understudy.gates.promotion.roles import PromotionState
 from understudy.policy import distributions
 from understudy.policy.policy import Policy
 from understudy.policy.weights import normalise
 from understudy.promotion.promotion import Promotion
 from understudy.registry.checkpoints import learned_matches
+from understudy.registry.pointers import PointerRecord
 from understudy.registry.run_folder import RunFolder
 
 ENTROPY_SHARES = (0.05, 0.95)
@@ -65,6 +68,31 @@ def reason_to_try(
     if divergence >= config.least_kl:
         return f"it decides otherwise than the last one tried: KL {divergence:.2f} a decision"
     return ""
+
+
+def may_test(state: PromotionState, champion: PointerRecord | None) -> bool:
+    """Whether versions are tested at all: neither a pinned champion nor policy `latest` decides who
+    plays. While promotion is paused a running test goes on, since harm must still end it."""
+    pinned = champion is not None and champion.pinned
+    return not pinned and state.policy != "latest"
+
+
+def stop_other_test(
+    promotion: Promotion, *, simulator: bool, problem: Callable[[str], None]
+) -> None:
+    """End a running test that is judged by the other kind of evidence: none of it comes any more.
+
+    `simulator`: from now on pairs of simulated matches are the evidence, else assigned matches.
+    """
+    try:
+        test = promotion.follow().test
+        if test is None or test.simulator == simulator:
+            return
+        kind = "simulated matches" if simulator else "the matches that are played"
+        words = f"from now on versions are tested by {kind}"
+        promotion.order(Ordered(order="stop", version=test.version, words=words))
+    except (OSError, FileFormatError) as error:
+        problem(f"a test by other evidence cannot be ended: {error}")
 
 
 def unfit(policy: Policy, recent: Sequence[RecentMatch], *, slow_ms: float) -> str:
@@ -169,11 +197,11 @@ class CandidateSearch:
     def look(self, newest: Policy) -> bool:
         """Nominates the newest version if it is due and fit; True: a test begins."""
         version, state = newest.version, self._promotion.state
-        if version in (0, self._looked) or state.policy not in ("auto", "manual"):
+        if version in (0, self._looked) or roles.nomination_refused(state, version):
             return False
         if self._config.evidence == "simulator":  # it nominates, and plays the matches
             return False
-        if roles.nomination_refused(state, version) or self._pinned():
+        if not may_test(state, self._folder.pointers.read("champion")):
             return False
         with self._lock:
             if self._decisions() < _FEWEST_DECISIONS:
@@ -211,10 +239,6 @@ class CandidateSearch:
         return reason_to_try(
             experience=experience, last=last, divergence=apart, config=self._config
         )
-
-    def _pinned(self) -> bool:
-        champion = self._folder.pointers.read("champion")
-        return champion is not None and champion.pinned
 
     def _decisions(self) -> int:
         return sum(len(match.observations) for match in self._recent)

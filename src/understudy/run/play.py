@@ -19,17 +19,16 @@ import msgspec
 import numpy as np
 
 from understudy.bot.match import Match
-from understudy.bot.pace import PaceName
+from understudy.bot.pace import PACES, PaceName
 from understudy.bot.roster import verdict_line
-from understudy.bot.understudy import MODES, RESULT_REWARDS, Mode, Understudy
-from understudy.core.clock import LogicalClock
-from understudy.core.config import Config
+from understudy.bot.understudy import LEARNERS, MODES, RESULT_REWARDS, Mode, Understudy
+from understudy.core.clock import LogicalClock, SystemClock
+from understudy.core.config import Config, changes
 from understudy.core.errors import ConfigError, nearest
 from understudy.core.pause import read_pause
 from understudy.games import catalog
 from understudy.games.base import Bot, Game
 from understudy.gates.promotion.evidence import evidence
-from understudy.gates.promotion.records import Ordered
 from understudy.gates.promotion.running import trial_words
 from understudy.judging.simulator import Simulator
 from understudy.match.evaluate import evaluate
@@ -39,7 +38,6 @@ from understudy.match.replaying import replay_tags
 from understudy.match.tally import Tally
 from understudy.policy.policy import Policy
 from understudy.policy.spec import AnyNetwork, PolicySpec
-from understudy.promotion.promotion import Promotion
 from understudy.registry.run_folder import RunFolder, remember
 from understudy.supervise.budget import Budget
 from understudy.supervise.interrupts import Interrupts
@@ -51,6 +49,7 @@ from understudy.telemetry import events
 from understudy.telemetry.fold import StatusReader
 from understudy.telemetry.journal import Journal, Reader
 from understudy.telemetry.status import Status
+from understudy.telemetry.text import complain
 from understudy.training.learning import evaluated
 
 ADAPTIVE = "adaptive"
@@ -86,11 +85,12 @@ class PlaySession:
 
     def __post_init__(self) -> None:
         _ = self.budget, self.rules_name  # an error where one cannot be
-        if self.mode not in MODES:
-            raise ConfigError(
-                f"--mode: expected one of {', '.join(MODES)}, got {self.mode!r}."
-                f"{nearest(self.mode, MODES)}"
-            )
+        for name, known in (("mode", MODES), ("learner", LEARNERS), ("pace", PACES)):
+            if (value := getattr(self, name)) not in known:
+                raise ConfigError(
+                    f"--{name}: expected one of {', '.join(known)}, got {value!r}."
+                    f"{nearest(value, known)}"
+                )
         if self.mode == "learn" and self.rules:
             raise ConfigError(
                 "--rules: in mode learn the newest version plays every match; "
@@ -302,35 +302,32 @@ def judging_difficulty(difficulty: str) -> str:
 
 
 def _open(session: PlaySession, game: Game, spec: PolicySpec) -> Understudy:
-    nothing = dict.fromkeys(RESULT_REWARDS, 0.0)  # the game's own reward has the result in it
-    label = f"{game.name} {game.version}"
-    if not session.lockstep or session.mode == "play":  # where nothing is learned, all repeats
-        return Understudy.open(
-            session.run,
-            features=spec.features,
-            actions=spec.actions,
-            network=spec.network,
-            config=session.config,
-            mode=session.mode,
-            learner="off" if session.mode == "play" else session.learner,
-            pace=session.pace,
-            result_rewards=nothing,
-            rules=session.rules_name,
-            seed=session.seed,
-            game=label,
-        )
-    clock = _clock_after(session.run)
-    folder = RunFolder.open(session.run, spec=spec, config=session.config, clock=clock, game=label)
-    learner = LockstepLearner(folder)
+    lockstep = session.lockstep and session.mode != "play"  # where nothing is learned, all repeats
+    clock = _clock_after(session.run) if lockstep else SystemClock()
+    kept = RunFolder.kept(session.run, clock)
+    folder = RunFolder.open(
+        session.run,
+        spec=spec,
+        config=session.config,
+        clock=clock,
+        game=f"{game.name} {game.version}",
+    )
+    if kept is not None and (changed := changes(kept.config, folder.config)):
+        complain(f"{session.run}: settings changed: {', '.join(changed)}")
+    learner = LockstepLearner(folder) if lockstep else None
+    # Not by `Understudy.open`: a bot has no simulator, and a session of play may have one.
     mind = Understudy(
         folder,
         mode=session.mode,
-        learner=learner,
-        result_rewards=nothing,
+        learner=learner or session.learner,
+        pace="free" if lockstep else session.pace,
+        # The game's own reward has the result in it.
+        result_rewards=dict.fromkeys(RESULT_REWARDS, 0.0),
         rules=session.rules_name,
         seed=session.seed,
     )
-    learner.mind = mind
+    if learner is not None:
+        learner.mind = mind
     return mind
 
 
@@ -422,10 +419,7 @@ class _Tests(contextlib.AbstractContextManager[None]):
     def __init__(self, mind: Understudy, session: PlaySession) -> None:
         self._process: SupervisedProcess | None = None
         self._simulator: Simulator | None = None
-        if mind.promotion is None or session.mode != "auto":
-            return
-        if not session.simulated:
-            _stop_simulated_test(mind.promotion)
+        if mind.promotion is None or not session.simulated:
             return
         folder, rules = mind.folder, session.rules_name
         options = {"difficulty": judging_difficulty(session.difficulty)}
@@ -448,14 +442,6 @@ class _Tests(contextlib.AbstractContextManager[None]):
     def __exit__(self, *error: object) -> None:
         if self._process is not None:
             self._process.stop(_PATIENCE_S)
-
-
-def _stop_simulated_test(promotion: Promotion) -> None:
-    """End a test that only a simulator could go on with."""
-    test = promotion.follow().test
-    if test is not None and test.pairs is not None:
-        words = "from now on versions are tested by the matches that are played"
-        promotion.order(Ordered(order="stop", version=test.version, words=words))
 
 
 class _RolesFollower:

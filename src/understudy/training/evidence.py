@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING
 
 from understudy.core.errors import ConfigError
 from understudy.games import catalog
+from understudy.promotion.candidates import stop_other_test
 from understudy.promotion.promotion import Promotion
 from understudy.registry.run_folder import RunFolder
 from understudy.supervise.simulator import start_simulator
+from understudy.telemetry import events
 from understudy.telemetry.journal import Journal
 
 if TYPE_CHECKING:
@@ -64,6 +66,11 @@ class ChampionTests(AbstractContextManager["ChampionTests"]):
         self._told = len(self._promotion.verdicts)
         # Before the first commit: from the log on, no version becomes the champion by itself.
         self._promotion.declare(rules=rules, score=None)
+        stop_other_test(
+            self._promotion,
+            simulator=True,
+            problem=lambda text: journal.write(events.Problem(where="train", message=text)),
+        )
         self._process = start_simulator(folder, journal, rules=rules, options={})
 
     @property
