@@ -136,12 +136,15 @@ def test_in_auto_the_coin_gives_matches_to_the_rules_and_to_the_version_that_is_
     for version, tally in summary.by_player.items():
         assert state.records[version].matches == tally.matches
         assert state.records[version].total == tally.wins + tally.draws / 2
-    roles = seen[-1].roles
-    assert roles.canary == 1 and roles.tested.startswith("version 1: ")
-    assert roles.canary_mean == state.records[1].mean
+    status = seen[-1].promotion
+    assert status is not None and status.plays == 0
+    (test,) = status.tests
+    assert [one.version for one in (test.canary, test.incumbent)] == [1, 0]
+    for arm in (test.canary, test.incumbent):
+        assert arm.mean == pytest.approx(state.records[arm.version].mean)
     told = summary.as_dict()
     assert told["playing"] == "the rules"
-    assert told["why"] == "no version is better by evidence yet"
+    assert told["why"] == "no version has shown yet that it is better"
     played_by = {tuple(set(one.versions[one.sampled].tolist())) for one in episodes(folder.root)}
     assert played_by == {(), (1,)}
 
@@ -187,11 +190,41 @@ def test_verdicts_are_news_and_a_promoted_version_plays() -> None:
     summary = play(
         session(matches=8, mode="auto", network=NETWORK, config=settings(), evaluate=4), show=order
     )
-    assert summary.roles.incumbent == 1 and summary.by_player[1].matches >= 4
+    assert summary.promotion is not None and summary.promotion.plays == 1
+    assert summary.by_player[1].matches >= 4
     assert any(one.startswith("version 1 plays from now on: ") for one in news)
     told = summary.as_dict()
     assert told["playing"] == "version 1"
     assert isinstance(told["champion"], dict) and told["champion"]["matches"] == 4
+
+
+@pytest.mark.parametrize(
+    ("policy", "playing", "why"),
+    [
+        ("auto", "version 1", "a person pinned it"),
+        ("latest", "the newest version", "promotion.policy is 'latest'"),
+    ],
+)
+def test_what_decides_instead_of_evidence_is_said(policy: str, playing: str, why: str) -> None:
+    folder = run_of_swarm(Path("runs/one"))
+    commit(folder, 1, "DEFENSIVE")
+    news: list[str] = []
+
+    def pin(progress: PlayProgress) -> None:
+        news.extend(progress.news)
+        progress.news.clear()
+        if policy == "auto" and progress.played == 1:
+            folder.pointers.pin("champion", 1, by="rollback")
+
+    config = settings(policy=policy)
+    chosen = {"mode": "auto", "network": NETWORK, "config": config, "evaluate": 2}
+    summary = play(session(matches=3, **chosen), show=pin)
+    told = summary.as_dict()
+    assert (told["playing"], told["why"]) == (playing, why)
+    assert summary.by_player[1].matches == (2 if policy == "auto" else 3)
+    assert (summary.champion is not None) == (policy == "auto")
+    said = "from now on version 1, pinned by a person, plays every match"
+    assert (said in news) == (policy == "auto")
 
 
 def test_in_mode_play_the_champion_plays_and_nothing_is_learned() -> None:

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import msgspec
 import numpy as np
@@ -28,8 +28,6 @@ from understudy.core.errors import ConfigError, nearest
 from understudy.core.pause import read_pause
 from understudy.games import catalog
 from understudy.games.base import Bot, Game
-from understudy.gates.promotion.evidence import evidence
-from understudy.gates.promotion.running import trial_words
 from understudy.judging.simulator import Simulator
 from understudy.match.evaluate import evaluate
 from understudy.match.live_match import EVALUATION, TRAINING, LiveMatch, match_seeds
@@ -38,6 +36,7 @@ from understudy.match.replaying import replay_tags
 from understudy.match.tally import Tally
 from understudy.policy.policy import Policy
 from understudy.policy.spec import AnyNetwork, PolicySpec
+from understudy.promotion.report import read_brief
 from understudy.registry.run_folder import RunFolder, remember
 from understudy.supervise.budget import Budget
 from understudy.supervise.interrupts import Interrupts
@@ -48,6 +47,8 @@ from understudy.supervise.simulator import start_simulator
 from understudy.telemetry import events
 from understudy.telemetry.fold import StatusReader
 from understudy.telemetry.journal import Journal, Reader
+from understudy.telemetry.promotion_lines import player_name, playing_text, why_text
+from understudy.telemetry.promotion_status import PromotionStatus
 from understudy.telemetry.status import Status
 from understudy.telemetry.text import complain
 from understudy.training.learning import evaluated
@@ -115,23 +116,6 @@ class PlaySession:
         return catalog.bots(self.game)[self.rules_name] if self.rules_name else None
 
 
-class RunningRoles(NamedTuple):
-    """Who plays now, and what is tested."""
-
-    incumbent: int = 0
-    """0: the rules."""
-    canary: int = 0
-    """0: no version is tested."""
-    canary_mean: float | None = None
-    """The mean of its results in its test; None: it has none yet."""
-    evidence: float = 1.0
-    """That the canary is better."""
-    tested: str = ""
-    """The figures of its test, in words."""
-    reason: str = ""
-    """Why the incumbent plays."""
-
-
 @dataclass
 class PlayProgress(SessionProgress[PlaySession]):
     """How far a session of play is."""
@@ -142,8 +126,8 @@ class PlayProgress(SessionProgress[PlaySession]):
     recent: deque[bool] = field(default_factory=lambda: deque(maxlen=_RECENT))
     by_player: dict[int, Tally] = field(default_factory=dict)
     """Results of this session by the version that played, 0: the rules; empty in mode `learn`."""
-    roles: RunningRoles = field(default_factory=RunningRoles)
-    """As after the last match; of mode `auto`."""
+    promotion: PromotionStatus | None = None
+    """Who plays and what is tested, as after the last match; of mode `auto`."""
     news: list[str] = field(default_factory=list)
     """Verdicts for the screen, which empties the list."""
 
@@ -170,7 +154,8 @@ class PlaySummary(SessionSummary):
     """None where no version is the champion by evidence."""
     mode: Mode = "learn"
     by_player: Mapping[int, Tally] = field(default_factory=dict)
-    roles: RunningRoles = field(default_factory=RunningRoles)
+    promotion: PromotionStatus | None = None
+    """As at the end; of mode `auto`."""
 
     def as_dict(self) -> dict[str, object]:
         """For `--json`; the same numbers as `understudy status --json`."""
@@ -198,14 +183,11 @@ class PlaySummary(SessionSummary):
             result["by_player"] = {
                 player_name(version): tally.as_dict() for version, tally in self.by_player.items()
             }
-        if self.mode == "auto":
-            result["playing"], result["why"] = player_name(self.roles.incumbent), self.roles.reason
+        if self.promotion is not None:
+            version = self.promotion.plays
+            result["playing"] = "the newest version" if version is None else player_name(version)
+            result["why"] = why_text(self.promotion)
         return result
-
-
-def player_name(version: int) -> str:
-    """A version in words; 0 is the rules."""
-    return f"version {version}" if version else "the rules"
 
 
 def play(session: PlaySession, *, show: Callable[[PlayProgress], None]) -> PlaySummary:
@@ -235,8 +217,7 @@ def play(session: PlaySession, *, show: Callable[[PlayProgress], None]) -> PlayS
                 interrupts.gentle = False
                 judged = [frozen(session, one) for one in (at_start, mind.policy, None)]
                 _journal_evaluation(mind, session, judged[1])
-                if progress.roles.incumbent:
-                    version = progress.roles.incumbent
+                if progress.promotion is not None and (version := progress.promotion.plays):
                     champion = frozen(session, mind.folder.versions.policy(version))
     status = StatusReader(session.run, mind.folder.clock).read()
     before, after, rules = judged if len(judged) == 3 else (None, None, None)
@@ -249,7 +230,7 @@ def play(session: PlaySession, *, show: Callable[[PlayProgress], None]) -> PlayS
         champion=champion,
         mode=session.mode,
         by_player=progress.by_player,
-        roles=progress.roles,
+        promotion=progress.promotion,
     )
 
 
@@ -449,7 +430,7 @@ class _RolesFollower:
 
     def __init__(self, mind: Understudy, progress: PlayProgress) -> None:
         self._promotion = mind.promotion if mind.mode == "auto" else None
-        self._pointers, self._run = mind.folder.pointers, mind.folder.root
+        self._folder = mind.folder
         self._progress = progress
         self._told = len(self._promotion.verdicts) if self._promotion else 0
         self.follow()
@@ -457,24 +438,12 @@ class _RolesFollower:
     def follow(self) -> None:
         if self._promotion is None:
             return
-        state, verdicts = self._promotion.follow(), self._promotion.verdicts
-        for verdict in verdicts[self._told :]:
-            self._progress.news.append(verdict_line(verdict, self._run))
+        self._promotion.follow()
+        verdicts = self._promotion.verdicts
+        news = [verdict_line(verdict, self._folder.root) for verdict in verdicts[self._told :]]
         self._told = len(verdicts)
-        reasons = [one.words for one in verdicts if one.kind in ("promoted", "rolled back")]
-        roles = RunningRoles(
-            incumbent=state.incumbent,
-            reason=reasons[-1] if reasons else "no version is better by evidence yet",
-        )
-        if (test := state.test) is not None:
-            trial = test.trial
-            roles = roles._replace(
-                canary=test.version,
-                canary_mean=float(trial.means[1]) if trial.arm_counts[1] else None,
-                evidence=float(evidence(trial.better)),
-                tested=trial_words(test),
-            )
-        pointer = self._pointers.read("champion")
-        if pointer is not None and pointer.pinned:
-            roles = RunningRoles(incumbent=pointer.version, reason="a person pinned it")
-        self._progress.roles = roles
+        before = self._progress.promotion
+        now = self._progress.promotion = read_brief(self._folder, self._promotion)
+        if before is not None and (before.pinned, before.policy) != (now.pinned, now.policy):
+            news.append(f"from now on {playing_text(now)}")
+        self._progress.news += news

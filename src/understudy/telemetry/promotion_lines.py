@@ -50,7 +50,8 @@ def player_name(version: int) -> str:
 def playing_text(status: PromotionStatus) -> str:
     """Who plays the matches of mode `auto`, in one sentence without an end."""
     if status.pinned is not None:
-        return f"{player_name(status.pinned)}, pinned by a person, plays every match"
+        plays = "plays" if status.pinned else "play"
+        return f"{player_name(status.pinned)}, pinned by a person, {plays} every match"
     if status.policy == "latest":
         return "the newest version plays every match, without a test"
     champion = f"version {status.incumbent} (champion)" if status.incumbent else "the rules"
@@ -71,6 +72,15 @@ def playing_text(status: PromotionStatus) -> str:
     if not parts:
         return f"{champion} {plays} every match; no version is tried now"
     return f"{champion} {plays}; {', '.join(parts)}"
+
+
+def why_text(status: PromotionStatus) -> str:
+    """Why that is so."""
+    if status.pinned is not None:
+        return "a person pinned it"
+    if status.policy == "latest":
+        return "promotion.policy is 'latest'"
+    return status.why
 
 
 def promotion_lines(status: PromotionStatus) -> Lines:
@@ -107,8 +117,7 @@ def describe_promotion(status: PromotionStatus, *, run: str, at: float, mode: st
     if mode not in ("", "auto"):
         lines += wrapped("Mode", f"{plain(mode)}; what follows holds for matches of mode auto")
     lines += wrapped("Plays", playing_text(status))
-    if status.pinned is None and status.policy != "latest":
-        lines += wrapped("Why", plain(status.why, limit=400))
+    lines += wrapped("Why", plain(why_text(status), limit=400))
     lines += wrapped("Policy", _policy(status))
     for one in status.tests:
         lines += ["", *_test_lines(one, at)]
