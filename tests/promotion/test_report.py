@@ -244,6 +244,25 @@ def test_the_pace_of_several_machines_needs_no_common_clock() -> None:
     assert matches_per_hour(()) is None
 
 
+def test_the_time_between_two_sessions_is_no_pace() -> None:
+    log = ScriptedLog(seed=2)
+    log.play(20, {0: 0.5})
+    log.now += 16 * 3600.0
+    log.play(20, {0: 0.5})
+    assert matches_per_hour(history(log.records).matches) == pytest.approx(6.0)
+
+
+def test_matches_of_the_holdout_are_time_that_a_test_does_not_get() -> None:
+    log = ScriptedLog(seed=2)
+    promoted(log)
+    log.nominate(5, first_canaries=0)
+    log.play(40, {0: 0.5, 4: 0.6, 5: 0.6})
+    status = status_of(log)
+    [test] = status.tests
+    assert status.holdout == 0.1 and test.expected is not None
+    assert test.expected.seconds == pytest.approx(600.0 * test.expected.matches / 0.9)
+
+
 def test_results_are_bounded_and_the_rules_are_always_there() -> None:
     log = ScriptedLog(seed=2)
     for number in range(30):
