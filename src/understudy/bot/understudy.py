@@ -182,7 +182,8 @@ class Understudy:
         clock = clock or SystemClock()
         kept = RunFolder.kept(root, clock)
         chosen = settings_of(config, settings, kept)
-        if mode == "auto" and chosen.promotion.evidence == "simulator":
+        used = chosen or (kept.config if kept is not None else Config())
+        if mode == "auto" and used.promotion.evidence == "simulator":
             raise ConfigError(
                 "promotion.evidence: expected 'matches', got 'simulator': only `understudy play` "
                 "and `understudy train` have a simulator, of built-in games; open the run with "
