@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from walk.toys import SetClock
 
 from understudy import Understudy
 from understudy.core.clock import SystemClock
-from understudy.core.errors import ConfigError, InputError
+from understudy.core.errors import ConfigError, InputError, RunFolderError
 from understudy.gates.promotion.records import Assigned, Declared, Ordered, Resolved
 from understudy.promotion.log import PromotionLog
 from understudy.promotion.promotion import Promotion
@@ -158,6 +159,36 @@ def test_a_version_that_cannot_be_loaded_loses_its_matches_and_the_rules_play(
     assert "cannot be loaded" in resolved.words and "checksum" in resolved.words
     (episode,) = episodes(tmp_path)
     assert episode.meta.outcome == "victory" and not episode.sampled.any()
+
+
+def test_a_version_that_cannot_be_loaded_is_not_read_at_every_look(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, read = SetClock(), list[int]()
+
+    def broken(self: Versions, number: int) -> None:
+        read.append(number)
+        raise RunFolderError("a large network that is damaged")
+
+    with auto(tmp_path, clock=clock) as bot:
+        bot._watcher.stop()
+        tried(bot, 1)
+        publish(bot.folder, 2, champion=False)
+        bot.refresh()
+        with monkeypatch.context() as patch:
+            patch.setattr(Versions, "policy", broken)
+            bot._roster._policies.clear()  # type: ignore[union-attr]
+            for _ in range(5):
+                bot._roster.follow()  # type: ignore[union-attr]
+            assert read == [1]
+            clock.advance(5.0)
+            for _ in range(5):
+                bot._roster.follow()  # type: ignore[union-attr]
+            assert read == [1, 1]
+        clock.advance(5.0)
+        bot.refresh()
+        assert play(bot) == ("canary", 1)
+        assert endings(tmp_path) == [("finished", 1.0)], "it is whole again"
 
 
 def test_a_pinned_champion_plays_every_match_until_it_is_released(

@@ -120,7 +120,7 @@ def test_a_version_that_is_better_becomes_the_champion(inline: list[Inline]) -> 
     assert champion is not None and champion.by == PROMOTION
     assert summary.champion == summary.as_dict()["champion"] == champion.version == 1
     told = [one.split(":")[0] for one in news if one.startswith("version ")]
-    assert told[:2] == ["version 1 nominated", "version 1 promoted"]
+    assert told[:2] == ["version 1 is tried", "version 1 plays from now on"]
 
     # Training reads none of it.
     latest = train_agent(session("latest", "matches"), show=lambda progress: None)

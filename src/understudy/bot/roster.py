@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
@@ -25,9 +24,12 @@ from understudy.registry.pointers import PROMOTION, PointerRecord
 from understudy.registry.run_folder import RunFolder
 from understudy.telemetry import events
 from understudy.telemetry.journal import Journal
+from understudy.telemetry.verdicts import verdict_line
 
 PlayerRole: TypeAlias = Literal["rules", "holdout", "canary", "champion", "newest"]
 """`holdout`: the rules play beside a champion, so that both can be compared."""
+
+_LOAD_AGAIN_S = 5.0
 
 
 class MatchPlayer(NamedTuple):
@@ -85,6 +87,7 @@ class Roster:
         self._lock = threading.Lock()
         self._policies: dict[int, Policy | str] = {}
         """Versions that may play next; text: why a version cannot be loaded."""
+        self._load_again_at = 0.0
         self.follow()
 
     def assign(self, match: str, tags: Mapping[str, str], uniform: float) -> MatchPlayer:
@@ -149,13 +152,7 @@ class Roster:
             if champion is not None:
                 wanted.add(champion.version)
             wanted -= {RULES, self._newest().version}
-            held = self._policies
-            self._policies = {
-                version: one
-                if isinstance(one := held.get(version), Policy)
-                else self._load(version)
-                for version in wanted
-            }
+            self._policies = self._loaded(wanted)
             self._tell(champion)
 
     def _tell(self, champion: PointerRecord | None) -> None:
@@ -200,6 +197,21 @@ class Roster:
             return newest
         # Not there: another process changed roles since the last `follow`.
         return self._policies.get(version) or self._load(version)
+
+    def _loaded(self, wanted: set[int]) -> dict[int, Policy | str]:
+        """These versions. One that cannot be loaded is tried again when roles change, or after a
+        while: reading large weights twenty times a second would slow the game down."""
+        held, now = self._policies, self._folder.clock.monotonic()
+        again = wanted != held.keys() or now >= self._load_again_at
+        loaded = {
+            version: one
+            if isinstance(one := held.get(version), Policy) or (one is not None and not again)
+            else self._load(version)
+            for version in wanted
+        }
+        if again:
+            self._load_again_at = now + _LOAD_AGAIN_S
+        return loaded
 
     def _load(self, version: int) -> Policy | str:
         try:
@@ -273,29 +285,3 @@ def declared_promotion(
 
 def _plays(version: int) -> str:
     return f"version {version} plays" if version else "the rules play"
-
-
-_VERDICT_LINES = {
-    "nominated": "version {version} is tried",
-    "promoted": "version {version} plays from now on",
-    "asks": "version {version} is better; `understudy promotion approve {version} --run {run}` lets"
-    " it play",
-    "harmful": "version {version} is no longer tried, it is worse",
-    "undecided": "version {version} is no longer tried, no difference was found",
-    "hopeless": "version {version} is no longer tried, it would hardly be promoted",
-    "misfit": "version {version} is no longer tried, its matches do not fit the coin",
-    "stopped": "version {version} is no longer tried",
-    "closed": "version {version} is no longer tried",
-    "alarm": "version {version} plays half as often, and is tested again",
-    "kept": "version {version} keeps its place",
-    "rolled back": "version {version} plays no longer",
-    "paused": "no version is tried or promoted",
-    "resumed": "versions are tried and promoted again",
-}
-
-
-def verdict_line(verdict: PromotionVerdict, run: Path) -> str:
-    """A verdict in one line: what changes in who plays, and why."""
-    line = _VERDICT_LINES.get(verdict.kind, f"version {{version}}: {verdict.kind}")
-    line = line.format(version=verdict.version, run=run)
-    return f"{line}: {verdict.words}" if verdict.words else line

@@ -2,7 +2,8 @@
 
 A version is tried if it has learned from enough more matches than the last one that was tried, or
 decides differently enough from it. Before its first match it must be fit: finite, neither certain
-nor aimless on recent observations, and fast. What is unfit is refused once and not looked at again.
+nor aimless on recent observations, and fast. What is unfit is refused, and not looked at again by
+this bot: one that opens the run later looks at its own recent matches, and may refuse it again.
 Nothing here runs inside `decide` or `match`.
 """
 

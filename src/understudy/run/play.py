@@ -20,7 +20,6 @@ import numpy as np
 
 from understudy.bot.match import Match
 from understudy.bot.pace import PACES, PaceName
-from understudy.bot.roster import verdict_line
 from understudy.bot.understudy import LEARNERS, MODES, RESULT_REWARDS, Mode, Understudy
 from understudy.core.clock import LogicalClock, SystemClock
 from understudy.core.config import Config, changes
@@ -51,6 +50,7 @@ from understudy.telemetry.promotion_lines import player_name, playing_text, why_
 from understudy.telemetry.promotion_status import PromotionStatus
 from understudy.telemetry.status import Status
 from understudy.telemetry.text import complain
+from understudy.telemetry.verdicts import verdict_line
 from understudy.training.learning import evaluated
 
 ADAPTIVE = "adaptive"

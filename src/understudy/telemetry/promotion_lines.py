@@ -22,25 +22,6 @@ WIDTH = 80
 _LABEL = 12
 _BAR = 20
 
-VERDICTS = {
-    "nominated": "its test began",
-    "refused": "it was not tested or promoted",
-    "promoted": "it became the champion",
-    "asks": "the evidence that it is better is enough, and a person is asked",
-    "harmful": "stopped: the evidence that it is worse was enough",
-    "hopeless": "stopped: the evidence for it fell so low that it would hardly be promoted",
-    "undecided": "the test ended without enough evidence for either side",
-    "misfit": "closed: the arms came more or less often than the recorded coin explains",
-    "stopped": "a person stopped the test",
-    "closed": "the test ended because what it compared had changed",
-    "alarm": "its results fell below what it had promised, so it is rechecked against the rules",
-    "kept": "the recheck did not show that it is worse than the rules: it stays champion",
-    "rolled back": "the recheck showed that it is worse than the rules: it plays no more",
-    "paused": "promotion was paused",
-    "resumed": "promotion goes on",
-}
-"""What each kind of verdict means."""
-
 
 def player_name(version: int) -> str:
     """`version 12`; version 0 is `the rules`."""
