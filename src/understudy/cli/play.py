@@ -293,8 +293,8 @@ def _decided(session: PlaySession, before: RunFolder | None) -> str | None:
     from understudy.telemetry.promotion_lines import playing_text
     from understudy.telemetry.promotion_status import PromotionStatus
 
-    pinned, policy = before and pinned_champion(before), session.config.promotion.policy
-    status = PromotionStatus(incumbent=0, pinned=pinned, policy=policy)
+    pinned = None if before is None else pinned_champion(before)
+    status = PromotionStatus(incumbent=0, pinned=pinned, policy=session.config.promotion.policy)
     return playing_text(status) if status.plays != 0 or pinned is not None else None
 
 
@@ -327,7 +327,7 @@ def _means(progress: PlayProgress) -> list[str]:
     """Both arms of the test that runs; else those that played in this session."""
     status, played = progress.promotion, progress.by_player
     if status is None:  # modes shadow and play
-        shown = [(f"champion {one}" if one else "rules", one) for one in played or {0: None}]
+        shown = [(f"champion {one}" if one else "rules", one) for one in played or (0,)]
         return [f"{name} {_share(_mean(played.get(one)))}" for name, one in shown]
     version = progress.version if status.plays is None else status.plays
     name = f"champion {version}" if version else "rules"
