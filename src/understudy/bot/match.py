@@ -11,6 +11,7 @@ its result counts 0 for the version. `decide` checks plain numbers only, at abou
 from __future__ import annotations
 
 import atexit
+import contextlib
 import itertools
 import math
 import sys
@@ -481,9 +482,10 @@ class UndecidedMatches:
     def take_dropped(self) -> list[int]:
         """The numbers of assignments whose matches will never be played; each of them once."""
         orders = []
-        while self._dropped:
-            orders.append(self._dropped.popleft())
-            self._held.pop(orders[-1], None)
+        with contextlib.suppress(IndexError):  # another thread may take some at the same time
+            while True:
+                orders.append(self._dropped.popleft())
+                self._held.pop(orders[-1], None)
         return orders
 
     def take_all(self) -> list[int]:

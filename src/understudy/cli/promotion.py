@@ -235,7 +235,7 @@ def _folder(run: Path | None) -> RunFolder:
     if not folder.by_evidence:
         raise RunFolderError(
             f"{folder.root}: no promotion log: the newest version plays here. A bot opened with "
-            "mode='shadow' or mode='auto' begins one"
+            "mode='auto' begins one"
         )
     return folder
 
