@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from understudy import Config, Understudy, with_values
-from understudy.core.clock import SystemClock
+from understudy.core.clock import Clock, SystemClock
 from understudy.experience.episode import Episode
 from understudy.experience.spool import Spool
 from understudy.policy.mlp import Mlp
@@ -67,11 +67,13 @@ def lively(folder: RunFolder, seed: int) -> Weights:
     )
 
 
-def auto(root: Path, *, network: AnyNetwork = SMALL, **promotion: Any) -> Understudy:
+def auto(
+    root: Path, *, network: AnyNetwork = SMALL, clock: Clock | None = None, **promotion: Any
+) -> Understudy:
     """A bot in mode auto, whose canary plays nearly every match, unless told otherwise."""
     changes = {"first_share": 1 - 1e-9, "share": 1 - 1e-9, "holdout": 0.0, **promotion}
     config = with_values(Config(), {f"promotion.{name}": v for name, v in changes.items()})
-    return mind(root, mode="auto", config=config, network=network)
+    return mind(root, mode="auto", config=config, network=network, clock=clock)
 
 
 def tried(bot: Understudy, number: int, **fields: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 import subprocess
 import sys
@@ -10,10 +11,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from walk.toys import SetClock
 
 from understudy import Understudy
 from understudy.core.clock import SystemClock
-from understudy.core.errors import ConfigError, InputError
+from understudy.core.errors import ConfigError, InputError, RunFolderError
 from understudy.gates.promotion.records import Assigned, Declared, Ordered, Resolved
 from understudy.promotion.log import PromotionLog
 from understudy.promotion.promotion import Promotion
@@ -159,6 +161,36 @@ def test_a_version_that_cannot_be_loaded_loses_its_matches_and_the_rules_play(
     assert episode.meta.outcome == "victory" and not episode.sampled.any()
 
 
+def test_a_version_that_cannot_be_loaded_is_not_read_at_every_look(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, read = SetClock(), list[int]()
+
+    def broken(self: Versions, number: int) -> None:
+        read.append(number)
+        raise RunFolderError("a large network that is damaged")
+
+    with auto(tmp_path, clock=clock) as bot:
+        bot._watcher.stop()
+        tried(bot, 1)
+        publish(bot.folder, 2, champion=False)
+        bot.refresh()
+        with monkeypatch.context() as patch:
+            patch.setattr(Versions, "policy", broken)
+            bot._roster._policies.clear()  # type: ignore[union-attr]
+            for _ in range(5):
+                bot._roster.follow()  # type: ignore[union-attr]
+            assert read == [1]
+            clock.advance(5.0)
+            for _ in range(5):
+                bot._roster.follow()  # type: ignore[union-attr]
+            assert read == [1, 1]
+        clock.advance(5.0)
+        bot.refresh()
+        assert play(bot) == ("canary", 1)
+        assert endings(tmp_path) == [("finished", 1.0)], "it is whole again"
+
+
 def test_a_pinned_champion_plays_every_match_until_it_is_released(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -208,6 +240,67 @@ def test_bots_with_other_rules_do_not_count_as_one(
     assert len(episodes(tmp_path)) == 3, "all are learned from"
 
 
+@pytest.mark.parametrize("made", ["learn", "train"])
+def test_shadow_leaves_the_champion_of_learning_alone_and_auto_says_that_it_sets_it_aside(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], made: str
+) -> None:
+    def champion() -> int:
+        with mind(tmp_path, mode="play") as bot:
+            return bot.version
+
+    with mind(tmp_path) as bot:
+        publish(bot.folder, 3, mode=made)
+        bot.folder.pointers.move("champion", 3, by="latest")
+    with mind(tmp_path, mode="shadow") as bot:
+        assert play(bot) == ("rules", 0)
+    assert champion() == 3 and not bot.folder.by_evidence
+    bot.folder.pointers.pin("champion", 3, by="rollback")
+    mind(tmp_path, mode="shadow").close()
+    assert not bot.folder.by_evidence
+    bot.folder.pointers.release("champion")
+    assert "without evidence" not in capsys.readouterr().err
+    for _ in range(2):
+        mind(tmp_path, mode="auto").close()
+        assert champion() == 0
+    said = "version 3 was the champion without evidence; the rules play until a version is better"
+    assert capsys.readouterr().err.count(said) == 1
+
+
+def test_shadow_declares_where_versions_learned_from_the_rules(tmp_path: Path) -> None:
+    with mind(tmp_path) as bot:
+        publish(bot.folder, 3, mode="shadow")
+        bot.folder.pointers.move("champion", 3, by="latest")
+    mind(tmp_path, mode="shadow").close()
+    champion = bot.folder.pointers.read("champion")
+    assert champion is not None and (champion.version, champion.by) == (0, "promotion")
+
+
+def test_a_test_by_a_simulator_ends_where_a_bot_is_judged_by_its_matches(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with mind(tmp_path, mode="shadow") as bot:
+        publish(bot.folder, 1, champion=False)
+        assert Promotion(bot.folder).nominate(1, experience=0, reason="a test", simulator=True)
+    for _ in range(2):
+        with auto(tmp_path) as bot:
+            assert bot.promotion is not None and bot.promotion.state.test is None
+    words = "from now on versions are tested by the matches that are played"
+    assert capsys.readouterr().err.count(words) == 1
+    assert [(one.order, one.words) for one in records(tmp_path, Ordered)] == [("stop", words)]
+
+
+def test_a_bot_has_no_simulator(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"promotion\.evidence: expected 'matches'.* train"):
+        auto(tmp_path / "run", evidence="simulator")
+    assert not (tmp_path / "run").exists()
+    with mind(tmp_path / "run", mode="learn", settings={"promotion.evidence": "simulator"}):
+        pass
+    with pytest.raises(ConfigError, match=r"settings=\{'promotion.evidence': 'matches'\}"):
+        mind(tmp_path / "run", mode="auto")
+    with mind(tmp_path / "run", mode="auto", settings={"promotion.evidence": "matches"}):
+        pass
+
+
 def test_what_is_declared_is_in_the_log(tmp_path: Path) -> None:
     for changes in ({}, {"rules": "v2"}, {"rules": "v2", "score": (0, 100)}):
         mind(tmp_path, mode="shadow", **changes).close()
@@ -250,6 +343,36 @@ def test_a_match_without_a_decision_counts_for_no_arm(tmp_path: Path) -> None:
         with bot.match() as match:
             assert match.finish("victory") is True
     assert endings(tmp_path) == [("void", 0.0)] * 2 and episodes(tmp_path) == []
+
+
+def test_a_match_that_is_dropped_without_a_decision_holds_up_nothing(tmp_path: Path) -> None:
+    with auto(tmp_path) as bot:
+        for _ in range(3):
+            bot.match(opponent="Terran")  # the game did not start
+        assert play(bot) == ("rules", 0)
+        assert endings(tmp_path) == [("void", 0.0)] * 3 + [("finished", 1.0)]
+        assert bot.promotion is not None and bot.promotion.state.records[0].matches == 1
+        bot.match()
+        bot.refresh()
+        assert endings(tmp_path)[-1] == ("void", 0.0), "without another match"
+        held = bot.match()
+        held.decide([1, 2], fallback="left")
+        del held
+        gc.collect()
+        assert len(records(tmp_path, Assigned)) - len(endings(tmp_path)) == 1, "it has a decision"
+
+
+def test_a_bot_that_closes_voids_what_is_undecided_and_it_can_still_be_learned_from(
+    tmp_path: Path,
+) -> None:
+    bot = auto(tmp_path)
+    match = bot.match()
+    bot.close()
+    assert endings(tmp_path) == [("void", 0.0)]
+    match.decide([1, 2], fallback="left")
+    match.finish("victory")
+    assert endings(tmp_path) == [("void", 0.0)], "it has its result"
+    assert len(episodes(tmp_path)) == 1
 
 
 # --- results -------------------------------------------------------------------------------------

@@ -12,17 +12,22 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Literal
 
+import msgspec
 import psutil
 import pytest
-from judging.swarm_versions import commit, run_of_swarm, settings
+from judging.swarm_versions import NETWORK, commit, run_of_swarm, settings
 
+from understudy.cli.play import _line
 from understudy.cli.show import Screen
 from understudy.core.clock import SystemClock
+from understudy.match.tally import Tally
 from understudy.promotion.promotion import Promotion
 from understudy.registry.run_folder import RunFolder
+from understudy.run.play import PlayProgress, PlaySession
 from understudy.telemetry.fold import StatusReader
+from understudy.telemetry.promotion_status import ArmResult, PromotionStatus, TrialStatus
 from understudy.telemetry.status import Status
 
 from .calling import SMALL, lockstep, understudy
@@ -92,8 +97,10 @@ def test_in_mode_auto_a_line_of_80_columns_says_who_plays_and_why() -> None:
     for text in (
         "Mode auto: the rules (rules) play until a version is better by evidence.",
         "  match 12  rules ",
-        "Who plays       the rules: no version is better by evidence yet",
-        "Win rate in this session by who played (95% interval):",
+        "\nWho plays       the rules play; version 1 is tried in ",
+        "\nWhy             no version has shown yet that it is better\n",
+        "\nTested now      version 1 ",
+        "Win rate in this session by who played (a tie is no win; 95% interval):",
         "\n  the rules     [",
     ):
         assert text in called.err
@@ -101,6 +108,61 @@ def test_in_mode_auto_a_line_of_80_columns_says_who_plays_and_why() -> None:
     assert max(map(len, lines)) <= 80
     told = understudy("play", "swarm", "--rules", "rules", *options, "--json").json
     assert told["mode"] == "auto" and told["playing"] == "the rules"
+
+
+def test_the_line_shows_both_arms_of_a_test_by_the_same_measure() -> None:
+    canary = ArmResult(version=3, matches=10, mean=0.55)
+    incumbent = ArmResult(version=0, matches=20, mean=0.475)
+    trial = TrialStatus(
+        number=2, recheck=False, since=0.0, version=3, against=0, canary=canary,
+        incumbent=incumbent, better=3.14, better_enough=20.0, worse=0.5, worse_enough=4.0,
+        share=0.5, short=100, hopeless=0.2, long=300, promising=2.0, longest=600,
+    )  # fmt: skip
+    auto = PromotionStatus(incumbent=0, tests=(trial,))
+    recheck = msgspec.structs.replace(
+        trial, recheck=True, version=7, canary=ArmResult(version=7, matches=4, mean=0.25)
+    )
+
+    def line(status: PromotionStatus | None, mode: Literal["auto", "shadow"] = "auto") -> str:
+        session = PlaySession(
+            game="swarm", run=Path("runs/one"), difficulty="hard", matches=1000, mode=mode,
+            network=NETWORK, config=settings(),
+        )  # fmt: skip
+        tallies = {0: Tally(1, 2, 1), 7: Tally(1, 1, 0)}
+        progress = PlayProgress(session, played=40, by_player=tallies, promotion=status, version=7)
+        told = _line(progress)
+        assert len(told) <= 80
+        return told.partition("match 40  ")[2]
+
+    assert line(auto) == "rules 48%  canary 3 55%  E 3.1"
+    assert line(PromotionStatus(incumbent=7, tests=(recheck,))) == (
+        "rules 48%  rechecked 7 25%  E- 0.5"
+    )
+    assert line(PromotionStatus(incumbent=7)) == "champion 7 75%", "a tie counts one half"
+    assert line(msgspec.structs.replace(auto, pinned=7)) == "champion 7 (pinned) 75%"
+    assert line(msgspec.structs.replace(auto, pinned=0)) == "rules (pinned) 50%"
+    assert line(msgspec.structs.replace(auto, policy="latest")) == "newest 7 75%"
+    assert line(None, "shadow") == "rules 50%  champion 7 75%"
+
+
+@pytest.mark.parametrize(
+    ("policy", "pinned", "expected"),
+    [
+        ("latest", None, "Mode auto: the newest version plays every match, without a test."),
+        ("auto", 0, "Mode auto: the rules, pinned by a person, play every match."),
+        ("auto", 1, "Mode auto: version 1, pinned by a person, plays every match."),
+    ],
+)
+def test_who_plays_is_said_first_where_evidence_does_not_decide(
+    policy: str, pinned: int | None, expected: str
+) -> None:
+    folder = run_of_swarm(Path("runs/mine"), config=settings(policy=policy))
+    commit(folder, 1, "DEFENSIVE")
+    if pinned is not None:
+        folder.pointers.pin("champion", pinned, by="rollback")
+    options = ("--run", folder.root, "--matches", 1, "--learner", "off", "--eval", 0)
+    said = understudy("play", "swarm", "--mode", "auto", *options).err
+    assert expected in said and "until a version is better" not in said
 
 
 def test_a_run_keeps_its_settings() -> None:

@@ -34,7 +34,8 @@ def scripted(tmp_path_factory: pytest.TempPathFactory) -> Path:
         run.nominate(12)
         run.play(20, CHANCES, opponent="Zerg")
         run.assign(opponent="Zerg")
-        run.journal.write(RoleChanged(version=11, kind="refused", words="its entropy is 0"))
+        for words in ("it is certain: entropy 0.01", "it is certain: entropy 0.02"):  # two bots
+            run.journal.write(RoleChanged(version=11, kind="refused", words=words))
     return run.folder.root
 
 
@@ -115,8 +116,19 @@ def test_explain_has_all_matches_as_json_and_the_last_as_text(scripted: Path) ->
 
 def test_explain_tells_of_health_checks_that_failed(scripted: Path) -> None:
     [refused] = promotion(scripted, "explain", 11)["verdicts"]
-    assert (refused["kind"], refused["words"]) == ("refused", "its entropy is 0")
-    assert "its entropy is 0" in understudy("promotion", "explain", 11, "--run", scripted).out
+    assert (refused["kind"], refused["words"]) == ("refused", "it is certain: entropy 0.01")
+    assert (
+        "it is certain: entropy 0.01"
+        in understudy("promotion", "explain", 11, "--run", scripted).out
+    )
+
+
+def test_explain_tells_of_the_rules(scripted: Path) -> None:
+    told = promotion(scripted, "explain", 0)
+    assert told["role"] == "rules" and told["record"]["matches"] > 0
+    assert 9 in told["tested_against"]
+    text = understudy("promotion", "explain", 0, "--run", scripted).out
+    assert "Version     the rules: they play while" in text
 
 
 def test_explain_of_a_version_that_was_never_tested(scripted: Path) -> None:

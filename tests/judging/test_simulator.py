@@ -52,6 +52,11 @@ def champion(folder: RunFolder) -> int:
     return pointer.version
 
 
+def tested(promotion: Promotion) -> int | None:
+    test = promotion.state.test
+    return None if test is None else test.version
+
+
 def test_a_better_version_is_promoted_and_the_next_one_is_tested_against_it(tmp_path: Path) -> None:
     folder = run_of_swarm(tmp_path)
     commit(folder, 1, "DEFENSIVE")
@@ -131,16 +136,36 @@ def test_pairs_that_another_simulator_wrote_are_not_counted_again(tmp_path: Path
     assert sum(isinstance(record, Paired) for record in records(folder)) == 1
 
 
-def test_nothing_is_played_while_promotion_is_paused(tmp_path: Path) -> None:
+def test_while_promotion_is_paused_a_test_goes_on_and_no_other_one_begins(tmp_path: Path) -> None:
     folder = run_of_swarm(tmp_path)
-    commit(folder, 1, "DEFENSIVE")
-    one, promotion, _ = simulator(folder)
+    commit(folder, 1, "TECH")
+    one, promotion, _ = simulator(folder, rules="rules")
     promotion.order(Ordered(order="pause"))
     assert not one.step()
     promotion.order(Ordered(order="resume"))
-    assert one.step() and one.step()
+    assert one.step() and tested(promotion) == 1
     promotion.order(Ordered(order="pause"))
+    assert run_to_the_end(one)
+    assert tested(promotion) is None and promotion.state.incumbent == 0
+    assert promotion.verdicts[-1].kind in ("harmful", "hopeless"), "it is worse"
+    commit(folder, 2, "TECH", matches=200)
     assert not one.step()
+
+
+def test_while_a_person_decides_who_plays_nothing_is_tested(tmp_path: Path) -> None:
+    folder = run_of_swarm(tmp_path)
+    commit(folder, 1, "DEFENSIVE")
+    one, promotion, _ = simulator(folder)
+    folder.pointers.pin("champion", 1, by="rollback")
+    assert not one.step() and tested(promotion) is None
+    folder.pointers.release("champion")
+    assert one.step() and tested(promotion) == 1
+    folder.pointers.pin("champion", 1, by="rollback")
+    assert not one.step()
+    latest = run_of_swarm(tmp_path / "latest", config=settings(policy="latest"))
+    commit(latest, 1, "DEFENSIVE")
+    one, promotion, _ = simulator(latest)
+    assert not one.step() and tested(promotion) is None
 
 
 @pytest.mark.parametrize("broken", ["weights", "file"])

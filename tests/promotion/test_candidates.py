@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from bot.minds import REMEMBERING, SMALL, auto, journal, lively, publish
+from walk.toys import SetClock
 
 from promotion.runs import folded, records
 from understudy import Understudy
@@ -21,8 +22,15 @@ from understudy.policy import distributions
 from understudy.policy.policy import Policy
 from understudy.policy.weights import Weights, normalise
 from understudy.promotion import candidates
-from understudy.promotion.candidates import RecentMatch, divergence, reason_to_try, unfit
+from understudy.promotion.candidates import (
+    CandidateSearch,
+    RecentMatch,
+    divergence,
+    reason_to_try,
+    unfit,
+)
 from understudy.promotion.promotion import Promotion
+from understudy.registry.versions import Versions
 from understudy.telemetry import events as ev
 
 CONFIG = PromotionConfig()
@@ -154,7 +162,8 @@ def test_versions_are_tried_one_after_the_other_and_never_twice(tmp_path: Path) 
 def test_a_version_that_decides_otherwise_is_tried_with_little_more_experience(
     tmp_path: Path,
 ) -> None:
-    with auto(tmp_path) as bot:
+    clock = SetClock()
+    with auto(tmp_path, clock=clock) as bot:
         play(bot)
         learned(bot, 1, 50)
         assert tried(bot) == [1]
@@ -162,7 +171,59 @@ def test_a_version_that_decides_otherwise_is_tried_with_little_more_experience(
         learned(bot, 2, 51, weights=lively(bot.folder, 1))
         assert tried(bot) == [1], "the same weights"
         learned(bot, 3, 51)
+        assert tried(bot) == [1], "they were compared just now"
+        clock.advance(candidates.COMPARE_EVERY_S)
         assert tried(bot) == [1, 3]
+
+
+def test_comparing_is_seldom_and_does_the_work_for_the_old_version_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, asked, read = SetClock(), list[int](), list[int]()
+    log_probs, policy = candidates._log_probs, Versions.policy
+
+    def counted(one: Policy, match: RecentMatch) -> NDArray:
+        asked.append(one.version)
+        return log_probs(one, match)
+
+    def loaded(self: Versions, number: int) -> Policy:
+        read.append(number)
+        return policy(self, number)
+
+    with auto(tmp_path, clock=clock, least_kl=1e9) as bot:
+        bot._watcher.stop()
+        play(bot)
+        learned(bot, 1, 50)
+        assert tried(bot) == [1]
+        stop(bot, 1)
+        tried(bot)
+        monkeypatch.setattr(candidates, "_log_probs", counted)
+        monkeypatch.setattr(Versions, "policy", loaded)
+        for number in range(2, 8):
+            learned(bot, number, 51)
+            tried(bot)
+        assert asked == [1, 2] and read.count(1) == 1
+        clock.advance(candidates.COMPARE_EVERY_S)
+        tried(bot)
+        tried(bot)
+        assert asked == [1, 2, 7] and read.count(1) == 1
+
+
+@pytest.mark.parametrize(("network", "most"), [(SMALL, 512), (REMEMBERING, 128)])
+def test_recent_observations_are_few_and_copied(tmp_path: Path, network: Any, most: int) -> None:
+    with auto(tmp_path, network=network) as bot:
+        search = CandidateSearch(
+            bot.folder, Promotion(bot.folder), refused=lambda version, words: None
+        )
+        long = np.zeros((5000, 2), np.float32)
+        for _ in range(20):
+            search.remember(long, None)
+        search.remember(long[:10], np.ones((10, 3), np.bool_))
+    kept = list(search._recent)
+    assert most <= sum(len(one.observations) for one in kept) <= most * 1.25
+    for one in kept:
+        assert one.observations.base is None and one.legal.base is None
+        assert len(one.observations) == len(one.legal)
 
 
 def test_recent_matches_are_needed_first(tmp_path: Path) -> None:

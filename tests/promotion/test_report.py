@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from understudy.core.errors import RunFolderError
-from understudy.gates.promotion.records import Assigned, Nominated, Ordered, Resolved
+from understudy.gates.promotion.records import Assigned, Declared, Nominated, Ordered, Resolved
+from understudy.gates.promotion.roles import PromotionVerdict
 from understudy.promotion.explain import story_of, story_text
 from understudy.promotion.history import PromotionHistory, history
 from understudy.promotion.report import (
@@ -22,9 +23,10 @@ from understudy.promotion.report import (
     results_of,
 )
 from understudy.telemetry import played
-from understudy.telemetry.promotion_lines import VERDICTS, describe_promotion, promotion_lines
+from understudy.telemetry.promotion_lines import describe_promotion, promotion_lines
 from understudy.telemetry.promotion_status import PromotionStatus
 from understudy.telemetry.table import csv_bytes
+from understudy.telemetry.verdicts import VERDICTS, verdict_line
 
 from .scripted import ScriptedLog
 
@@ -244,6 +246,25 @@ def test_the_pace_of_several_machines_needs_no_common_clock() -> None:
     assert matches_per_hour(()) is None
 
 
+def test_the_time_between_two_sessions_is_no_pace() -> None:
+    log = ScriptedLog(seed=2)
+    log.play(20, {0: 0.5})
+    log.now += 16 * 3600.0
+    log.play(20, {0: 0.5})
+    assert matches_per_hour(history(log.records).matches) == pytest.approx(6.0)
+
+
+def test_matches_of_the_holdout_are_time_that_a_test_does_not_get() -> None:
+    log = ScriptedLog(seed=2)
+    promoted(log)
+    log.nominate(5, first_canaries=0)
+    log.play(40, {0: 0.5, 4: 0.6, 5: 0.6})
+    status = status_of(log)
+    [test] = status.tests
+    assert status.holdout == 0.1 and test.expected is not None
+    assert test.expected.seconds == pytest.approx(600.0 * test.expected.matches / 0.9)
+
+
 def test_results_are_bounded_and_the_rules_are_always_there() -> None:
     log = ScriptedLog(seed=2)
     for number in range(30):
@@ -312,6 +333,38 @@ def test_every_verdict_has_words() -> None:
     from understudy.gates.promotion.roles import VerdictKind
 
     assert set(VERDICTS) == set(get_args(VerdictKind))
+    for kind in VERDICTS:
+        verdict = PromotionVerdict(1, 7, kind, "so it is")  # type: ignore[arg-type]
+        line = verdict_line(verdict, Path("runs/zerg"))
+        assert line.endswith(": so it is") and "{" not in line
+
+
+def test_the_rules_have_a_story() -> None:
+    log = ScriptedLog(seed=2)
+    promoted(log)
+    log.append(Ordered(order="pause"))
+    story = story_of(history(log.records), 0)
+    assert (story.role, story.tested_against, story.verdicts) == ("rules", (4,), ())
+    text = story_text(story)
+    assert text.startswith("Version     the rules: they play while no version is better")
+    assert "tested against the rules: 4" in text and "it never played" not in text
+    assert "paused" not in text
+    assert story_of(history(ScriptedLog().records), 0).record.matches == 0
+
+
+def test_a_simulated_test_that_asks_shows_the_pairs_that_were_counted() -> None:
+    log = ScriptedLog()
+    log.append(Declared(rules="v1", policy="manual"))
+    test = log.append(Nominated(version=7, simulator=True))
+    while not any(one.kind == "asks" for one in log.verdicts):
+        log.pair(test, [1.0] * 16, [0.0] * 16)
+    counted = log.state.test.paired  # type: ignore[union-attr]
+    assert counted % 16, "the verdict fell inside a record"
+    for ended in (False, True):
+        if ended:
+            log.append(Ordered(order="approve", version=7))
+        [trial] = history(log.records).trials
+        assert len(trial.pairs) == len(trial.looks.better) == counted
 
 
 def test_pairs_are_told_as_pairs() -> None:

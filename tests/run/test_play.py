@@ -20,7 +20,9 @@ from understudy.gates.promotion.records import Ordered
 from understudy.match.evaluate import evaluate
 from understudy.match.live_match import TRAINING, LiveMatch, match_seeds
 from understudy.match.players import BotPlayer
+from understudy.match.tally import Tally
 from understudy.policy.mlp import Mlp
+from understudy.policy.policy import Policy
 from understudy.promotion.promotion import Promotion
 from understudy.registry import run_folder
 from understudy.registry.run_folder import RunFolder
@@ -134,14 +136,44 @@ def test_in_auto_the_coin_gives_matches_to_the_rules_and_to_the_version_that_is_
     for version, tally in summary.by_player.items():
         assert state.records[version].matches == tally.matches
         assert state.records[version].total == tally.wins + tally.draws / 2
-    roles = seen[-1].roles
-    assert roles.canary == 1 and roles.tested.startswith("version 1: ")
-    assert roles.canary_mean == state.records[1].mean
+    status = seen[-1].promotion
+    assert status is not None and status.plays == 0
+    (test,) = status.tests
+    assert [one.version for one in (test.canary, test.incumbent)] == [1, 0]
+    for arm in (test.canary, test.incumbent):
+        assert arm.mean == pytest.approx(state.records[arm.version].mean)
     told = summary.as_dict()
     assert told["playing"] == "the rules"
-    assert told["why"] == "no version is better by evidence yet"
+    assert told["why"] == "no version has shown yet that it is better"
     played_by = {tuple(set(one.versions[one.sampled].tolist())) for one in episodes(folder.root)}
     assert played_by == {(), (1,)}
+
+
+def test_a_match_that_a_version_gave_to_the_rules_is_its_loss(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    folder = run_of_swarm(Path("runs/one"))
+    commit(folder, 1, "DEFENSIVE")
+    folder.pointers.pin("champion", 1, by="rollback")
+    act, acts = Policy.act, 0
+
+    def failing(self: Policy, *given: Any, **options: Any) -> Any:
+        nonlocal acts
+        acts += self.version == 1
+        if acts == 20:
+            raise ValueError("a broken version")
+        return act(self, *given, **options)
+
+    monkeypatch.setattr(Policy, "act", failing)
+    monkeypatch.setattr(LiveMatch, "outcome", lambda self: "victory")
+    chosen = {"mode": "auto", "network": NETWORK, "config": settings()}
+    summary = play(session(matches=2, **chosen), show=silent)
+    assert {one: str(tally) for one, tally in summary.by_player.items()} == {1: str(Tally(1, 0, 1))}
+    state = Promotion(folder).state
+    assert (state.records[1].matches, state.records[1].total) == (2, 1.0)
+    assert [(one.player, one.wins, one.losses) for one in summary.status.played if not one.tag] == [
+        ("version 1", 1, 1)
+    ]
 
 
 def test_verdicts_are_news_and_a_promoted_version_plays() -> None:
@@ -158,11 +190,41 @@ def test_verdicts_are_news_and_a_promoted_version_plays() -> None:
     summary = play(
         session(matches=8, mode="auto", network=NETWORK, config=settings(), evaluate=4), show=order
     )
-    assert summary.roles.incumbent == 1 and summary.by_player[1].matches >= 4
+    assert summary.promotion is not None and summary.promotion.plays == 1
+    assert summary.by_player[1].matches >= 4
     assert any(one.startswith("version 1 plays from now on: ") for one in news)
     told = summary.as_dict()
     assert told["playing"] == "version 1"
     assert isinstance(told["champion"], dict) and told["champion"]["matches"] == 4
+
+
+@pytest.mark.parametrize(
+    ("policy", "playing", "why"),
+    [
+        ("auto", "version 1", "a person pinned it"),
+        ("latest", "the newest version", "promotion.policy is 'latest'"),
+    ],
+)
+def test_what_decides_instead_of_evidence_is_said(policy: str, playing: str, why: str) -> None:
+    folder = run_of_swarm(Path("runs/one"))
+    commit(folder, 1, "DEFENSIVE")
+    news: list[str] = []
+
+    def pin(progress: PlayProgress) -> None:
+        news.extend(progress.news)
+        progress.news.clear()
+        if policy == "auto" and progress.played == 1:
+            folder.pointers.pin("champion", 1, by="rollback")
+
+    config = settings(policy=policy)
+    chosen = {"mode": "auto", "network": NETWORK, "config": config, "evaluate": 2}
+    summary = play(session(matches=3, **chosen), show=pin)
+    told = summary.as_dict()
+    assert (told["playing"], told["why"]) == (playing, why)
+    assert summary.by_player[1].matches == (2 if policy == "auto" else 3)
+    assert (summary.champion is not None) == (policy == "auto")
+    said = "from now on version 1, pinned by a person, plays every match"
+    assert (said in news) == (policy == "auto")
 
 
 def test_in_mode_play_the_champion_plays_and_nothing_is_learned() -> None:
@@ -175,13 +237,23 @@ def test_in_mode_play_the_champion_plays_and_nothing_is_learned() -> None:
     assert episodes(folder.root) == [] and folder.versions.numbers() == [1]
 
 
-def test_a_test_of_the_simulator_ends_where_matches_are_the_evidence() -> None:
+@pytest.mark.parametrize("before", ["matches", "simulator"])
+def test_a_test_ends_where_the_evidence_is_another(
+    before: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Stopped:
+        def stop(self, timeout_s: float) -> bool:
+            return True
+
+    monkeypatch.setattr("understudy.run.play.start_simulator", lambda *a, **b: Stopped())
+    simulator = before == "simulator"
+    config = settings(evidence="matches" if simulator else "simulator")
     folder = run_of_swarm(Path("runs/one"))
     commit(folder, 1, "DEFENSIVE")
     promotion = Promotion(folder)
     promotion.declare(rules="rules", score=None)
-    assert promotion.nominate(1, experience=1, reason="a test asks for it", simulator=True)
-    play(session(matches=1, mode="auto", network=NETWORK, config=settings()), show=silent)
+    assert promotion.nominate(1, experience=1, reason="a test asks for it", simulator=simulator)
+    play(session(matches=1, mode="auto", network=NETWORK, config=config), show=silent)
     assert promotion.follow().test is None
     assert promotion.verdicts[-1].kind == "stopped"
 
@@ -192,6 +264,8 @@ def test_a_test_of_the_simulator_ends_where_matches_are_the_evidence() -> None:
         ({"mode": "learn", "rules": "rules"}, "--rules: in mode learn"),
         ({"mode": "auto", "rules": "ruls"}, "--rules: swarm has the bots .* Did you mean 'rules'"),
         ({"mode": "atuo"}, "--mode: expected one of .* Did you mean 'auto'"),
+        ({"learner": "proces"}, "--learner: expected one of .* Did you mean 'process'"),
+        ({"pace": "slow"}, "--pace: expected one of free, learner, got 'slow'"),
         ({"minutes": 1.0}, "give one of them"),
         ({"matches": None}, "give one of them"),
         ({"matches": 0}, "--matches: expected 1 or more, got 0"),

@@ -36,6 +36,20 @@ def test_win_rates_by_player_mode_and_tag() -> None:
     assert len(fold.status(Folders()).played) == 7
 
 
+def test_a_fault_is_a_loss_of_the_version_that_was_given_the_match() -> None:
+    entries = [
+        at(1, match("victory", version=5, assigned=3, fallback=10, fault="it raised")),
+        at(2, match("tie", version=3, assigned=3, fallback=1, fault="it was slow")),
+        at(3, match("victory", version=3, assigned=3)),
+    ]
+    (row,) = (dict(zip(COLUMNS, row, strict=True)) for row in played_rows(entries))
+    assert (row["player"], row["wins"], row["draws"], row["losses"]) == ("version 3", 1, 0, 2)
+    fold = StatusFold()
+    for entry in entries:
+        fold.add(entry)
+    assert fold.status(Folders()).rules_matches == 0
+
+
 def test_what_is_kept_is_bounded_and_has_the_most_played() -> None:
     fold = PlayedFold(limit=10)
     for version in range(1, 200):

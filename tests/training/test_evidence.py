@@ -120,7 +120,7 @@ def test_a_version_that_is_better_becomes_the_champion(inline: list[Inline]) -> 
     assert champion is not None and champion.by == PROMOTION
     assert summary.champion == summary.as_dict()["champion"] == champion.version == 1
     told = [one.split(":")[0] for one in news if one.startswith("version ")]
-    assert told[:2] == ["version 1 nominated", "version 1 promoted"]
+    assert told[:2] == ["version 1 is tried", "version 1 plays from now on"]
 
     # Training reads none of it.
     latest = train_agent(session("latest", "matches"), show=lambda progress: None)
@@ -141,6 +141,17 @@ def test_without_a_champion_the_newest_version_is_judged(inline: list[Inline]) -
     assert resolver.notes == [
         "young has no champion by evidence yet; this is the newest version, 2"
     ]
+
+
+def test_a_test_by_matches_ends_since_training_has_none(inline: list[Inline]) -> None:
+    train_agent(session("mixed", "simulator"), show=lambda progress: None)
+    folder = RunFolder.load(Path("mixed"), SystemClock())
+    promotion = Promotion(folder)
+    assert promotion.nominate(1, experience=1, reason="a bot tried it")
+    longer = session("mixed", "simulator", resume=True, steps=6 * ROLLOUT)
+    train_agent(longer, show=lambda progress: None)
+    assert promotion.follow().test is None
+    assert "tested by simulated matches" in promotion.verdicts[-1].words
 
 
 @pytest.mark.parametrize(

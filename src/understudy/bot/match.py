@@ -1,7 +1,8 @@
 """One match of a bot: `decide`, `reward`, `finish`.
 
 `decide` does no I/O. When `finish` returns, the episode is on disk. A match without `finish` and
-without a `with` block is kept as aborted when the interpreter ends.
+without a `with` block is kept as aborted when the interpreter ends. A match without a decision is
+held by the bot alone: dropped, it is void, and matches after it are counted.
 
 A version that raises, answers garbage or is slow loses the match to the rules: they finish it, and
 its result counts 0 for the version. `decide` checks plain numbers only, at about 1% of its time.
@@ -10,10 +11,12 @@ its result counts 0 for the version. `decide` checks plain numbers only, at abou
 from __future__ import annotations
 
 import atexit
+import contextlib
 import itertools
 import math
 import sys
-from collections import Counter
+import weakref
+from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from math import isfinite
 from time import perf_counter_ns
@@ -53,8 +56,7 @@ class MatchDecision(NamedTuple):
 
 
 _open: set[Match] = set()
-"""Matches that are assigned or have decisions, and are not kept yet: none is garbage-collected
-before that."""
+"""Matches that have decisions and are not kept yet: none is garbage-collected before that."""
 
 
 class Match:
@@ -104,7 +106,7 @@ class Match:
         """Of its episode; given when the match is over, or assigned."""
         self.kept = False
         if player.order:
-            _open.add(self)
+            mind.undecided.add(self)
 
     @property
     def role(self) -> PlayerRole:
@@ -205,7 +207,7 @@ class Match:
         took_ns = recorder.took_ns[row] = perf_counter_ns() - started
         recorder.advance()
         if row == 0:
-            _open.add(self)
+            self._hold()
         if took_ns > self._slow_ns:
             self._check_speed(policy)
         if broken:
@@ -323,8 +325,18 @@ class Match:
         self._close()
         return saved
 
+    def _hold(self) -> None:
+        """From its first decision on the match is not garbage-collected before it is kept."""
+        _open.add(self)
+        self._mind.undecided.discard(self)
+
     def _close(self) -> None:
         _open.discard(self)
+        self._mind.undecided.discard(self)
+
+    def withdraw(self) -> None:
+        """Makes the match no evidence; it can still be played and learned from."""
+        self._player = self._player._replace(order=0)
 
     def _wait(self) -> None:
         self._mind._keep_pace()
@@ -448,13 +460,47 @@ class _Garbage(Exception):
     """What a policy answered cannot be executed or recorded."""
 
 
+class UndecidedMatches:
+    """The assigned matches of one bot without a decision, held weakly.
+
+    A match is garbage-collected at any moment, also while this thread holds a lock. So that is only
+    noted here, and `take_dropped` hands over what is to be written.
+    """
+
+    def __init__(self) -> None:
+        self._held: dict[int, weakref.ref[Match]] = {}
+        self._dropped: deque[int] = deque()
+
+    def add(self, match: Match) -> None:
+        order = match.order
+        self._held[order] = weakref.ref(match, lambda gone: self._dropped.append(order))
+
+    def discard(self, match: Match) -> None:
+        """It has a decision, or is over."""
+        self._held.pop(match.order, None)
+
+    def take_dropped(self) -> list[int]:
+        """The numbers of assignments whose matches will never be played; each of them once."""
+        orders = []
+        with contextlib.suppress(IndexError):  # another thread may take some at the same time
+            while True:
+                orders.append(self._dropped.popleft())
+                self._held.pop(orders[-1], None)
+        return orders
+
+    def take_all(self) -> list[int]:
+        """The same, and those that could still be played: they are no evidence any more."""
+        for order, held in tuple(self._held.items()):
+            match = held()
+            if match is not None and self._held.pop(order, None) is not None:
+                match.withdraw()
+                self._dropped.append(order)
+        return self.take_dropped()
+
+
 def open_matches(mind: Understudy) -> list[Match]:
     """Matches of this bot that have decisions and are not kept yet."""
-    return [
-        match
-        for match in tuple(_open)
-        if match._mind is mind and not match.kept and match.decisions
-    ]
+    return [match for match in tuple(_open) if match._mind is mind and not match.kept]
 
 
 @atexit.register

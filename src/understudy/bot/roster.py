@@ -7,8 +7,7 @@ version that cannot be loaded has lost the match; the rules play it.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Callable, Iterable, Mapping
 from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
@@ -18,15 +17,19 @@ from understudy.core.errors import FileFormatError, RunFolderError
 from understudy.gates.promotion.records import RULES, Ending
 from understudy.gates.promotion.roles import PromotionVerdict
 from understudy.policy.policy import Policy
-from understudy.promotion.candidates import CandidateSearch
+from understudy.promotion.candidates import CandidateSearch, stop_other_test
 from understudy.promotion.promotion import Promotion
-from understudy.registry.pointers import PointerRecord
+from understudy.registry.checkpoints import TRAIN
+from understudy.registry.pointers import PROMOTION, PointerRecord
 from understudy.registry.run_folder import RunFolder
 from understudy.telemetry import events
 from understudy.telemetry.journal import Journal
+from understudy.telemetry.verdicts import verdict_line
 
 PlayerRole: TypeAlias = Literal["rules", "holdout", "canary", "champion", "newest"]
 """`holdout`: the rules play beside a champion, so that both can be compared."""
+
+_LOAD_AGAIN_S = 5.0
 
 
 class MatchPlayer(NamedTuple):
@@ -65,6 +68,7 @@ class Roster:
         say: Callable[[str], None],
         problem: Callable[[str], None],
     ) -> None:
+        told = len(promotion.verdicts)
         self._folder = folder
         self._promotion = promotion
         self._declared = (rules, score)
@@ -72,7 +76,9 @@ class Roster:
         self._journal = journal
         self._say = say
         self._problem = problem
-        self._told = len(promotion.verdicts)
+        judged_by = folder.config.promotion.evidence
+        stop_other_test(promotion, simulator=judged_by == "simulator", problem=problem)
+        self._told = told
         """How many of the log's verdicts are no news."""
         self._candidates = CandidateSearch(folder, promotion, refused=self._tell_refusal)
         self._exception = ""
@@ -81,6 +87,7 @@ class Roster:
         self._lock = threading.Lock()
         self._policies: dict[int, Policy | str] = {}
         """Versions that may play next; text: why a version cannot be loaded."""
+        self._load_again_at = 0.0
         self.follow()
 
     def assign(self, match: str, tags: Mapping[str, str], uniform: float) -> MatchPlayer:
@@ -107,6 +114,11 @@ class Roster:
         """Notes how an assigned match ended, and loads what plays next if that changed roles."""
         self._promotion.resolve(order, result, ending, words)
         self.follow()
+
+    def void(self, orders: Iterable[int]) -> None:
+        """Notes assigned matches in which nothing was decided: they count for no arm."""
+        for order in orders:
+            self._promotion.resolve(order, 0.0, "void")
 
     def remember(self, observations: NDArray, legal: NDArray | None) -> None:
         """Keeps the observations [N, F] of a match, by which candidates are looked at."""
@@ -138,13 +150,7 @@ class Roster:
             if champion is not None:
                 wanted.add(champion.version)
             wanted -= {RULES, self._newest().version}
-            held = self._policies
-            self._policies = {
-                version: one
-                if isinstance(one := held.get(version), Policy)
-                else self._load(version)
-                for version in wanted
-            }
+            self._policies = self._loaded(wanted)
             self._tell(champion)
 
     def _tell(self, champion: PointerRecord | None) -> None:
@@ -190,6 +196,21 @@ class Roster:
         # Not there: another process changed roles since the last `follow`.
         return self._policies.get(version) or self._load(version)
 
+    def _loaded(self, wanted: set[int]) -> dict[int, Policy | str]:
+        """These versions. One that cannot be loaded is tried again when roles change, or after a
+        while: reading large weights twenty times a second would slow the game down."""
+        held, now = self._policies, self._folder.clock.monotonic()
+        again = wanted != held.keys() or now >= self._load_again_at
+        loaded = {
+            version: one
+            if isinstance(one := held.get(version), Policy) or (one is not None and not again)
+            else self._load(version)
+            for version in wanted
+        }
+        if again:
+            self._load_again_at = now + _LOAD_AGAIN_S
+        return loaded
+
     def _load(self, version: int) -> Policy | str:
         try:
             policy = self._folder.versions.policy(version)
@@ -198,6 +219,26 @@ class Roster:
         except (FileFormatError, RunFolderError, msgspec.MsgspecError, OSError) as error:
             return f"it cannot be loaded: {error}"
         return policy
+
+
+def champion_without_evidence(folder: RunFolder) -> int:
+    """The version that is the champion because it was the newest one; 0: there is none."""
+    champion = folder.pointers.read("champion")
+    if folder.by_evidence or champion is None or champion.by == PROMOTION:
+        return RULES
+    return champion.version
+
+
+def keeps_champion(folder: RunFolder) -> bool:
+    """Whether mode `shadow` leaves the champion alone: it is the newest version of a run that a
+    person made in mode `learn` or trained, and only mode `auto` replaces that by evidence."""
+    version = champion_without_evidence(folder)
+    if version == RULES:
+        return False
+    try:
+        return folder.versions.manifest(version).mode in ("learn", TRAIN)
+    except (FileFormatError, OSError):  # damaged: it cannot play either
+        return False
 
 
 def declared_promotion(
@@ -222,6 +263,7 @@ def declared_promotion(
                 )
             )
 
+    unproven = champion_without_evidence(folder)
     promotion = Promotion(folder, tell=tell, problem=problem)
     before = promotion.state
     if before.rules is not None and (before.rules, before.score) != (rules, score):
@@ -230,34 +272,14 @@ def declared_promotion(
             f"{before.score}: a running test ends, and the rules are measured anew"
         )
     promotion.declare(rules=rules, score=score)
+    champion = folder.pointers.read("champion")
+    if unproven and champion is not None and champion.version == RULES:
+        say(
+            f"version {unproven} was the champion without evidence; the rules play until a "
+            "version is better by evidence"
+        )
     return promotion
 
 
 def _plays(version: int) -> str:
     return f"version {version} plays" if version else "the rules play"
-
-
-_VERDICT_LINES = {
-    "nominated": "version {version} is tried",
-    "promoted": "version {version} plays from now on",
-    "asks": "version {version} is better; `understudy promotion approve {version} --run {run}` lets"
-    " it play",
-    "harmful": "version {version} is no longer tried, it is worse",
-    "undecided": "version {version} is no longer tried, no difference was found",
-    "hopeless": "version {version} is no longer tried, it would hardly be promoted",
-    "misfit": "version {version} is no longer tried, its matches do not fit the coin",
-    "stopped": "version {version} is no longer tried",
-    "closed": "version {version} is no longer tried",
-    "alarm": "version {version} plays half as often, and is tested again",
-    "kept": "version {version} keeps its place",
-    "rolled back": "version {version} plays no longer",
-    "paused": "no version is tried or promoted",
-    "resumed": "versions are tried and promoted again",
-}
-
-
-def verdict_line(verdict: PromotionVerdict, run: Path) -> str:
-    """A verdict in one line: what changes in who plays, and why."""
-    line = _VERDICT_LINES.get(verdict.kind, f"version {{version}}: {verdict.kind}")
-    line = line.format(version=verdict.version, run=run)
-    return f"{line}: {verdict.words}" if verdict.words else line

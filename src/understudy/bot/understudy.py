@@ -29,6 +29,7 @@ aborted.
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import threading
@@ -43,11 +44,11 @@ import numpy as np
 from understudy.bot.actions import Codec
 from understudy.bot.console import BotConsole
 from understudy.bot.evaluation import PairedPlay, RulesComparison, compare, evaluation_seeds
-from understudy.bot.match import Match, open_matches
+from understudy.bot.match import Match, UndecidedMatches, open_matches
 from understudy.bot.outbox import Outbox
 from understudy.bot.pace import PACES, Pace, PaceName
 from understudy.bot.recorder import Recorder
-from understudy.bot.roster import MatchPlayer, Roster, declared_promotion
+from understudy.bot.roster import MatchPlayer, Roster, declared_promotion, keeps_champion
 from understudy.bot.validation import (
     ConstantFeatureCheck,
     checked_rewards,
@@ -180,10 +181,18 @@ class Understudy:
         root = Path(run)
         clock = clock or SystemClock()
         kept = RunFolder.kept(root, clock)
+        chosen = settings_of(config, settings, kept)
+        used = chosen or (kept.config if kept is not None else Config())
+        if mode == "auto" and used.promotion.evidence == "simulator":
+            raise ConfigError(
+                "promotion.evidence: expected 'matches', got 'simulator': only `understudy play` "
+                "and `understudy train` have a simulator, of built-in games; open the run with "
+                "settings={'promotion.evidence': 'matches'}, or play it with `understudy play`"
+            )
         folder = RunFolder.open(
             root,
             spec=spec_of(features, actions, network_of(network, kept)),
-            config=settings_of(config, settings, kept),
+            config=chosen,
             clock=clock,
             game=game,
         )
@@ -253,10 +262,13 @@ class Understudy:
             untrained=self._policy if mode == "play" else None,
         )
         self.promotion: Promotion | None = None
-        """Who plays, and why, in the modes `shadow` and `auto`."""
+        """Who plays, and why, in the modes `shadow` and `auto`. None in mode `shadow` where the
+        champion is the newest version of mode `learn` or of training."""
         self._roster: Roster | None = None
+        self.undecided = UndecidedMatches()
+        """Assigned matches in which nothing was decided yet."""
         self._watcher.look()
-        if mode in ("shadow", "auto"):
+        if mode == "auto" or (mode == "shadow" and not keeps_champion(folder)):
             self.promotion = declared_promotion(
                 folder,
                 rules=rules,
@@ -276,6 +288,7 @@ class Understudy:
                 say=self._console.say,
                 problem=self._problem,
             )
+            atexit.register(self._void_undecided)
         self._journal.write(
             events.BotStarted(
                 pid=os.getpid(),
@@ -343,6 +356,7 @@ class Understudy:
     def _player(self, tags: Mapping[str, str]) -> MatchPlayer:
         """Who plays the next match."""
         if self._roster is not None:
+            self._roster.void(self.undecided.take_dropped())
             return self._roster.assign(self._new_id(), tags, float(self._rng.random()))
         if self.mode == "learn":
             return MatchPlayer("newest")
@@ -439,7 +453,8 @@ class Understudy:
         """Stops the learner when it has learned from what is pending, or after `learner.drain_s`.
 
         Matches that are still open can be finished afterwards; the next learner takes them. In mode
-        `auto` those that are open when this process opens the run again count as lost.
+        `auto` those that are open when this process opens the run again count as lost. Those
+        without a decision count for nothing.
         """
         if self._closed:
             return
@@ -454,8 +469,8 @@ class Understudy:
         try:
             self._watcher.stop()
             self._outbox.flush()
-            if self._roster is not None:
-                self._roster.follow()
+            self._void_undecided()
+            atexit.unregister(self._void_undecided)
             if self.promotion is not None:
                 self.promotion.close()
             self._stop_learner()
@@ -526,6 +541,8 @@ class Understudy:
                 role=match.role,
                 recorded=records,
                 mode=self.mode,
+                assigned=match.version,
+                fault=match.fault,
             )
         )
         if self._roster is not None:
@@ -583,7 +600,14 @@ class Understudy:
 
     def _follow_promotion(self) -> None:
         if self._roster is not None:
+            self._roster.void(self.undecided.take_dropped())
             self._roster.look()
+
+    def _void_undecided(self) -> None:
+        """At the end: matches in which nothing was decided count for no arm."""
+        if self._roster is not None:
+            self._roster.void(self.undecided.take_all())
+            self._roster.follow()
 
     def _learner_runs(self) -> bool:
         """Whether a learner takes matches from the buffer; a paused one takes none."""

@@ -21,7 +21,9 @@ from understudy.telemetry.text import duration, plain
 if TYPE_CHECKING:
     from understudy.adapters.territory.remote_play import RemoteProgress, RemoteSummary
     from understudy.match.tally import Tally
+    from understudy.registry.run_folder import RunFolder
     from understudy.run.play import PlayProgress, PlaySession, PlaySummary
+    from understudy.telemetry.promotion_status import TrialStatus
     from understudy.telemetry.status import Status
 
 _MINUTES = 1.5
@@ -210,7 +212,7 @@ def play(
         seed=seed,
         mode=mode,  # type: ignore[arg-type]  # checked by PlaySession
         rules=rules or "",
-        learner=learner,  # type: ignore[arg-type]  # checked by Understudy.open
+        learner=learner,  # type: ignore[arg-type]  # likewise
         pace=pace or "free",  # type: ignore[arg-type]  # likewise
         lockstep=lockstep,
         network=before.spec.network if before and network is None else new,
@@ -222,7 +224,7 @@ def play(
     )
     screen = Screen(quiet=json, before=newest(before), tells_new=mode == "learn")
     screen.note(f"understudy: {game} v {difficulty}, run folder {session.run}")
-    screen.note(_opening(session))
+    screen.note(_opening(session, before))
 
     def show(progress: PlayProgress) -> None:
         for news in progress.news:
@@ -261,7 +263,8 @@ def _check_difficulty(game: str, difficulty: str, adaptive: str) -> None:
         )
 
 
-def _opening(session: PlaySession) -> str:
+def _opening(session: PlaySession, before: RunFolder | None) -> str:
+    """Who plays. `before`: the run folder, if there is one already."""
     beside = "The learner starts beside it (a few seconds to warm up)."
     rules = f"Mode {session.mode}: the rules ({session.rules_name}) play"
     match session.mode:
@@ -273,6 +276,8 @@ def _opening(session: PlaySession) -> str:
                 if session.simulated
                 else ""
             )
+            if (decided := _decided(session, before)) is not None:
+                return f"Mode auto: {decided}.\n{beside}"
             return f"{rules} until a version is better by evidence.\n{judged}{beside}"
         case "play":
             return (
@@ -280,6 +285,17 @@ def _opening(session: PlaySession) -> str:
                 f"without one, the rules ({session.rules_name})."
             )
     return "The bot starts untrained; the learner starts beside it (a few seconds to warm up)."
+
+
+def _decided(session: PlaySession, before: RunFolder | None) -> str | None:
+    """Who plays every match, whatever the evidence says; None: evidence decides."""
+    from understudy.promotion.report import pinned_champion
+    from understudy.telemetry.promotion_lines import playing_text
+    from understudy.telemetry.promotion_status import PromotionStatus
+
+    pinned = None if before is None else pinned_champion(before)
+    status = PromotionStatus(incumbent=0, pinned=pinned, policy=session.config.promotion.policy)
+    return playing_text(status) if status.plays != 0 or pinned is not None else None
 
 
 def _wrapped(text: str, *, indent: int) -> str:
@@ -302,32 +318,58 @@ def _line(progress: PlayProgress) -> str:
 
 
 def _roles_line(progress: PlayProgress) -> str:
-    """Who plays, and how each that played in this session did; 80 columns."""
-    roles, played = progress.roles, progress.by_player
-    shown = [(f"champion {roles.incumbent}" if roles.incumbent else "rules", roles.incumbent)]
-    if progress.session.mode == "play" and played:
-        shown = [(f"champion {one}" if one else "rules", one) for one in played]
-    rates = [
-        f"{name} {_share(played[one].win_rate if one in played else None)}" for name, one in shown
-    ]
-    if roles.canary:
-        rates.append(f"canary {roles.canary} {_share(roles.canary_mean)}")
-        rates.append(f"E {roles.evidence:.1f}")
+    """Who plays, and how well: mean results, in which a tie counts one half; 80 columns."""
     done = f"{timing(progress, width=_SHORT_BAR)}  match {progress.played}"
-    return "  ".join([done, *rates])
+    return "  ".join([done, *_means(progress)])
+
+
+def _means(progress: PlayProgress) -> list[str]:
+    """Both arms of the test that runs; else those that played in this session."""
+    status, played = progress.promotion, progress.by_player
+    if status is None:  # modes shadow and play
+        shown = [(f"champion {one}" if one else "rules", one) for one in played or (0,)]
+        return [f"{name} {_share(_mean(played.get(one)))}" for name, one in shown]
+    version = progress.version if status.plays is None else status.plays
+    name = f"champion {version}" if version else "rules"
+    tested = next((one for one in status.tests if one.share or one.simulator), None)
+    if status.plays is None:
+        name = f"newest {version}" if version else name
+    elif status.pinned is not None:
+        name = f"{name} (pinned)"
+    elif tested is not None:
+        return _tested_means(tested)
+    return [f"{name} {_share(_mean(played.get(version)))}"]
+
+
+def _tested_means(one: TrialStatus) -> list[str]:
+    against = f"champion {one.against}" if one.against else "rules"
+    name = f"{'rechecked' if one.recheck else 'canary'} {one.version}"
+    evidence = f"E- {one.worse:.1f}" if one.recheck else f"E {one.better:.1f}"
+    arms = ((against, one.incumbent), (name, one.canary))
+    return [
+        *(f"{who} {_share(arm.mean if arm.matches else None)}" for who, arm in arms),
+        evidence,
+    ]
+
+
+def _mean(tally: Tally | None) -> float | None:
+    """The mean result: a win counts 1, a tie one half."""
+    return None if tally is None else (tally.wins + tally.draws / 2) / max(tally.matches, 1)
 
 
 def _by_player(summary: PlaySummary) -> list[str]:
     """Who plays, why, and the win rates of this session by who played."""
-    lines = []
-    if summary.mode == "auto":
-        roles = summary.roles
-        playing = f"version {roles.incumbent}" if roles.incumbent else _RULES
-        lines += ["", _wrapped(f"Who plays       {playing}: {roles.reason}", indent=0)]
-        if roles.canary:
-            lines.append(_wrapped(f"Tested now      {roles.tested}", indent=0))
+    from understudy.telemetry.promotion_lines import playing_text, trial_text, why_text
+
+    lines, status = [], summary.promotion
+    if status is not None:
+        lines += ["", _wrapped(f"Who plays       {playing_text(status)}", indent=0)]
+        lines.append(_wrapped(f"Why             {why_text(status)}", indent=0))
+        for one in status.tests if status.pinned is None else ():
+            name = "Rechecked now" if one.recheck else "Tested now"
+            lines.append(_wrapped(f"{name:<15} {trial_text(one)}", indent=0))
     if summary.by_player:
-        lines += ["", "Win rate in this session by who played (95% interval):"]
+        lines += ["", "Win rate in this session by who played (a tie is no win; 95% interval):"]
     for version, tally in sorted(summary.by_player.items()):
         name = f"version {version}" if version else _RULES
         lines.append(f"  {name:<13} {_rate(tally)} of {tally.matches}")
@@ -341,7 +383,7 @@ def _summary(summary: PlaySummary, *, opponent: str) -> str:
         n = summary.after.matches
         lines += [
             "",
-            f"Win rate v {opponent}, {n} frozen matches (95% interval):",
+            f"Win rate v {opponent}, {n} frozen matches (a tie is no win; 95% interval):",
             f"  at the start  {_rate(summary.before)}",
             f"  now           {_rate(summary.after)}",
             *([f"  the champion  {_rate(summary.champion)}"] if summary.champion else []),

@@ -23,9 +23,10 @@ from understudy.promotion.report import (
 from understudy.registry.run_folder import RunFolder
 from understudy.telemetry.events import BotStarted, RoleChanged
 from understudy.telemetry.journal import Journal, Reader
-from understudy.telemetry.promotion_lines import VERDICTS, describe_promotion, playing_text
+from understudy.telemetry.promotion_lines import describe_promotion, playing_text
 from understudy.telemetry.promotion_status import VerdictNote
 from understudy.telemetry.text import say, say_json
+from understudy.telemetry.verdicts import VERDICTS
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -203,7 +204,7 @@ def _order(
         return
     for one in verdicts:
         named = f"Version {one.version}: " if one.version else ""
-        words = f"{named}{VERDICTS[one.kind]}."
+        words = f"{named}{VERDICTS[one.kind].meaning}."
         say(words[0].upper() + words[1:])
     if order == "pause":
         say(
@@ -238,7 +239,7 @@ def _folder(run: Path | None) -> RunFolder:
     if not folder.by_evidence:
         raise RunFolderError(
             f"{folder.root}: no promotion log: the newest version plays here. A bot opened with "
-            "mode='shadow' or mode='auto' begins one"
+            "mode='auto' begins one"
         )
     return folder
 
@@ -250,13 +251,20 @@ def _mode(folder: RunFolder) -> str:
 
 
 def _refusals(folder: RunFolder, version: int) -> list[VerdictNote]:
-    """Health checks that a version failed before its nomination, from the journal."""
-    return [
-        VerdictNote(number=0, at=one.t, version=version, kind=one.e.kind, words=one.e.words)
-        for one in Reader(folder.journal).new()
-        if isinstance(one.e, RoleChanged)
-        and (one.e.version, one.e.kind, one.e.test) == (version, "refused", 0)
-    ]
+    """Health checks that a version failed before its nomination, from the journal.
+
+    Every bot that opens the run looks at the newest version, and notes what it finds. The same
+    finding with other figures is shown once.
+    """
+    found: dict[str, VerdictNote] = {}
+    for entry in Reader(folder.journal).new():
+        match entry.e:
+            case RoleChanged(version=of, kind="refused", test=0, words=words) if of == version:
+                note = VerdictNote(
+                    number=0, at=entry.t, version=version, kind="refused", words=words
+                )
+                found.setdefault(words.partition(":")[0], note)
+    return list(found.values())
 
 
 def _write_tables(folder: RunFolder, told: PromotionHistory, where: Path) -> None:

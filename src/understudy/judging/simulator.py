@@ -26,7 +26,7 @@ from understudy.match.duel import Duel
 from understudy.match.live_match import SIMULATION, match_seeds
 from understudy.match.players import BotPlayer, Player, PolicyPlayer
 from understudy.match.series import play
-from understudy.promotion.candidates import reason_to_try
+from understudy.promotion.candidates import may_test, reason_to_try
 from understudy.promotion.promotion import Promotion
 from understudy.registry.checkpoints import learned_matches
 from understudy.registry.run_folder import RunFolder
@@ -69,9 +69,14 @@ class Simulator:
         """Versions that cannot be tested."""
 
     def step(self) -> bool:
-        """Nominate a version or play some pairs of its test; False: there is nothing to do."""
+        """Nominate a version or play some pairs of its test; False: there is nothing to do.
+
+        While promotion is paused a test goes on, and no other one begins.
+        """
         state = self._promotion.follow()
-        if state.paused or state.policy == "paused" or state.recheck is not None:
+        if state.recheck is not None:
+            return False
+        if not may_test(state, self._folder.pointers.read("champion")):
             return False
         if state.test is None:
             return self._nominate(state)

@@ -2,12 +2,14 @@
 
 A version is tried if it has learned from enough more matches than the last one that was tried, or
 decides differently enough from it. Before its first match it must be fit: finite, neither certain
-nor aimless on recent observations, and fast. What is unfit is refused once and not looked at again.
+nor aimless on recent observations, and fast. What is unfit is refused, and not looked at again by
+this bot: one that opens the run later looks at its own recent matches, and may refuse it again.
 Nothing here runs inside `decide` or `match`.
 """
 
 from __future__ import annotations
 
+import math
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
@@ -21,19 +23,28 @@ from understudy.core.config import PromotionConfig
 from understudy.core.errors import FileFormatError, RunFolderError
 from understudy.core.ops import NUMPY
 from understudy.gates.promotion import roles
+from understudy.gates.promotion.records import Ordered
+from understudy.gates.promotion.roles import PromotionState
 from understudy.policy import distributions
 from understudy.policy.policy import Policy
 from understudy.policy.weights import normalise
 from understudy.promotion.promotion import Promotion
 from understudy.registry.checkpoints import learned_matches
+from understudy.registry.pointers import PointerRecord
 from understudy.registry.run_folder import RunFolder
 
 ENTROPY_SHARES = (0.05, 0.95)
 """The mean entropy of a fit version, as a share of the largest one: below, it has settled and a
 clone of deterministic rules is no candidate; above, it has learned next to nothing."""
 _RECENT_DECISIONS = 512
+_RECENT_WITH_MEMORY = 128
+"""A network with memory takes several times as long over a decision."""
 _FEWEST_DECISIONS = 20
-_MOST_OF_A_MATCH = 128
+_MOST_OF_A_MATCH = 0.25
+"""Of the recent decisions."""
+COMPARE_EVERY_S = 10.0
+"""How often the newest version is compared with the one that was tried last: a learner publishes
+twice a second, and the bot needs the processor."""
 _TIMED_DECISIONS = 20
 _MORE_AFTER_REFUSAL = 1.05
 """After a refusal a version must have learned from so many times the matches: a learner publishes
@@ -67,6 +78,31 @@ def reason_to_try(
     return ""
 
 
+def may_test(state: PromotionState, champion: PointerRecord | None) -> bool:
+    """Whether versions are tested at all: neither a pinned champion nor policy `latest` decides who
+    plays. While promotion is paused a running test goes on, since harm must still end it."""
+    pinned = champion is not None and champion.pinned
+    return not pinned and state.policy != "latest"
+
+
+def stop_other_test(
+    promotion: Promotion, *, simulator: bool, problem: Callable[[str], None]
+) -> None:
+    """End a running test that is judged by the other kind of evidence: none of it comes any more.
+
+    `simulator`: from now on pairs of simulated matches are the evidence, else assigned matches.
+    """
+    try:
+        test = promotion.follow().test
+        if test is None or test.simulator == simulator:
+            return
+        kind = "simulated matches" if simulator else "the matches that are played"
+        words = f"from now on versions are tested by {kind}"
+        promotion.order(Ordered(order="stop", version=test.version, words=words))
+    except (OSError, FileFormatError) as error:
+        problem(f"a test by other evidence cannot be ended: {error}")
+
+
 def unfit(policy: Policy, recent: Sequence[RecentMatch], *, slow_ms: float) -> str:
     """Why a policy must not play; empty: it may."""
     if not all(np.isfinite(value).all() for value in _numbers(policy)):
@@ -93,15 +129,24 @@ def unfit(policy: Policy, recent: Sequence[RecentMatch], *, slow_ms: float) -> s
 
 def divergence(old: Policy, new: Policy, recent: Sequence[RecentMatch]) -> float:
     """KL(old || new) in nats, the mean over recent decisions."""
-    space, total, count = old.spec.actions, 0.0, 0
-    for match in recent:
-        of_old, of_new = (
-            distributions.log_probs(NUMPY, space, _answer(one, match)[0], match.legal)
-            for one in (old, new)
-        )
+    return _mean_divergence([_log_probs(old, match) for match in recent], new, recent)
+
+
+def _mean_divergence(old: Sequence[NDArray], new: Policy, recent: Sequence[RecentMatch]) -> float:
+    """The same with the log-probabilities [T, options] of the old policy in each match."""
+    space, total, count = new.spec.actions, 0.0, 0
+    for of_old, match in zip(old, recent, strict=True):
+        of_new = _log_probs(new, match)
         total += float(distributions.divergence(NUMPY, space, of_old, of_new).sum())
         count += len(match.observations)
     return total / max(count, 1)
+
+
+def _log_probs(policy: Policy, match: RecentMatch) -> NDArray:
+    """[T, options]"""
+    logits = _answer(policy, match)[0]
+    found: NDArray = distributions.log_probs(NUMPY, policy.spec.actions, logits, match.legal)
+    return found
 
 
 def _numbers(policy: Policy) -> Iterable[NDArray]:
@@ -134,8 +179,30 @@ def _decision_ms(policy: Policy, match: RecentMatch) -> float:
     return float(np.median(took)) / 1e6
 
 
+class _TriedPolicy:
+    """The policy that was tried last, with what it does in recent matches: computed once each."""
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy = policy
+        self._known: list[tuple[RecentMatch, NDArray]] = []
+
+    def log_probs(self, recent: Sequence[RecentMatch]) -> list[NDArray]:
+        """[T, options] in each match."""
+        known = {id(match): found for match, found in self._known}
+        found = [
+            known[id(match)] if id(match) in known else _log_probs(self.policy, match)
+            for match in recent
+        ]
+        self._known = list(zip(recent, found, strict=True))  # holds the matches, so ids are theirs
+        return found
+
+
 class CandidateSearch:
-    """Looks at each newest version once, and nominates those that are due and fit."""
+    """Looks at each newest version once, and nominates those that are due and fit.
+
+    A version that is due only if it decides otherwise is compared with the last one that was tried
+    every `COMPARE_EVERY_S` at most; versions in between are passed over. Threads may share it.
+    """
 
     def __init__(
         self,
@@ -148,46 +215,59 @@ class CandidateSearch:
         self._config: PromotionConfig = folder.config.promotion
         self._promotion = promotion
         self._refused = refused
+        remembers = folder.spec.network.memory(NUMPY, 1) != ()
+        self._most = _RECENT_WITH_MEMORY if remembers else _RECENT_DECISIONS
         self._recent: deque[RecentMatch] = deque()
         self._looked = 0
+        self._experience = (0, 0)
+        """A version, and the matches that it has learned from."""
+        self._tried: _TriedPolicy | None = None
+        self._compared_at = -math.inf
         self._not_below = 0.0
         """Matches that a version must have learned from, after a refusal."""
         self._lock = threading.Lock()
+        self._looking = threading.Lock()
 
     def remember(self, observations: NDArray, legal: NDArray | None) -> None:
-        """Keeps the observations [T, F] and masks [T, options] of a match that is over."""
-        options = self._folder.spec.actions.options
+        """Keeps some observations [T, F] and masks [T, options] of a match that is over: copies, so
+        that a long match is not kept as a whole."""
+        rows = min(len(observations), int(_MOST_OF_A_MATCH * self._most))
         if legal is None:
-            legal = np.ones((len(observations), options), np.bool_)
+            legal = np.ones((rows, self._folder.spec.actions.options), np.bool_)
         with self._lock:
-            self._recent.append(
-                RecentMatch(observations[:_MOST_OF_A_MATCH], legal[:_MOST_OF_A_MATCH])
-            )
-            while self._decisions() - len(self._recent[0].observations) >= _RECENT_DECISIONS:
+            self._recent.append(RecentMatch(observations[:rows].copy(), legal[:rows].copy()))
+            while self._decisions() - len(self._recent[0].observations) >= self._most:
                 self._recent.popleft()
 
     def look(self, newest: Policy) -> bool:
         """Nominates the newest version if it is due and fit; True: a test begins."""
-        version, state = newest.version, self._promotion.state
-        if version in (0, self._looked) or state.policy not in ("auto", "manual"):
+        version = newest.version
+        if version in (0, self._looked):
             return False
         if self._config.evidence == "simulator":  # it nominates, and plays the matches
             return False
-        if roles.nomination_refused(state, version) or self._pinned():
-            return False
-        with self._lock:
-            if self._decisions() < _FEWEST_DECISIONS:
+        with self._looking:
+            state = self._promotion.state
+            if version == self._looked or roles.nomination_refused(state, version):
                 return False
-            recent = list(self._recent)
+            if not may_test(state, self._folder.pointers.read("champion")):
+                return False
+            with self._lock:
+                recent = list(self._recent)
+                if self._decisions() < _FEWEST_DECISIONS:
+                    return False
+            return self._look(newest, recent)
+
+    def _look(self, newest: Policy, recent: Sequence[RecentMatch]) -> bool:
+        version = newest.version
+        experience = self._learned(version)
+        if experience is None or experience < self._not_below:
             self._looked = version
-        try:
-            experience = learned_matches(self._folder.versions.manifest(version))
-        except (FileFormatError, OSError) as error:
-            self._refused(version, f"it cannot be read: {error}")
-            return False
-        if experience < self._not_below:
             return False
         reason = self._reason(newest, experience, recent)
+        if reason is None:
+            return False
+        self._looked = version
         if not reason:
             return False
         words = unfit(newest, recent, slow_ms=self._config.slow_ms)
@@ -197,24 +277,46 @@ class CandidateSearch:
             return False
         return self._promotion.nominate(version, experience=experience, reason=reason)
 
-    def _reason(self, newest: Policy, experience: int, recent: Sequence[RecentMatch]) -> str:
-        tried = [one.version for one in self._promotion.verdicts if one.kind == "nominated"]
-        last = self._promotion.state.experience if tried else None
+    def _learned(self, version: int) -> int | None:
+        """Matches that a version has learned from; None: it cannot be read, and is refused."""
+        if self._experience[0] != version:
+            try:
+                manifest = self._folder.versions.manifest(version)
+            except (FileFormatError, OSError) as error:
+                self._refused(version, f"it cannot be read: {error}")
+                return None
+            self._experience = version, learned_matches(manifest)
+        return self._experience[1]
+
+    def _reason(self, newest: Policy, experience: int, recent: Sequence[RecentMatch]) -> str | None:
+        """Why the newest version is due; empty: it is not; None: not known yet."""
+        nominated = (one for one in reversed(self._promotion.verdicts) if one.kind == "nominated")
+        tried = next(nominated, None)
+        last = self._promotion.state.experience if tried is not None else None
         due = reason_to_try(experience=experience, last=last, divergence=0.0, config=self._config)
-        if due or not tried:
+        if due or tried is None:
             return due
-        try:
-            old = self._folder.versions.policy(tried[-1])
-        except (FileFormatError, RunFolderError, OSError):  # gone: only experience counts
+        now = self._folder.clock.monotonic()
+        if now - self._compared_at < COMPARE_EVERY_S:
+            return None
+        self._compared_at = now
+        old = self._tried_policy(tried.version)
+        if old is None:  # gone: only experience counts
             return ""
-        apart = divergence(old, newest, recent)
         return reason_to_try(
-            experience=experience, last=last, divergence=apart, config=self._config
+            experience=experience,
+            last=last,
+            divergence=_mean_divergence(old.log_probs(recent), newest, recent),
+            config=self._config,
         )
 
-    def _pinned(self) -> bool:
-        champion = self._folder.pointers.read("champion")
-        return champion is not None and champion.pinned
+    def _tried_policy(self, version: int) -> _TriedPolicy | None:
+        if self._tried is None or self._tried.policy.version != version:
+            try:
+                self._tried = _TriedPolicy(self._folder.versions.policy(version))
+            except (FileFormatError, RunFolderError, OSError):
+                return None
+        return self._tried
 
     def _decisions(self) -> int:
         return sum(len(match.observations) for match in self._recent)

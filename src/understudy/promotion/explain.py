@@ -7,17 +7,21 @@ from collections.abc import Sequence
 import msgspec
 
 from understudy.core.errors import RunFolderError
-from understudy.gates.promotion.records import Assigned, TrialSettings
+from understudy.gates.promotion.records import RULES, Assigned, TrialSettings
 from understudy.promotion.history import PromotionHistory, TrialHistory
 from understudy.promotion.report import arm_result, interval_of, verdict_note
-from understudy.telemetry.promotion_lines import VERDICTS, player_name, stratum_name, wrapped
+from understudy.telemetry.promotion_lines import player_name, stratum_name, wrapped
 from understudy.telemetry.promotion_status import ArmResult, VerdictNote
 from understudy.telemetry.text import plain, stamp
+from understudy.telemetry.verdicts import VERDICTS
 
 SHOWN = 20
 """Matches of a test that are shown as text."""
 _CONFIDENCE = 0.90
+_RULES_ROLE = "rules"
 _ROLES = {
+    _RULES_ROLE: "they play while no version is better by evidence, and in a share of the matches "
+    "beside a champion",
     "canary": "it is being tested",
     "champion": "it is the champion",
     "former": "a former champion whose evidence stands: a rollback may return to it",
@@ -73,11 +77,14 @@ class VersionStory(msgspec.Struct, frozen=True, kw_only=True):
 
     version: int
     role: str
-    """canary, champion, former, retired; empty: it was never tested or promoted."""
+    """canary, champion, former, retired; rules, of version 0; empty: it was never tested or
+    promoted."""
     trials: tuple[TrialStory, ...]
     verdicts: tuple[VerdictNote, ...]
     record: ArmResult
     """All its assigned matches."""
+    tested_against: tuple[int, ...] = ()
+    """The versions that were tested or rechecked against it, in that order."""
 
 
 def story_of(
@@ -87,9 +94,14 @@ def story_of(
 
     `refusals` are those that the log does not have: health checks before a nomination.
     """
-    noted = [verdict_note(one, told.times) for one in told.verdicts if one.version == version]
+    is_rules = version == RULES  # verdicts of version 0 are about all versions
+    noted = [
+        verdict_note(one, told.times)
+        for one in told.verdicts
+        if one.version == version and not is_rules
+    ]
     trials = told.of(version)
-    if not trials and not noted and not refusals:
+    if not (trials or noted or refusals or is_rules):
         others = ", ".join(
             f"{number} ({role})" for number, role in sorted(told.state.roles.items())
         )
@@ -100,10 +112,13 @@ def story_of(
     results = [one.result for one in told.matches if one.counts and one.assigned.version == version]
     return VersionStory(
         version=version,
-        role=told.state.roles.get(version, ""),
+        role=_RULES_ROLE if is_rules else told.state.roles.get(version, ""),
         trials=tuple(_trial_story(told, one) for one in trials),
         verdicts=tuple(sorted([*refusals, *noted], key=lambda one: (one.number, one.at))),
         record=arm_result(version, sum(results), len(results)),
+        tested_against=tuple(
+            one.running.version for one in told.trials if one.running.against == version
+        ),
     )
 
 
@@ -188,12 +203,17 @@ def _pair_looks(one: TrialHistory) -> tuple[MatchLook, ...]:
 
 def story_text(story: VersionStory) -> str:
     """The story at 80 columns, with the last matches of each test."""
-    lines = wrapped("Version", f"{story.version}: {_ROLES.get(story.role, 'it never played')}")
+    name = "the rules" if story.role == _RULES_ROLE else f"{story.version}"
+    lines = wrapped("Version", f"{name}: {_ROLES.get(story.role, 'it never played')}")
     if story.record.matches:
         lines += wrapped("Played", f"{_arm_text(story.record)}, all assigned matches together")
+    if story.tested_against:
+        others = ", ".join(map(str, story.tested_against[-SHOWN:]))
+        lines += wrapped("Against", f"tested against {player_name(story.version)}: {others}")
     for trial in story.trials:
         lines += ["", *_trial_lines(story.version, trial)]
-    lines += ["", *_verdict_lines(story.verdicts)]
+    if story.verdicts:
+        lines += ["", *_verdict_lines(story.verdicts)]
     return "\n".join(lines)
 
 
@@ -256,7 +276,7 @@ def _verdict_lines(verdicts: Sequence[VerdictNote]) -> list[str]:
     lines = []
     for index, one in enumerate(verdicts):
         lines += wrapped("" if index else "Verdicts", f"{stamp(one.at)}  {one.kind}")
-        lines += wrapped("", f"{VERDICTS.get(one.kind, '')}", indent=2)
+        lines += wrapped("", VERDICTS[one.kind].meaning, indent=2)
         if one.words:
             lines += wrapped("", plain(one.words, limit=500), indent=2)
     return lines

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from dataclasses import dataclass, replace
+from itertools import islice, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -19,7 +19,7 @@ from understudy.gates.promotion import roles
 from understudy.gates.promotion import trial as gate
 from understudy.gates.promotion.records import Assigned, Nominated, Paired, Record, Resolved
 from understudy.gates.promotion.roles import PromotionState, PromotionVerdict, VerdictKind
-from understudy.gates.promotion.running import RunningTest, fall_evidence
+from understudy.gates.promotion.running import RunningTest, fall_evidence, look_at_pairs
 from understudy.gates.promotion.trial import TrialLooks
 from understudy.promotion.log import PromotionLog
 from understudy.registry.run_folder import RunFolder
@@ -28,12 +28,6 @@ _ENDINGS: set[VerdictKind] = {
     "promoted", "harmful", "hopeless", "undecided", "misfit", "stopped", "closed", "kept",
     "rolled back",
 }  # fmt: skip
-_BY_PAIRS = {
-    "promoted": gate.BETTER,
-    "harmful": gate.HARM,
-    "hopeless": gate.HOPELESS,
-    "undecided": gate.FUTILE,
-}
 
 
 class AssignedMatch(NamedTuple):
@@ -201,7 +195,7 @@ def _trial(
     last = state.sequence + 1 if ending is None else ending.sequence
     end = _last_counted(matches, last)
     counted = tuple(one for one in mine if one.order <= end)
-    pairs = _pairs(running, records, ending, last)
+    pairs = _pairs(running, records, last)
     asked = [
         bisect.bisect_right(counted, one.sequence, key=lambda match: match.order)
         for one in verdicts
@@ -283,23 +277,16 @@ def _looks(
     return looks
 
 
-def _pairs(
-    running: RunningTest,
-    records: dict[int, Record],
-    ending: PromotionVerdict | None,
-    last: int,
-) -> NDArray:
-    """[N, 2] All pairs of a test by a simulator, up to the one that decided it."""
-    if not running.simulator:
-        return np.zeros((0, 2))
-    found = [
-        pair
-        for number, record in records.items()
-        if isinstance(record, Paired) and record.test == running.number and number <= last
-        for pair in zip(record.canary, record.incumbent, strict=True)
-    ]
-    pairs = np.array(found, np.float64).reshape(-1, 2)
-    if ending is not None and isinstance(records[ending.sequence], Paired):
-        verdicts = _looks(running, (), pairs).verdict
-        pairs = pairs[: 1 + int(np.argmax(verdicts == _BY_PAIRS[ending.kind]))]
-    return pairs
+def _pairs(running: RunningTest, records: dict[int, Record], last: int) -> NDArray:
+    """[N, 2] The pairs that counted for a test by a simulator: of a record that decided something
+    those up to the verdict."""
+    test, counted = running, list[tuple[float, float]]()
+    for number, record in records.items():
+        if isinstance(record, Paired) and record.test == running.number and number <= last:
+            before = test.paired
+            test, verdict = look_at_pairs(test, record)
+            pairs = zip(record.canary, record.incumbent, strict=True)
+            counted += islice(pairs, test.paired - before)
+            if verdict == gate.BETTER:  # it asks, unless this was its end
+                test = replace(test, asks=True)
+    return np.array(counted, np.float64).reshape(-1, 2)

@@ -40,6 +40,9 @@ _MOST_RESULTS = 12
 """Versions, and strata of versions, that a status shows."""
 _PACE_MATCHES = 100
 """Assignments that the pace is of."""
+_GAP = 10.0
+"""Times the median interval between two starts: longer ones are no match, but time between two
+sessions."""
 _ENOUGH_MATCHES = 5
 """Matches of each arm before it is said what to expect."""
 _HORIZON = 3
@@ -77,12 +80,14 @@ def promotion_status(told: PromotionHistory, *, pinned: int | None) -> Promotion
     """Everything that a screen shows. `pinned`: the version that a person pinned as champion."""
     brief = brief_status(told.state, told.verdicts, pinned=pinned, times=told.times)
     pace = matches_per_hour(told.matches)
+    # Those of the holdout count for no test; in a recheck there is none.
+    counted_pace = None if pace is None else pace * (1.0 - brief.holdout)
     trials = {one.running.number: one for one in told.trials}
     running = [one for one in (told.state.recheck, told.state.test) if one is not None]
     return msgspec.structs.replace(
         brief,
         tests=tuple(
-            _with_history(test, trials[now.number], now, pace)
+            _with_history(test, trials[now.number], now, counted_pace)
             for test, now in zip(brief.tests, running, strict=True)
         ),
         matches=len(told.matches),
@@ -239,15 +244,20 @@ def _played_most(row: ArmResult) -> tuple[bool, int, int]:
 
 
 def matches_per_hour(matches: Sequence[AssignedMatch]) -> float | None:
-    """The pace of the last matches; None: too few. Each machine is timed by its own clock."""
+    """The pace of the last matches while bots play; None: too few.
+
+    Each machine is timed by its own clock. The time between two sessions is left out: an interval
+    between two starts that is many times the median one.
+    """
     starts: dict[str, list[float]] = {}
     for one in matches[-_PACE_MATCHES:]:
         starts.setdefault(one.assigned.session.partition("/")[0], []).append(one.assigned.at)
-    paces = [
-        3600.0 * (len(times) - 1) / (max(times) - min(times))
-        for times in starts.values()
-        if max(times) > min(times)
-    ]
+    paces = []
+    for times in starts.values():
+        apart = np.diff(np.sort(times))
+        played = apart[apart <= _GAP * np.median(apart)] if len(apart) else apart
+        if played.sum() > 0.0:
+            paces.append(3600.0 * len(played) / float(played.sum()))
     return sum(paces) or None
 
 

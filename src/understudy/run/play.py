@@ -13,24 +13,20 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import msgspec
 import numpy as np
 
 from understudy.bot.match import Match
-from understudy.bot.pace import PaceName
-from understudy.bot.roster import verdict_line
-from understudy.bot.understudy import MODES, RESULT_REWARDS, Mode, Understudy
-from understudy.core.clock import LogicalClock
-from understudy.core.config import Config
+from understudy.bot.pace import PACES, PaceName
+from understudy.bot.understudy import LEARNERS, MODES, RESULT_REWARDS, Mode, Understudy
+from understudy.core.clock import LogicalClock, SystemClock
+from understudy.core.config import Config, changes
 from understudy.core.errors import ConfigError, nearest
 from understudy.core.pause import read_pause
 from understudy.games import catalog
 from understudy.games.base import Bot, Game
-from understudy.gates.promotion.evidence import evidence
-from understudy.gates.promotion.records import Ordered
-from understudy.gates.promotion.running import trial_words
 from understudy.judging.simulator import Simulator
 from understudy.match.evaluate import evaluate
 from understudy.match.live_match import EVALUATION, TRAINING, LiveMatch, match_seeds
@@ -39,7 +35,7 @@ from understudy.match.replaying import replay_tags
 from understudy.match.tally import Tally
 from understudy.policy.policy import Policy
 from understudy.policy.spec import AnyNetwork, PolicySpec
-from understudy.promotion.promotion import Promotion
+from understudy.promotion.report import read_brief
 from understudy.registry.run_folder import RunFolder, remember
 from understudy.supervise.budget import Budget
 from understudy.supervise.interrupts import Interrupts
@@ -50,7 +46,11 @@ from understudy.supervise.simulator import start_simulator
 from understudy.telemetry import events
 from understudy.telemetry.fold import StatusReader
 from understudy.telemetry.journal import Journal, Reader
+from understudy.telemetry.promotion_lines import player_name, playing_text, why_text
+from understudy.telemetry.promotion_status import PromotionStatus
 from understudy.telemetry.status import Status
+from understudy.telemetry.text import complain
+from understudy.telemetry.verdicts import verdict_line
 from understudy.training.learning import evaluated
 
 ADAPTIVE = "adaptive"
@@ -86,11 +86,12 @@ class PlaySession:
 
     def __post_init__(self) -> None:
         _ = self.budget, self.rules_name  # an error where one cannot be
-        if self.mode not in MODES:
-            raise ConfigError(
-                f"--mode: expected one of {', '.join(MODES)}, got {self.mode!r}."
-                f"{nearest(self.mode, MODES)}"
-            )
+        for name, known in (("mode", MODES), ("learner", LEARNERS), ("pace", PACES)):
+            if (value := getattr(self, name)) not in known:
+                raise ConfigError(
+                    f"--{name}: expected one of {', '.join(known)}, got {value!r}."
+                    f"{nearest(value, known)}"
+                )
         if self.mode == "learn" and self.rules:
             raise ConfigError(
                 "--rules: in mode learn the newest version plays every match; "
@@ -115,23 +116,6 @@ class PlaySession:
         return catalog.bots(self.game)[self.rules_name] if self.rules_name else None
 
 
-class RunningRoles(NamedTuple):
-    """Who plays now, and what is tested."""
-
-    incumbent: int = 0
-    """0: the rules."""
-    canary: int = 0
-    """0: no version is tested."""
-    canary_mean: float | None = None
-    """The mean of its results in its test; None: it has none yet."""
-    evidence: float = 1.0
-    """That the canary is better."""
-    tested: str = ""
-    """The figures of its test, in words."""
-    reason: str = ""
-    """Why the incumbent plays."""
-
-
 @dataclass
 class PlayProgress(SessionProgress[PlaySession]):
     """How far a session of play is."""
@@ -142,8 +126,8 @@ class PlayProgress(SessionProgress[PlaySession]):
     recent: deque[bool] = field(default_factory=lambda: deque(maxlen=_RECENT))
     by_player: dict[int, Tally] = field(default_factory=dict)
     """Results of this session by the version that played, 0: the rules; empty in mode `learn`."""
-    roles: RunningRoles = field(default_factory=RunningRoles)
-    """As after the last match; of mode `auto`."""
+    promotion: PromotionStatus | None = None
+    """Who plays and what is tested, as after the last match; of mode `auto`."""
     news: list[str] = field(default_factory=list)
     """Verdicts for the screen, which empties the list."""
 
@@ -170,7 +154,8 @@ class PlaySummary(SessionSummary):
     """None where no version is the champion by evidence."""
     mode: Mode = "learn"
     by_player: Mapping[int, Tally] = field(default_factory=dict)
-    roles: RunningRoles = field(default_factory=RunningRoles)
+    promotion: PromotionStatus | None = None
+    """As at the end; of mode `auto`."""
 
     def as_dict(self) -> dict[str, object]:
         """For `--json`; the same numbers as `understudy status --json`."""
@@ -198,14 +183,11 @@ class PlaySummary(SessionSummary):
             result["by_player"] = {
                 player_name(version): tally.as_dict() for version, tally in self.by_player.items()
             }
-        if self.mode == "auto":
-            result["playing"], result["why"] = player_name(self.roles.incumbent), self.roles.reason
+        if self.promotion is not None:
+            version = self.promotion.plays
+            result["playing"] = "the newest version" if version is None else player_name(version)
+            result["why"] = why_text(self.promotion)
         return result
-
-
-def player_name(version: int) -> str:
-    """A version in words; 0 is the rules."""
-    return f"version {version}" if version else "the rules"
 
 
 def play(session: PlaySession, *, show: Callable[[PlayProgress], None]) -> PlaySummary:
@@ -235,8 +217,7 @@ def play(session: PlaySession, *, show: Callable[[PlayProgress], None]) -> PlayS
                 interrupts.gentle = False
                 judged = [frozen(session, one) for one in (at_start, mind.policy, None)]
                 _journal_evaluation(mind, session, judged[1])
-                if progress.roles.incumbent:
-                    version = progress.roles.incumbent
+                if progress.promotion is not None and (version := progress.promotion.plays):
                     champion = frozen(session, mind.folder.versions.policy(version))
     status = StatusReader(session.run, mind.folder.clock).read()
     before, after, rules = judged if len(judged) == 3 else (None, None, None)
@@ -249,7 +230,7 @@ def play(session: PlaySession, *, show: Callable[[PlayProgress], None]) -> PlayS
         champion=champion,
         mode=session.mode,
         by_player=progress.by_player,
-        roles=progress.roles,
+        promotion=progress.promotion,
     )
 
 
@@ -302,35 +283,32 @@ def judging_difficulty(difficulty: str) -> str:
 
 
 def _open(session: PlaySession, game: Game, spec: PolicySpec) -> Understudy:
-    nothing = dict.fromkeys(RESULT_REWARDS, 0.0)  # the game's own reward has the result in it
-    label = f"{game.name} {game.version}"
-    if not session.lockstep or session.mode == "play":  # where nothing is learned, all repeats
-        return Understudy.open(
-            session.run,
-            features=spec.features,
-            actions=spec.actions,
-            network=spec.network,
-            config=session.config,
-            mode=session.mode,
-            learner="off" if session.mode == "play" else session.learner,
-            pace=session.pace,
-            result_rewards=nothing,
-            rules=session.rules_name,
-            seed=session.seed,
-            game=label,
-        )
-    clock = _clock_after(session.run)
-    folder = RunFolder.open(session.run, spec=spec, config=session.config, clock=clock, game=label)
-    learner = LockstepLearner(folder)
+    lockstep = session.lockstep and session.mode != "play"  # where nothing is learned, all repeats
+    clock = _clock_after(session.run) if lockstep else SystemClock()
+    kept = RunFolder.kept(session.run, clock)
+    folder = RunFolder.open(
+        session.run,
+        spec=spec,
+        config=session.config,
+        clock=clock,
+        game=f"{game.name} {game.version}",
+    )
+    if kept is not None and (changed := changes(kept.config, folder.config)):
+        complain(f"{session.run}: settings changed: {', '.join(changed)}")
+    learner = LockstepLearner(folder) if lockstep else None
+    # Not by `Understudy.open`: a bot has no simulator, and a session of play may have one.
     mind = Understudy(
         folder,
         mode=session.mode,
-        learner=learner,
-        result_rewards=nothing,
+        learner=learner or session.learner,
+        pace="free" if lockstep else session.pace,
+        # The game's own reward has the result in it.
+        result_rewards=dict.fromkeys(RESULT_REWARDS, 0.0),
         rules=session.rules_name,
         seed=session.seed,
     )
-    learner.mind = mind
+    if learner is not None:
+        learner.mind = mind
     return mind
 
 
@@ -407,7 +385,8 @@ def _one_match(
 
 
 def _count(by_player: dict[int, Tally], match: Match, outcome: str) -> None:
-    won, drawn = outcome == "victory", outcome == "tie"
+    """A match that a version gave to the rules by a fault is its loss."""
+    won, drawn = (outcome == one and not match.fault for one in ("victory", "tie"))
     one = Tally(int(won), int(drawn), int(not won and not drawn))
     by_player[match.version] = by_player.get(match.version, Tally(0, 0, 0)) + one
 
@@ -421,10 +400,7 @@ class _Tests(contextlib.AbstractContextManager[None]):
     def __init__(self, mind: Understudy, session: PlaySession) -> None:
         self._process: SupervisedProcess | None = None
         self._simulator: Simulator | None = None
-        if mind.promotion is None or session.mode != "auto":
-            return
-        if not session.simulated:
-            _stop_simulated_test(mind.promotion)
+        if mind.promotion is None or not session.simulated:
             return
         folder, rules = mind.folder, session.rules_name
         options = {"difficulty": judging_difficulty(session.difficulty)}
@@ -449,20 +425,12 @@ class _Tests(contextlib.AbstractContextManager[None]):
             self._process.stop(_PATIENCE_S)
 
 
-def _stop_simulated_test(promotion: Promotion) -> None:
-    """End a test that only a simulator could go on with."""
-    test = promotion.follow().test
-    if test is not None and test.pairs is not None:
-        words = "from now on versions are tested by the matches that are played"
-        promotion.order(Ordered(order="stop", version=test.version, words=words))
-
-
 class _RolesFollower:
     """Reads who plays and the new verdicts from a bot in mode `auto`, after each match."""
 
     def __init__(self, mind: Understudy, progress: PlayProgress) -> None:
         self._promotion = mind.promotion if mind.mode == "auto" else None
-        self._pointers, self._run = mind.folder.pointers, mind.folder.root
+        self._folder = mind.folder
         self._progress = progress
         self._told = len(self._promotion.verdicts) if self._promotion else 0
         self.follow()
@@ -470,24 +438,12 @@ class _RolesFollower:
     def follow(self) -> None:
         if self._promotion is None:
             return
-        state, verdicts = self._promotion.follow(), self._promotion.verdicts
-        for verdict in verdicts[self._told :]:
-            self._progress.news.append(verdict_line(verdict, self._run))
+        self._promotion.follow()
+        verdicts = self._promotion.verdicts
+        news = [verdict_line(verdict, self._folder.root) for verdict in verdicts[self._told :]]
         self._told = len(verdicts)
-        reasons = [one.words for one in verdicts if one.kind in ("promoted", "rolled back")]
-        roles = RunningRoles(
-            incumbent=state.incumbent,
-            reason=reasons[-1] if reasons else "no version is better by evidence yet",
-        )
-        if (test := state.test) is not None:
-            trial = test.trial
-            roles = roles._replace(
-                canary=test.version,
-                canary_mean=float(trial.means[1]) if trial.arm_counts[1] else None,
-                evidence=float(evidence(trial.better)),
-                tested=trial_words(test),
-            )
-        pointer = self._pointers.read("champion")
-        if pointer is not None and pointer.pinned:
-            roles = RunningRoles(incumbent=pointer.version, reason="a person pinned it")
-        self._progress.roles = roles
+        before = self._progress.promotion
+        now = self._progress.promotion = read_brief(self._folder, self._promotion)
+        if before is not None and (before.pinned, before.policy) != (now.pinned, now.policy):
+            news.append(f"from now on {playing_text(now)}")
+        self._progress.news += news

@@ -64,6 +64,10 @@ class MatchFinished(_Event, frozen=True, kw_only=True):
     """False: mode `play`, which keeps no episodes."""
     mode: str = ""
     """Of the bot; empty: not said."""
+    assigned: int = 0
+    """The version that was given the match; 0: the rules, or not said."""
+    fault: str = ""
+    """What that version did, so that the rules finished the match and it counts as its loss."""
 
 
 class EpisodesImported(_Event, frozen=True, kw_only=True):

@@ -252,7 +252,9 @@ class StatusFold:
         self._played.add(e, mode=self._now.mode)
         self._grow(matches=1, decisions=e.decisions, fallback=e.fallback, agreed=e.agreed)
         self._grow(**{kind: 1}, unsaved=int(e.recorded and not e.saved))
-        if 2 * e.fallback > e.decisions:
+        if e.fault:  # the rules finished what a version has lost
+            self._results.append(False)
+        elif 2 * e.fallback > e.decisions:
             self._grow(rules_matches=int(kind != "aborted"), rules_wins=int(kind == "wins"))
         elif kind != "aborted":
             self._results.append(kind == "wins")

@@ -22,7 +22,7 @@ class PlayedRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Matches of one player in one mode, all of them or those with one tag."""
 
     player: str
-    """`rules` (they made most decisions), `untrained` or `version 12`."""
+    """`rules` (they made most decisions, without a fault), `untrained` or `version 12`."""
     version: int
     """0: the rules, or the untrained policy."""
     mode: str
@@ -56,9 +56,13 @@ class PlayedFold:
         self._records: dict[tuple[str, str, str], PlayedRecord] = {}
 
     def add(self, e: ev.MatchFinished, *, mode: str) -> None:
-        """One more match; `mode` is that of the bot, where the event does not say it."""
-        rules = 2 * e.fallback > e.decisions
-        version = 0 if rules else e.version
+        """One more match; `mode` is that of the bot, where the event does not say it.
+
+        A match that a version gave to the rules by a fault is a loss of that version.
+        """
+        rules = 2 * e.fallback > e.decisions and not e.fault
+        version = e.assigned if e.fault else 0 if rules else e.version
+        result = "losses" if e.fault else _RESULTS.get(e.outcome, "aborted")
         player = "rules" if rules else f"version {version}" if version else "untrained"
         mode = e.mode or mode
         for tag in ("", *(f"{name}={value}" for name, value in e.tags.items())):
@@ -66,8 +70,7 @@ class PlayedFold:
             one = self._records.get(key) or PlayedRecord(
                 player=player, version=version, mode=mode, tag=tag
             )
-            kind = _RESULTS.get(e.outcome, "aborted")
-            self._records[key] = msgspec.structs.replace(one, **{kind: getattr(one, kind) + 1})
+            self._records[key] = msgspec.structs.replace(one, **{result: getattr(one, result) + 1})
         # Twice as many may gather, so that a new player has time to get its matches.
         if self._limit is not None and len(self._records) > 2 * self._limit:
             kept = set(map(_key, self.records(self._limit)))

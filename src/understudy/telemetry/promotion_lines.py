@@ -22,25 +22,6 @@ WIDTH = 80
 _LABEL = 12
 _BAR = 20
 
-VERDICTS = {
-    "nominated": "its test began",
-    "refused": "it was not tested or promoted",
-    "promoted": "it became the champion",
-    "asks": "the evidence that it is better is enough, and a person is asked",
-    "harmful": "stopped: the evidence that it is worse was enough",
-    "hopeless": "stopped: the evidence for it fell so low that it would hardly be promoted",
-    "undecided": "the test ended without enough evidence for either side",
-    "misfit": "closed: the arms came more or less often than the recorded coin explains",
-    "stopped": "a person stopped the test",
-    "closed": "the test ended because what it compared had changed",
-    "alarm": "its results fell below what it had promised, so it is rechecked against the rules",
-    "kept": "the recheck did not show that it is worse than the rules: it stays champion",
-    "rolled back": "the recheck showed that it is worse than the rules: it plays no more",
-    "paused": "promotion was paused",
-    "resumed": "promotion goes on",
-}
-"""What each kind of verdict means."""
-
 
 def player_name(version: int) -> str:
     """`version 12`; version 0 is `the rules`."""
@@ -50,7 +31,8 @@ def player_name(version: int) -> str:
 def playing_text(status: PromotionStatus) -> str:
     """Who plays the matches of mode `auto`, in one sentence without an end."""
     if status.pinned is not None:
-        return f"{player_name(status.pinned)}, pinned by a person, plays every match"
+        plays = "plays" if status.pinned else "play"
+        return f"{player_name(status.pinned)}, pinned by a person, {plays} every match"
     if status.policy == "latest":
         return "the newest version plays every match, without a test"
     champion = f"version {status.incumbent} (champion)" if status.incumbent else "the rules"
@@ -71,6 +53,15 @@ def playing_text(status: PromotionStatus) -> str:
     if not parts:
         return f"{champion} {plays} every match; no version is tried now"
     return f"{champion} {plays}; {', '.join(parts)}"
+
+
+def why_text(status: PromotionStatus) -> str:
+    """Why that is so."""
+    if status.pinned is not None:
+        return "a person pinned it"
+    if status.policy == "latest":
+        return "promotion.policy is 'latest'"
+    return status.why
 
 
 def promotion_lines(status: PromotionStatus) -> Lines:
@@ -107,8 +98,7 @@ def describe_promotion(status: PromotionStatus, *, run: str, at: float, mode: st
     if mode not in ("", "auto"):
         lines += wrapped("Mode", f"{plain(mode)}; what follows holds for matches of mode auto")
     lines += wrapped("Plays", playing_text(status))
-    if status.pinned is None and status.policy != "latest":
-        lines += wrapped("Why", plain(status.why, limit=400))
+    lines += wrapped("Why", plain(why_text(status), limit=400))
     lines += wrapped("Policy", _policy(status))
     for one in status.tests:
         lines += ["", *_test_lines(one, at)]

@@ -120,3 +120,10 @@ class PromotionStatus(msgspec.Struct, frozen=True, kw_only=True):
     """By version, then by version and stratum; the most played."""
     verdicts: tuple[VerdictNote, ...] = ()
     """The last few, oldest first."""
+
+    @property
+    def plays(self) -> int | None:
+        """The version that plays, beside tests and the holdout; 0: the rules. None: the newest."""
+        if self.pinned is not None:
+            return self.pinned
+        return None if self.policy == "latest" else self.incumbent

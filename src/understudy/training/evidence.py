@@ -13,10 +13,13 @@ from typing import TYPE_CHECKING
 
 from understudy.core.errors import ConfigError
 from understudy.games import catalog
+from understudy.promotion.candidates import stop_other_test
 from understudy.promotion.promotion import Promotion
 from understudy.registry.run_folder import RunFolder
 from understudy.supervise.simulator import start_simulator
+from understudy.telemetry import events
 from understudy.telemetry.journal import Journal
+from understudy.telemetry.verdicts import verdict_line
 
 if TYPE_CHECKING:
     from understudy.supervise.process import SupervisedProcess
@@ -56,6 +59,7 @@ class ChampionTests(AbstractContextManager["ChampionTests"]):
         self._promotion: Promotion | None = None
         self._process: SupervisedProcess | None = None
         self._told = 0
+        self._run = folder.root
         self._looked = 0.0
         if session.config.promotion.evidence != "simulator":
             return
@@ -64,6 +68,11 @@ class ChampionTests(AbstractContextManager["ChampionTests"]):
         self._told = len(self._promotion.verdicts)
         # Before the first commit: from the log on, no version becomes the champion by itself.
         self._promotion.declare(rules=rules, score=None)
+        stop_other_test(
+            self._promotion,
+            simulator=True,
+            problem=lambda text: journal.write(events.Problem(where="train", message=text)),
+        )
         self._process = start_simulator(folder, journal, rules=rules, options={})
 
     @property
@@ -79,7 +88,7 @@ class ChampionTests(AbstractContextManager["ChampionTests"]):
         self._looked = now
         self._promotion.follow()
         for one in self._promotion.verdicts[self._told :]:
-            progress.news.append(f"version {one.version} {one.kind}: {one.words}")
+            progress.news.append(verdict_line(one, self._run))
         self._told = len(self._promotion.verdicts)
 
     def __exit__(self, *error: object) -> None:
