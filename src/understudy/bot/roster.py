@@ -242,6 +242,7 @@ _VERDICT_LINES = {
     "promoted": "version {version} plays from now on",
     "asks": "version {version} is better; `understudy promotion approve {version} --run {run}` lets"
     " it play",
+    "continued": "version {version} is tried on, before it plays every match",
     "harmful": "version {version} is no longer tried, it is worse",
     "undecided": "version {version} is no longer tried, no difference was found",
     "hopeless": "version {version} is no longer tried, it would hardly be promoted",

@@ -27,6 +27,7 @@ VERDICTS = {
     "refused": "it was not tested or promoted",
     "promoted": "it became the champion",
     "asks": "the evidence that it is better is enough, and a person is asked",
+    "continued": "its evidence is no longer enough, so its test goes on",
     "harmful": "stopped: the evidence that it is worse was enough",
     "hopeless": "stopped: the evidence for it fell so low that it would hardly be promoted",
     "undecided": "the test ended without enough evidence for either side",
