@@ -123,10 +123,16 @@ def random_world(seed: int, *, events: int = 400) -> Story:
     rates = {RULES: rng.random()}
     open_: list[int] = []
     version = 0
-    story.say(Declared(rules="v1", policy=rng.choice(["auto", "auto", "manual"])))
+    story.say(Declared(rules="v1", policy=rng.choice(["auto", "manual"])))
     for _ in range(events):
-        chance = rng.random()
-        if chance < 0.012:
+        chance, test = rng.random(), story.state.test
+        asked = test if test is not None and test.asks else None
+        if asked is not None:
+            rates[asked.version] = 0.0  # it breaks down
+        if asked is not None and rng.random() < 0.1:
+            story.say(Declared(rules=story.state.rules or "v1", score=story.state.score))
+            story.order("resume")
+        elif chance < 0.012:
             story.order(
                 rng.choice(["approve", "stop", "pause", "resume", "resume"]),
                 rng.randrange(version + 2),

@@ -350,9 +350,10 @@ def test_stale_evidence_promotes_no_version_and_its_test_goes_on(by: str) -> Non
     while e_of(story.state.test) >= 20.0:
         assert story.matches(0.3, 0.7, 1) == []
     if by == "resume":
-        assert story.order("resume") == ["resumed"]
+        assert story.order("resume") == ["resumed", "continued"]
     else:
-        assert story.say(Declared(rules="v1", policy="auto")) == []
+        assert story.say(Declared(rules="v1", policy="auto")) == ["continued"]
+    assert story.verdicts[-1].words.startswith("its evidence is no longer enough; version 1: ")
     test = story.state.test
     assert test is not None and not test.asks and story.state.champion is None
     assert story.matches(1.0, 0.0, 100) == ["promoted"], "it goes on with the same evidence"

@@ -76,7 +76,28 @@ def test_while_a_person_is_asked_the_evidence_against_it_is_that_of_the_state() 
     log.play(20, {0: 0.5, 4: 0.5})
     test = log.state.test
     assert test is not None and test.asks
-    (one,) = history(log.records).trials
+    [one] = history(log.records).trials
+    assert one.looks.worse[-1] == pytest.approx(float(evidence(test.trial.worse)))
+    assert one.looks.better[-1] == evidence(test.trial.better)
+
+
+def test_a_test_that_goes_on_without_a_person_has_the_evidence_of_the_state() -> None:
+    log = ScriptedLog(seed=3)
+    log.append(Declared(rules="v1", policy="manual"))
+    log.nominate(4, alarm=1e9)
+    log.play(300, {0: 0.2, 4: 0.9}, until="asks")
+    late, _ = log.assign()
+    log.play(5, {0: 0.9, 4: 0.1})
+    log.append(Resolved(order=late, result=0.0))
+    log.play(25, {0: 0.9, 4: 0.1})
+    log.append(Declared(rules="v1", policy="auto"))
+    assert log.verdicts[-1].kind == "continued"
+    late, _ = log.assign()
+    log.play(2, {0: 0.5, 4: 0.5})
+    log.append(Resolved(order=late, result=0.0))
+    test = log.state.test
+    assert test is not None and not test.asks
+    [one] = history(log.records).trials
     assert one.looks.worse[-1] == pytest.approx(float(evidence(test.trial.worse)))
     assert one.looks.better[-1] == evidence(test.trial.better)
 

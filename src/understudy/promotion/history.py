@@ -19,7 +19,12 @@ from understudy.gates.promotion import roles
 from understudy.gates.promotion import trial as gate
 from understudy.gates.promotion.records import Assigned, Nominated, Paired, Record, Resolved
 from understudy.gates.promotion.roles import PromotionState, PromotionVerdict, VerdictKind
-from understudy.gates.promotion.running import RunningTest, fall_evidence, look_at_pairs
+from understudy.gates.promotion.running import (
+    RunningTest,
+    fall_evidence,
+    harm_evidence,
+    look_at_pairs,
+)
 from understudy.gates.promotion.trial import TrialLooks
 from understudy.promotion.log import PromotionLog
 from understudy.registry.run_folder import RunFolder
@@ -196,12 +201,12 @@ def _trial(
     end = _last_counted(matches, last)
     counted = tuple(one for one in mine if one.order <= end)
     pairs = _pairs(running, records, last)
-    asked = [
-        bisect.bisect_right(counted, one.sequence, key=lambda match: match.order)
+    renewed = [
+        (_places_until(counted, _last_counted(matches, one.sequence)), one.kind == "asks")
         for one in verdicts
-        if one.test == running.number and one.kind == "asks"
+        if one.test == running.number and one.kind in ("asks", "continued")
     ]
-    looks = _looks(running, counted, pairs, asked=asked)
+    looks = _looks(running, counted, pairs, renewed=renewed)
     reasons = [
         one.words for one in verdicts if (one.sequence, one.kind) == (running.number, "alarm")
     ]
@@ -241,6 +246,11 @@ def _last_counted(matches: Sequence[AssignedMatch], last: int) -> int:
     return next(still_open, last + 1) - 1
 
 
+def _places_until(matches: Sequence[AssignedMatch], order: int) -> int:
+    """How many of these matches were assigned up to this number."""
+    return bisect.bisect_right(matches, order, key=lambda one: one.order)
+
+
 def _columns(matches: Sequence[AssignedMatch]) -> MatchColumns:
     strata: dict[str, int] = {}
     for one in matches:
@@ -258,9 +268,10 @@ def _looks(
     matches: Sequence[AssignedMatch],
     pairs: NDArray,
     *,
-    asked: Sequence[int] = (),
+    renewed: Sequence[tuple[int, bool]] = (),
 ) -> TrialLooks:
-    """`asked`: numbers of matches after which a person was asked."""
+    """`renewed`: the places at which the evidence against the canary began anew, and whether a
+    person was asked from there on."""
     trial, alpha = gate.new_trial(), running.alpha
     if len(pairs):
         _, looks = gate.advance_pairs(
@@ -270,8 +281,9 @@ def _looks(
         columns = _columns(matches)
         trial = gate.with_strata(trial, 1 + int(columns.strata.max()))
         _, looks = gate.advance(trial, running.settings, alpha=alpha, **columns._asdict())
-        for begin, end in pairwise((*asked, len(matches))):
-            looks.worse[begin:end] = fall_evidence(looks.gains[begin:end])
+        for (begin, asked), (end, _) in pairwise((*renewed, (len(matches), False))):
+            against = fall_evidence if asked else harm_evidence
+            looks.worse[begin:end] = against(looks.gains[begin:end])
     else:
         looks = TrialLooks(*np.zeros((5, 0)))
     return looks

@@ -24,6 +24,10 @@ VERDICTS = {
         "play",
         "the evidence that it is better is enough, and a person is asked",
     ),
+    "continued": VerdictWords(
+        "version {version} is tried on, before it plays every match",
+        "its evidence is no longer enough, so its test goes on",
+    ),
     "harmful": VerdictWords(
         "version {version} is no longer tried, it is worse",
         "stopped: the evidence that it is worse was enough",
@@ -55,7 +59,7 @@ VERDICTS = {
     ),
     "rolled back": VerdictWords(
         "version {version} plays no longer",
-        "the recheck showed that it is worse than the rules: it plays no more",
+        "its recheck showed that it is worse than the rules, or a person said so: it plays no more",
     ),
     "paused": VerdictWords("no version is tried or promoted", "promotion was paused"),
     "resumed": VerdictWords("versions are tried and promoted again", "promotion goes on"),

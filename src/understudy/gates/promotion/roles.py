@@ -86,8 +86,8 @@ __all__ = [
 ]
 
 VerdictKind: TypeAlias = Literal[
-    "nominated", "refused", "promoted", "asks", "harmful", "hopeless", "undecided", "misfit",
-    "stopped", "closed", "alarm", "kept", "rolled back", "paused", "resumed",
+    "nominated", "refused", "promoted", "asks", "continued", "harmful", "hopeless", "undecided",
+    "misfit", "stopped", "closed", "alarm", "kept", "rolled back", "paused", "resumed",
 ]  # fmt: skip
 _ENDINGS: dict[int, VerdictKind] = {
     gate.HARM: "harmful",
@@ -496,6 +496,8 @@ def _stop_asking(state: PromotionState, sequence: int, verdicts: list[PromotionV
         _promote(state, sequence, test.version, test, words, verdicts)
     else:
         state.test = unasked(test)
+        words = f"its evidence is no longer enough; {trial_words(state.test)}"
+        verdicts.append(PromotionVerdict(sequence, test.version, "continued", words, test.number))
 
 
 def _promote(

@@ -17,7 +17,7 @@ import numpy as np
 from understudy.core.arrays import NDArray
 from understudy.core.statistics import STAKES, detect, detect_until, wilson
 from understudy.gates.promotion import trial as gate
-from understudy.gates.promotion.evidence import evidence, gains_below, new_capital
+from understudy.gates.promotion.evidence import evidence, gains_below, grow, new_capital
 from understudy.gates.promotion.records import RULES, Assigned, Paired, Resolved, TrialSettings
 from understudy.gates.promotion.trial import PromotionTrial, TrialLooks
 
@@ -176,6 +176,11 @@ def _with_fall(running: RunningTest, fall: NDArray) -> RunningTest:
     with np.errstate(divide="ignore"):
         worse = np.log(fall)
     return replace(running, fall=fall, trial=running.trial._replace(worse=worse))
+
+
+def harm_evidence(gains: NDArray) -> NDArray:
+    """Evidence [N] that a canary is worse, after each of these gains [N] of bets on it."""
+    return evidence(grow(new_capital(), -gains), axis=1)
 
 
 def fall_evidence(gains: NDArray) -> NDArray:
