@@ -378,6 +378,16 @@ def test_a_bot_that_closes_voids_what_is_undecided_and_it_can_still_be_learned_f
 # --- results -------------------------------------------------------------------------------------
 
 
+def test_rules_and_scale_that_are_left_out_are_those_of_the_run(tmp_path: Path) -> None:
+    with mind(tmp_path, mode="auto", rules="v2", score=(0, 10)):
+        pass
+    with mind(tmp_path, mode="auto") as bot, bot.match() as match:
+        match.decide([0, 1], fallback="left")
+        match.finish("defeat", score=5)
+        assert bot.score == (0.0, 10.0) and match.result == 0.5
+    assert [(one.rules, one.score) for one in records(tmp_path, Declared)] == [("v2", (0, 10))]
+
+
 def test_a_score_is_judged_on_its_scale(tmp_path: Path) -> None:
     with mind(tmp_path, mode="auto", score=(-10, 30)) as bot:
         for outcome, score in (("victory", 30.0), ("defeat", 0), ("tie", -10), ("aborted", None)):
@@ -397,6 +407,7 @@ def test_a_score_is_judged_on_its_scale(tmp_path: Path) -> None:
     [
         (None, 0.5, r"score=0.5 has no scale.*open\(..., score=\(low, high\)\)"),
         ((0, 1), None, "expected score=, a number between 0 and 1"),
+        ((0, 1), "1", "score: expected a number, got '1'"),
         ((0, 1), 1.5, "1.5 is not between 0 and 1"),
         ((0, 1), -0.01, "-0.01 is not between 0 and 1"),
         ((0, 1), float("nan"), "nan is not between 0 and 1"),

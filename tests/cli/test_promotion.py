@@ -149,6 +149,19 @@ def test_approve_promotes_and_closes_the_test_of_another(run: Path) -> None:
     assert [(one.version, one.kind) for one in told_of] == [(12, "closed"), (3, "promoted")]
 
 
+def test_approve_gives_the_matches_back_to_the_rules(run: Path) -> None:
+    called = understudy("promotion", "approve", 0, "--run", run)
+    assert called.code == 0 and "From the next match on the rules play" in called.out
+    assert pointer(run, "champion") == 0
+    again = understudy("promotion", "approve", 0, "--run", run)
+    assert again.code == 2 and "the rules play already" in again.err
+
+
+def test_an_order_tells_the_whole_status(run: Path) -> None:
+    told, status = promotion(run, "pause"), promotion(run, "status")
+    assert told == status and told["paused"] and told["matches"] > 0 and told["results"]
+
+
 def test_approve_answers_a_test(run: Path) -> None:
     called = understudy("promotion", "approve", 12, "--run", run)
     assert called.code == 0 and "Version 12: it became the champion." in called.out

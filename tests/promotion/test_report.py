@@ -305,7 +305,7 @@ def test_the_story_has_every_match_behind_the_verdict() -> None:
     text = story_text(story)
     assert f"The last 20 of {len(test.matches)} matches:" in text
     assert f"{test.matches[-1].match[:8]}  4" in text
-    assert "the recheck showed that it is worse than the rules" in text
+    assert "its recheck showed that it is worse than the rules" in text
 
 
 def test_a_test_that_another_verdict_ended_says_so() -> None:

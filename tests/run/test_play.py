@@ -16,13 +16,14 @@ from understudy.core.errors import ConfigError, RunFolderError
 from understudy.experience.episode import Episode
 from understudy.experience.spool import Spool
 from understudy.games import catalog
-from understudy.gates.promotion.records import Ordered
+from understudy.gates.promotion.records import Ordered, Resolved
 from understudy.match.evaluate import evaluate
 from understudy.match.live_match import TRAINING, LiveMatch, match_seeds
 from understudy.match.players import BotPlayer
 from understudy.match.tally import Tally
 from understudy.policy.mlp import Mlp
 from understudy.policy.policy import Policy
+from understudy.promotion.log import PromotionLog
 from understudy.promotion.promotion import Promotion
 from understudy.registry import run_folder
 from understudy.registry.run_folder import RunFolder
@@ -169,8 +170,8 @@ def test_a_match_that_a_version_gave_to_the_rules_is_its_loss(
     chosen = {"mode": "auto", "network": NETWORK, "config": settings()}
     summary = play(session(matches=2, **chosen), show=silent)
     assert {one: str(tally) for one, tally in summary.by_player.items()} == {1: str(Tally(1, 0, 1))}
-    state = Promotion(folder).state
-    assert (state.records[1].matches, state.records[1].total) == (2, 1.0)
+    ended = [one for _, one in PromotionLog(folder.promotion).new() if isinstance(one, Resolved)]
+    assert sorted((one.ending, one.result) for one in ended) == [("fault", 0.0), ("finished", 1.0)]
     assert [(one.player, one.wins, one.losses) for one in summary.status.played if not one.tag] == [
         ("version 1", 1, 1)
     ]

@@ -51,7 +51,6 @@ class Roster:
     """Assigns matches by the promotion log. Threads may share it.
 
     Args:
-        rules, score: What this bot declared.
         newest: The newest policy, which the watcher holds.
         say: Prints a line on the console.
     """
@@ -61,8 +60,6 @@ class Roster:
         folder: RunFolder,
         promotion: Promotion,
         *,
-        rules: str,
-        score: tuple[float, float] | None,
         newest: Callable[[], Policy],
         journal: Journal,
         say: Callable[[str], None],
@@ -71,7 +68,6 @@ class Roster:
         told = len(promotion.verdicts)
         self._folder = folder
         self._promotion = promotion
-        self._declared = (rules, score)
         self._newest = newest
         self._journal = journal
         self._say = say
@@ -171,8 +167,8 @@ class Roster:
         if self._others_rules():
             return (
                 "the rules play, and their matches do not count: another bot of this run declared "
-                f"rules {state.rules!r} and score {state.score}, this one {self._declared[0]!r} "
-                f"and {self._declared[1]}"
+                f"rules {state.rules!r} and score {state.score}, this one "
+                "{!r} and {}".format(*self._promotion.declared or ("", None))
             )
         if champion is not None and champion.pinned:
             return f"{_plays(champion.version)} every match: pinned by `understudy models rollback`"
@@ -187,7 +183,7 @@ class Roster:
     def _others_rules(self) -> bool:
         """Whether another bot declared other rules, so that results cannot be compared."""
         state = self._promotion.state
-        return state.rules is not None and (state.rules, state.score) != self._declared
+        return state.rules is not None and (state.rules, state.score) != self._promotion.declared
 
     def _policy(self, version: int) -> Policy | str:
         newest = self._newest()
@@ -244,13 +240,14 @@ def keeps_champion(folder: RunFolder) -> bool:
 def declared_promotion(
     folder: RunFolder,
     *,
-    rules: str,
+    rules: str | None,
     score: tuple[float, float] | None,
     journal: Journal,
     say: Callable[[str], None],
     problem: Callable[[str], None],
 ) -> Promotion:
-    """The promotion of a run, after this bot has declared its rules and its scale."""
+    """The promotion of a run, after this bot has declared its rules and its scale; None: those
+    that the run has."""
 
     def tell(verdict: PromotionVerdict) -> None:
         if verdict.kind not in ("nominated", "refused"):
@@ -266,6 +263,8 @@ def declared_promotion(
     unproven = champion_without_evidence(folder)
     promotion = Promotion(folder, tell=tell, problem=problem)
     before = promotion.state
+    rules = before.rules or "" if rules is None else rules
+    score = score or before.score
     if before.rules is not None and (before.rules, before.score) != (rules, score):
         say(
             f"rules {rules!r} and score {score} instead of {before.rules!r} and "

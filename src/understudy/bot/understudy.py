@@ -107,7 +107,7 @@ class Understudy:
         settings: Mapping[str, Any] | None = None,
         result_rewards: Mapping[str, float] = RESULT_REWARDS,
         score: tuple[float, float] | None = None,
-        rules: str = "",
+        rules: str | None = None,
         seed: int | None = None,
         game: str = "",
         clock: Clock | None = None,
@@ -138,10 +138,11 @@ class Understudy:
             result_rewards: What `finish` adds to the reward of the last decision, by outcome
                 (default: 10, -5 and 0). The reward of `aborted` must be 0.
             score: The lowest and the highest score, (low, high), where `finish` gets one: versions
-                are then judged by scores, which takes fewer matches. Default: by victory (1), tie
-                (1/2) and defeat (0).
+                are then judged by scores, which takes fewer matches. Declared once: a run keeps
+                its scale. Without one, by victory (1), tie (1/2) and defeat (0).
             rules: A name for the rules, such as `"v2"`. Change it when you change the rules: what
-                was measured against the old ones does not count against the new ones.
+                was measured against the old ones does not count against the new ones. Default: the
+                name that the run has.
             seed: Seeds the exploration. Default: a random seed.
             game: The name of a built-in game, kept with the run.
             clock: The source of time, for tests.
@@ -177,7 +178,7 @@ class Understudy:
             raise ConfigError(f"choose: expected only with mode 'play'; mode {mode!r} draws")
         if isinstance(features, str):
             raise InputError("features: expected a list of names, got one string")
-        scale, rules = checked_score(score), checked_rules(rules)
+        scale, rules = checked_score(score), None if rules is None else checked_rules(rules)
         root = Path(run)
         clock = clock or SystemClock()
         kept = RunFolder.kept(root, clock)
@@ -223,7 +224,7 @@ class Understudy:
         pace: PaceName = "free",
         choose: ChooseName = "drawn",
         score: tuple[float, float] | None = None,
-        rules: str = "",
+        rules: str | None = None,
     ) -> None:
         self.folder = folder
         self.spec = folder.spec
@@ -277,12 +278,11 @@ class Understudy:
                 say=self._console.say,
                 problem=self._problem,
             )
+            _, self.score = self.promotion.declared or ("", score)
         if self.promotion is not None and mode == "auto":
             self._roster = Roster(
                 folder,
                 self.promotion,
-                rules=rules,
-                score=score,
                 newest=lambda: self._policy,
                 journal=self._journal,
                 say=self._console.say,

@@ -141,6 +141,8 @@ def result_of(outcome: Outcome, score: object, scale: tuple[float, float] | None
         raise InputError(
             f"finish: expected score=, a number between {low:g} and {high:g}, as declared in open"
         )
+    if isinstance(score, str | bytes | bool):
+        raise InputError(f"finish: score: expected a number, got {score!r}")
     try:
         number = float(score)  # type: ignore[arg-type]
     except (TypeError, ValueError) as error:

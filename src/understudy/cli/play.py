@@ -201,6 +201,8 @@ def play(
     if evidence is not None:
         if mode != "auto":
             raise ConfigError(f"--evidence: versions are tested in mode auto, not in mode {mode}")
+        if any(one.partition("=")[0].strip() == "promotion.evidence" for one in set_ or ()):
+            raise ConfigError("--evidence: given as --set promotion.evidence too; leave one out")
         defaults["promotion.evidence"] = evidence
     session = PlaySession(
         game=game,

@@ -9,7 +9,7 @@ import typer
 
 from understudy.cli.options import Json, LatestRun, check_file, check_folder
 from understudy.core.errors import RunFolderError
-from understudy.gates.promotion.records import Order, Ordered
+from understudy.gates.promotion.records import RULES, Order, Ordered
 from understudy.gates.promotion.roles import PromotionVerdict
 from understudy.promotion.history import PromotionHistory, read_history
 from understudy.promotion.promotion import Promotion
@@ -19,6 +19,7 @@ from understudy.promotion.report import (
     pinned_champion,
     promotion_status,
     read_brief,
+    read_promotion,
 )
 from understudy.registry.run_folder import RunFolder
 from understudy.telemetry.events import BotStarted, RoleChanged
@@ -96,7 +97,7 @@ def explain(version: _Version, run: LatestRun = None, json: Json = False) -> Non
 def approve(
     version: _Version, run: LatestRun = None, words: _Words = "", json: Json = False
 ) -> None:
-    """Make a version the champion, whatever the evidence says. A running test ends.
+    """Make a version the champion, whatever the evidence says; 0: the rules. A running test ends.
 
     Under `promotion.policy = "manual"` this is the answer to a test that asks. The version is held
     to its results from then on, and evidence may roll it back.
@@ -104,8 +105,9 @@ def approve(
     Example: understudy promotion approve 17 --run runs/zerg
     """
     folder = _folder(run)
-    folder.versions.existing(version)
-    folder.versions.verify(version)
+    if version != RULES:
+        folder.versions.existing(version)
+        folder.versions.verify(version)
     _order(folder, "approve", version=version, words=words, json=json)
 
 
@@ -192,7 +194,8 @@ def _order(
     if order == "stop" and state.test is None:
         raise RunFolderError(f"{folder.root}: nothing to stop: no version is being tested")
     if order == "approve" and version == state.incumbent:
-        raise RunFolderError(f"{folder.root}: version {version} is the champion already")
+        already = f"version {version} is the champion" if version else "the rules play"
+        raise RunFolderError(f"{folder.root}: {already} already")
     promotion.order(Ordered(order=order, version=version, words=words))
     verdicts = [one for one in promotion.verdicts[before:] if one.kind != "nominated"]
     for one in verdicts:  # another process was faster
@@ -200,17 +203,14 @@ def _order(
             raise RunFolderError(f"{folder.root}: {one.words}")
     now = read_brief(folder, promotion)
     if json:
-        say_json(now)
+        say_json(read_promotion(folder))
         return
     for one in verdicts:
         named = f"Version {one.version}: " if one.version else ""
         words = f"{named}{VERDICTS[one.kind].meaning}."
         say(words[0].upper() + words[1:])
     if order == "pause":
-        say(
-            "A running test goes on, one of a simulator waits; a harmful version is stopped, and a "
-            "champion may fall."
-        )
+        say("A running test goes on; a harmful version is stopped, and a champion may fall.")
     say(f"From the next match on {playing_text(now)}.")
     if now.pinned not in (None, version) and order == "approve":
         say(f"To let version {version} play: understudy models release --run {folder.root}")

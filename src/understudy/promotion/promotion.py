@@ -86,7 +86,7 @@ class Promotion:
         self._given_up: set[str] = set()
         """Matches that the rules play because their assignment failed; it may have been written."""
         self._champion: PointerRecord | None = None
-        self._declared: tuple[str, tuple[float, float] | None] | None = None
+        self.declared: tuple[str, tuple[float, float] | None] | None = None
         """The rules and the scale of this bot; None: it has declared none."""
         self._troubles: set[str] = set()
         """What was said, and holds still."""
@@ -167,7 +167,7 @@ class Promotion:
             return None if known == (rules, score, declared.policy) else declared
 
         with self._lock:
-            self._declared = rules, score
+            self.declared = rules, score
             self._waiting.append(made)
             with self._tolerating(_MEANWHILE):
                 self._note_lost()
@@ -196,7 +196,7 @@ class Promotion:
     def _assigned(
         self, state: PromotionState, match: str, stratum: str, uniform: float
     ) -> Assigned | None:
-        if self._declared is not None and (state.rules, state.score) != self._declared:
+        if self.declared is not None and (state.rules, state.score) != self.declared:
             return None
         everywhere = self._plays_every_match()
         if everywhere is not None:
