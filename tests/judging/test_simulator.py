@@ -52,7 +52,7 @@ def champion(folder: RunFolder) -> int:
     return pointer.version
 
 
-def tested(promotion: Promotion) -> int | None:
+def under_test(promotion: Promotion) -> int | None:
     test = promotion.state.test
     return None if test is None else test.version
 
@@ -143,10 +143,10 @@ def test_while_promotion_is_paused_a_test_goes_on_and_no_other_one_begins(tmp_pa
     promotion.order(Ordered(order="pause"))
     assert not one.step()
     promotion.order(Ordered(order="resume"))
-    assert one.step() and tested(promotion) == 1
+    assert one.step() and under_test(promotion) == 1
     promotion.order(Ordered(order="pause"))
     assert run_to_the_end(one)
-    assert tested(promotion) is None and promotion.state.incumbent == 0
+    assert under_test(promotion) is None and promotion.state.incumbent == 0
     assert promotion.verdicts[-1].kind in ("harmful", "hopeless"), "it is worse"
     commit(folder, 2, "TECH", matches=200)
     assert not one.step()
@@ -157,15 +157,15 @@ def test_while_a_person_decides_who_plays_nothing_is_tested(tmp_path: Path) -> N
     commit(folder, 1, "DEFENSIVE")
     one, promotion, _ = simulator(folder)
     folder.pointers.pin("champion", 1, by="rollback")
-    assert not one.step() and tested(promotion) is None
+    assert not one.step() and under_test(promotion) is None
     folder.pointers.release("champion")
-    assert one.step() and tested(promotion) == 1
+    assert one.step() and under_test(promotion) == 1
     folder.pointers.pin("champion", 1, by="rollback")
     assert not one.step()
     latest = run_of_swarm(tmp_path / "latest", config=settings(policy="latest"))
     commit(latest, 1, "DEFENSIVE")
     one, promotion, _ = simulator(latest)
-    assert not one.step() and tested(promotion) is None
+    assert not one.step() and under_test(promotion) is None
 
 
 @pytest.mark.parametrize("broken", ["weights", "file"])
