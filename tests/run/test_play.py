@@ -16,14 +16,13 @@ from understudy.core.errors import ConfigError, RunFolderError
 from understudy.experience.episode import Episode
 from understudy.experience.spool import Spool
 from understudy.games import catalog
-from understudy.gates.promotion.records import Ordered, Resolved
+from understudy.gates.promotion.records import Ordered
 from understudy.match.evaluate import evaluate
 from understudy.match.live_match import TRAINING, LiveMatch, match_seeds
 from understudy.match.players import BotPlayer
 from understudy.match.tally import Tally
 from understudy.policy.mlp import Mlp
 from understudy.policy.policy import Policy
-from understudy.promotion.log import PromotionLog
 from understudy.promotion.promotion import Promotion
 from understudy.registry import run_folder
 from understudy.registry.run_folder import RunFolder
@@ -153,9 +152,12 @@ def test_in_auto_the_coin_gives_matches_to_the_rules_and_to_the_version_that_is_
 def test_a_match_that_a_version_gave_to_the_rules_is_its_loss(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    folder = run_of_swarm(Path("runs/one"))
+    config = settings(first_share=1 - 1e-9)
+    folder = run_of_swarm(Path("runs/one"), config=config)
     commit(folder, 1, "DEFENSIVE")
-    folder.pointers.pin("champion", 1, by="rollback")
+    promotion = Promotion(folder)
+    promotion.declare(rules="rules", score=None)
+    assert promotion.nominate(1, experience=100, reason="a test asks for it")
     act, acts = Policy.act, 0
 
     def failing(self: Policy, *given: Any, **options: Any) -> Any:
@@ -167,11 +169,11 @@ def test_a_match_that_a_version_gave_to_the_rules_is_its_loss(
 
     monkeypatch.setattr(Policy, "act", failing)
     monkeypatch.setattr(LiveMatch, "outcome", lambda self: "victory")
-    chosen = {"mode": "auto", "network": NETWORK, "config": settings()}
+    chosen = {"mode": "auto", "network": NETWORK, "config": config}
     summary = play(session(matches=2, **chosen), show=silent)
     assert {one: str(tally) for one, tally in summary.by_player.items()} == {1: str(Tally(1, 0, 1))}
-    ended = [one for _, one in PromotionLog(folder.promotion).new() if isinstance(one, Resolved)]
-    assert sorted((one.ending, one.result) for one in ended) == [("fault", 0.0), ("finished", 1.0)]
+    state = promotion.follow()
+    assert (state.records[1].matches, state.records[1].total) == (2, 1.0)
     assert [(one.player, one.wins, one.losses) for one in summary.status.played if not one.tag] == [
         ("version 1", 1, 1)
     ]
