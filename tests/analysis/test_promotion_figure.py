@@ -93,8 +93,10 @@ def test_pairs_of_a_simulator_can_be_drawn_without_a_match() -> None:
 def test_many_versions_leave_room(tmp_path_factory: pytest.TempPathFactory) -> None:
     log = ScriptedLog(seed=1)
     for version in range(1, 20):
-        log.nominate(version, harm=1.01)
-        log.play(25, {0: 0.5, version: 0.0})
+        log.nominate(
+            version, harm=1e9, long=20, longest=20
+        )  # harmful ones would be tried less often
+        log.play(25, {0: 0.5, version: 0.3})
         assert log.state.test is None
     figure = promotion_figure(history(log.records), title="many")
     assert len(figure.axes[0].get_yticklabels()) == 10

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice, pairwise
 from typing import NamedTuple
 
@@ -21,6 +21,7 @@ from understudy.gates.promotion.records import Assigned, Nominated, Paired, Reco
 from understudy.gates.promotion.roles import PromotionState, PromotionVerdict, VerdictKind
 from understudy.gates.promotion.running import (
     RunningTest,
+    asked,
     fall_evidence,
     harm_evidence,
     look_at_pairs,
@@ -300,5 +301,5 @@ def _pairs(running: RunningTest, records: dict[int, Record], last: int) -> NDArr
             pairs = zip(record.canary, record.incumbent, strict=True)
             counted += islice(pairs, test.paired - before)
             if verdict == gate.BETTER:  # it asks, unless this was its end
-                test = replace(test, asks=True)
+                test = asked(test)
     return np.array(counted, np.float64).reshape(-1, 2)
