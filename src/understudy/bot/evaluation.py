@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from understudy.bot.actions import Codec
-from understudy.bot.match import Match
-from understudy.bot.roster import MatchPlayer
+from understudy.bot.match import Match, MatchPlayer
 from understudy.core.arrays import NDArray
 from understudy.core.errors import InputError
 from understudy.core.statistics import STAKES, gains

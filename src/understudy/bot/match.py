@@ -21,13 +21,12 @@ from collections.abc import Mapping, Sequence
 from math import isfinite
 from time import perf_counter_ns
 from types import TracebackType
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
 from understudy.bot.actions import Action, Codec
 from understudy.bot.recorder import Recorder
-from understudy.bot.roster import MatchPlayer, PlayerRole
 from understudy.bot.validation import result_of
 from understudy.core.arrays import NDArray
 from understudy.core.errors import InputError, UnderstudyError, nearest
@@ -40,6 +39,25 @@ if TYPE_CHECKING:
 SLOW_IN_A_ROW = 3
 """Decisions above `promotion.slow_ms` in a row at which a version loses the match to the rules."""
 _NEVER_NS = sys.maxsize
+
+
+PlayerRole: TypeAlias = Literal["rules", "holdout", "canary", "champion", "newest"]
+"""`holdout`: the rules play beside a champion, so that both can be compared."""
+
+
+class MatchPlayer(NamedTuple):
+    """Who plays one match."""
+
+    role: PlayerRole
+    version: int = 0
+    """0: the rules, or an untrained policy in the role `newest`."""
+    policy: Policy | None = None
+    """Decides the whole match; None: the newest policy decides or is measured, as it is adopted."""
+    order: int = 0
+    """The number of the assignment in the promotion log; 0: the match is no evidence."""
+    id: str = ""
+    fault: str = ""
+    """Why the version cannot play: the rules do, and its result is 0."""
 
 
 class MatchDecision(NamedTuple):

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
 
+from understudy.bot.match import MatchPlayer, PlayerRole
 from understudy.core.arrays import NDArray
 from understudy.core.errors import FileFormatError, RunFolderError
 from understudy.gates.promotion.records import RULES, Ending
@@ -26,25 +26,7 @@ from understudy.telemetry import events
 from understudy.telemetry.journal import Journal
 from understudy.telemetry.verdicts import verdict_line
 
-PlayerRole: TypeAlias = Literal["rules", "holdout", "canary", "champion", "newest"]
-"""`holdout`: the rules play beside a champion, so that both can be compared."""
-
 _LOAD_AGAIN_S = 5.0
-
-
-class MatchPlayer(NamedTuple):
-    """Who plays one match."""
-
-    role: PlayerRole
-    version: int = RULES
-    """0: the rules, or an untrained policy in the role `newest`."""
-    policy: Policy | None = None
-    """Decides the whole match; None: the newest policy decides or is measured, as it is adopted."""
-    order: int = 0
-    """The number of the assignment in the promotion log; 0: the match is no evidence."""
-    id: str = ""
-    fault: str = ""
-    """Why the version cannot play: the rules do, and its result is 0."""
 
 
 class Roster:

@@ -36,19 +36,17 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import FrameType, TracebackType
-from typing import Any, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 from uuid import uuid4
 
 import numpy as np
 
 from understudy.bot.actions import Codec
 from understudy.bot.console import BotConsole
-from understudy.bot.evaluation import PairedPlay, RulesComparison, compare, evaluation_seeds
-from understudy.bot.match import Match, UndecidedMatches, open_matches
+from understudy.bot.match import Match, MatchPlayer, UndecidedMatches, open_matches
 from understudy.bot.outbox import Outbox
 from understudy.bot.pace import PACES, Pace, PaceName
 from understudy.bot.recorder import Recorder
-from understudy.bot.roster import MatchPlayer, Roster, declared_promotion, keeps_champion
 from understudy.bot.validation import (
     ConstantFeatureCheck,
     checked_rewards,
@@ -69,8 +67,6 @@ from understudy.experience.episode import Meta, Outcome
 from understudy.experience.spool import Spool
 from understudy.policy.policy import Policy, untrained
 from understudy.policy.spec import AnyNetwork
-from understudy.promotion.promotion import Promotion
-from understudy.promotion.report import read_brief
 from understudy.registry.run_folder import RUNS, RunFolder, remember
 from understudy.supervise import starter
 from understudy.supervise.starter import LearnerParent, RunningLearner
@@ -78,6 +74,11 @@ from understudy.telemetry import events
 from understudy.telemetry.journal import Journal
 from understudy.telemetry.promotion_status import PromotionStatus
 from understudy.telemetry.text import complain
+
+if TYPE_CHECKING:
+    from understudy.bot.evaluation import PairedPlay, RulesComparison
+    from understudy.bot.roster import Roster
+    from understudy.promotion.promotion import Promotion
 
 Mode: TypeAlias = Literal["shadow", "auto", "learn", "play"]
 MODES: tuple[Mode, ...] = ("shadow", "auto", "learn", "play")
@@ -269,6 +270,9 @@ class Understudy:
         self.undecided = UndecidedMatches()
         """Assigned matches in which nothing was decided yet."""
         self._watcher.look()
+        if mode in ("shadow", "auto"):
+            # Here, since an import of the facade would take half as long again with it.
+            from understudy.bot.roster import Roster, declared_promotion, keeps_champion
         if mode == "auto" or (mode == "shadow" and not keeps_champion(folder)):
             self.promotion = declared_promotion(
                 folder,
@@ -408,6 +412,8 @@ class Understudy:
 
             print(mind.evaluate(play, 20))
         """
+        from understudy.bot.evaluation import compare, evaluation_seeds
+
         policy = self._evaluated(version)
         return compare(self, play, policy, evaluation_seeds(matches, seeds), codec=self._codec)
 
@@ -426,7 +432,11 @@ class Understudy:
 
     def _promotion_status(self) -> PromotionStatus | None:
         """For the console: what this process knows, without reading the log again."""
-        return None if self.promotion is None else read_brief(self.folder, self.promotion)
+        if self.promotion is None:
+            return None
+        from understudy.promotion.report import read_brief
+
+        return read_brief(self.folder, self.promotion)
 
     @property
     def version(self) -> int:
