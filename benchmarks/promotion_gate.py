@@ -29,7 +29,6 @@ from machine import describe
 from promotion_lives import (
     Results,
     asked_canary,
-    assigned,
     dropped_champion,
     healthy_champion,
     other_speeds,
@@ -190,7 +189,8 @@ def fold_cost(seed: int, runs: int) -> Results:
         uniform, luck = rng.random(2).tolist()
         number = records[-1][0] + 1
         stratum = f"opponent {match % 4}"
-        coined = assigned(number, coin, uniform if match < 10_000 else 0.2, stratum=stratum)
+        thrown = uniform if match < 10_000 else 0.2
+        coined = roles.assigned(coin, thrown, match=str(number), stratum=stratum)
         result = float(luck < 0.5)
         records += [(number, coined), (number + 1, Resolved(order=number, result=result))]
     all_ms, more_ms = [], []

@@ -14,7 +14,6 @@ import numpy as np
 from understudy.gates.promotion import roles
 from understudy.gates.promotion.records import (
     RULES,
-    Assigned,
     Declared,
     Nominated,
     Record,
@@ -63,7 +62,7 @@ class Life:
         records: list[tuple[int, Record]] = []
         for place, (uniform, luck) in enumerate(self.rng.random((most, 2)).tolist()):
             number = self.sequence + 2 * place + 1
-            coined = assigned(number, coin, uniform)
+            coined = roles.assigned(coin, uniform, match=str(number))
             result = float(luck < self.rates[coined.version])
             records += [(number, coined), (number + 1, Resolved(order=number, result=result))]
             ramp -= coined.arm == "canary"
@@ -253,18 +252,4 @@ class Bots:
         else:
             takes, resolved = takes / 3.0, Resolved(order=number)
         heapq.heappush(self.ends, (self.clock + takes, number, bot, resolved))
-        return number, assigned(number, coin, uniform)
-
-
-def assigned(number: int, coin: roles.Shares, uniform: float, *, stratum: str = "") -> Assigned:
-    arm, version = roles.draw(coin, uniform)
-    return Assigned(
-        match=str(number),
-        arm=arm,
-        version=version,
-        test=coin.test,
-        share=coin.share,
-        holdout=coin.holdout,
-        uniform=uniform,
-        stratum=stratum,
-    )
+        return number, roles.assigned(coin, uniform, match=str(number))

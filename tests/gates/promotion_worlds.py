@@ -68,20 +68,9 @@ class Story:
         """Assign a match to an arm, or by a uniform number; returns its number."""
         coin = roles.shares(self.state)
         uniform = arm if isinstance(arm, float) else uniform_of(coin, arm)
-        drawn, version = roles.draw(coin, uniform)
-        assert isinstance(arm, float) or drawn == arm
-        self.say(
-            Assigned(
-                match=str(len(self.log)),
-                arm=drawn,
-                version=version,
-                test=coin.test,
-                share=coin.share,
-                holdout=coin.holdout,
-                uniform=uniform,
-                stratum=stratum,
-            )
-        )
+        assigned = roles.assigned(coin, uniform, match=str(len(self.log)), stratum=stratum)
+        assert isinstance(arm, float) or assigned.arm == arm
+        self.say(assigned)
         return len(self.log)
 
     def end(self, number: int, result: float, ending: Ending = "finished") -> list[str]:

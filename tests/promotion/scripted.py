@@ -59,17 +59,8 @@ class ScriptedLog:
 
     def assign(self, stratum: str = "") -> tuple[int, Assigned]:
         coin, uniform = roles.shares(self.state), float(self.rng.random())
-        arm, version = roles.draw(coin, uniform)
-        assigned = Assigned(
-            match=self.rng.bytes(8).hex(),
-            arm=arm,
-            version=version,
-            test=coin.test,
-            share=coin.share,
-            holdout=coin.holdout,
-            uniform=uniform,
-            stratum=stratum,
-        )
+        match = self.rng.bytes(8).hex()
+        assigned = roles.assigned(coin, uniform, match=match, stratum=stratum)
         return self.append(assigned), assigned
 
     def play(

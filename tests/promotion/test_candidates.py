@@ -26,6 +26,7 @@ from understudy.promotion.candidates import (
     CandidateSearch,
     RecentMatch,
     divergence,
+    log_probs,
     reason_to_try,
     unfit,
 )
@@ -80,8 +81,9 @@ def test_divergence_is_that_of_the_decisions_one_by_one(tmp_path: Path, network:
     for match in matches:
         p, q = by_hand(old, match), by_hand(new, match)
         total += float((np.exp(p) * (p - q))[match.legal].sum())
-    assert divergence(old, new, matches) == pytest.approx(total / 37, rel=1e-4)
-    assert divergence(old, old, matches) == 0.0
+    before = [log_probs(old, match) for match in matches]
+    assert divergence(before, new, matches) == pytest.approx(total / 37, rel=1e-4)
+    assert divergence(before, old, matches) == 0.0
 
 
 def sharpened(weights: Weights, *, by: float) -> Weights:
@@ -180,11 +182,11 @@ def test_comparing_is_seldom_and_does_the_work_for_the_old_version_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock, asked, read = SetClock(), list[int](), list[int]()
-    log_probs, policy = candidates._log_probs, Versions.policy
+    of_policy, policy = candidates.log_probs, Versions.policy
 
     def counted(one: Policy, match: RecentMatch) -> NDArray:
         asked.append(one.version)
-        return log_probs(one, match)
+        return of_policy(one, match)
 
     def loaded(self: Versions, number: int) -> Policy:
         read.append(number)
@@ -197,7 +199,7 @@ def test_comparing_is_seldom_and_does_the_work_for_the_old_version_once(
         assert tried(bot) == [1]
         stop(bot, 1)
         tried(bot)
-        monkeypatch.setattr(candidates, "_log_probs", counted)
+        monkeypatch.setattr(candidates, "log_probs", counted)
         monkeypatch.setattr(Versions, "policy", loaded)
         for number in range(2, 8):
             learned(bot, number, 51)

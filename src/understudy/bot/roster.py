@@ -18,7 +18,7 @@ from understudy.gates.promotion.records import RULES, Ending
 from understudy.gates.promotion.roles import PromotionVerdict
 from understudy.policy.policy import Policy
 from understudy.promotion.candidates import CandidateSearch, stop_other_test
-from understudy.promotion.promotion import Promotion
+from understudy.promotion.promotion import Promotion, role_changed
 from understudy.registry.checkpoints import TRAIN
 from understudy.registry.pointers import PROMOTION, PointerRecord
 from understudy.registry.run_folder import RunFolder
@@ -233,14 +233,7 @@ def declared_promotion(
 
     def tell(verdict: PromotionVerdict) -> None:
         if verdict.kind not in ("nominated", "refused"):
-            journal.write(
-                events.RoleChanged(
-                    version=verdict.version,
-                    kind=verdict.kind,
-                    words=verdict.words,
-                    test=verdict.test,
-                )
-            )
+            journal.write(role_changed(verdict))
 
     unproven = champion_without_evidence(folder)
     promotion = Promotion(folder, tell=tell, problem=problem)

@@ -12,7 +12,7 @@ from understudy.core.errors import RunFolderError
 from understudy.gates.promotion.records import RULES, Order, Ordered
 from understudy.gates.promotion.roles import PromotionVerdict
 from understudy.promotion.history import PromotionHistory, read_history
-from understudy.promotion.promotion import Promotion
+from understudy.promotion.promotion import Promotion, role_changed
 from understudy.promotion.report import (
     MATCH_COLUMNS,
     match_rows,
@@ -218,14 +218,7 @@ def _order(
 
 def _journal_verdict(journal: Journal, verdict: PromotionVerdict) -> None:
     if verdict.kind != "refused":
-        journal.write(
-            RoleChanged(
-                version=verdict.version,
-                kind=verdict.kind,
-                words=verdict.words,
-                test=verdict.test,
-            )
-        )
+        journal.write(role_changed(verdict))
 
 
 # --- what is read --------------------------------------------------------------------------------

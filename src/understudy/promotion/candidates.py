@@ -127,23 +127,21 @@ def unfit(policy: Policy, recent: Sequence[RecentMatch], *, slow_ms: float) -> s
     return ""
 
 
-def divergence(old: Policy, new: Policy, recent: Sequence[RecentMatch]) -> float:
-    """KL(old || new) in nats, the mean over recent decisions."""
-    return _mean_divergence([_log_probs(old, match) for match in recent], new, recent)
+def divergence(old: Sequence[NDArray], new: Policy, recent: Sequence[RecentMatch]) -> float:
+    """KL(old || new) in nats, the mean over recent decisions.
 
-
-def _mean_divergence(old: Sequence[NDArray], new: Policy, recent: Sequence[RecentMatch]) -> float:
-    """The same with the log-probabilities [T, options] of the old policy in each match."""
+    `old` are the log-probabilities [T, options] of the old policy in each match.
+    """
     space, total, count = new.spec.actions, 0.0, 0
     for of_old, match in zip(old, recent, strict=True):
-        of_new = _log_probs(new, match)
+        of_new = log_probs(new, match)
         total += float(distributions.divergence(NUMPY, space, of_old, of_new).sum())
         count += len(match.observations)
     return total / max(count, 1)
 
 
-def _log_probs(policy: Policy, match: RecentMatch) -> NDArray:
-    """[T, options]"""
+def log_probs(policy: Policy, match: RecentMatch) -> NDArray:
+    """Of a policy in one match, [T, options]."""
     logits = _answer(policy, match)[0]
     found: NDArray = distributions.log_probs(NUMPY, policy.spec.actions, logits, match.legal)
     return found
@@ -190,7 +188,7 @@ class _TriedPolicy:
         """[T, options] in each match."""
         known = {id(match): found for match, found in self._known}
         found = [
-            known[id(match)] if id(match) in known else _log_probs(self.policy, match)
+            known[id(match)] if id(match) in known else log_probs(self.policy, match)
             for match in recent
         ]
         self._known = list(zip(recent, found, strict=True))  # holds the matches, so ids are theirs
@@ -215,8 +213,7 @@ class CandidateSearch:
         self._config: PromotionConfig = folder.config.promotion
         self._promotion = promotion
         self._refused = refused
-        remembers = folder.spec.network.memory(NUMPY, 1) != ()
-        self._most = _RECENT_WITH_MEMORY if remembers else _RECENT_DECISIONS
+        self._most = _RECENT_WITH_MEMORY if folder.spec.remembers else _RECENT_DECISIONS
         self._recent: deque[RecentMatch] = deque()
         self._looked = 0
         self._experience = (0, 0)
@@ -306,7 +303,7 @@ class CandidateSearch:
         return reason_to_try(
             experience=experience,
             last=last,
-            divergence=_mean_divergence(old.log_probs(recent), newest, recent),
+            divergence=divergence(old.log_probs(recent), newest, recent),
             config=self._config,
         )
 

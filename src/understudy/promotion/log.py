@@ -36,6 +36,7 @@ import msgspec
 from understudy.core import files
 from understudy.core.errors import FileFormatError
 from understudy.gates.promotion.records import Record
+from understudy.registry.pointers import record_numbers
 from understudy.registry.versions import seal, unseal
 from understudy.telemetry.text import complain
 
@@ -132,7 +133,7 @@ class PromotionLog:
         if whole <= self._compacted:
             return 0
         files.sweep(self.folder)
-        single = _numbers(self.folder)
+        single = set(record_numbers(self.folder))
         made = 0
         for first in range(1, whole * BLOCK, BLOCK):
             left = [number for number in range(first, first + BLOCK) if number in single]
@@ -219,10 +220,3 @@ class PromotionLog:
         """The block that this record belongs to."""
         first = number - (number - 1) % BLOCK
         return self.folder / f"{first:0{_DIGITS}d}-{first + BLOCK - 1:0{_DIGITS}d}.jsonl"
-
-
-def _numbers(folder: Path) -> set[int]:
-    """The numbers of all records that have a file of their own."""
-    names = (path.name for path in folder.iterdir())
-    stems = (name.removesuffix(".json") for name in names if name.endswith(".json"))
-    return {int(stem) for stem in stems if stem.isdecimal()}

@@ -41,6 +41,7 @@ from understudy.promotion.lost import OpenMatches, begin_session, end_session, n
 from understudy.registry import retention
 from understudy.registry.pointers import LATEST, PROMOTION, Name, PointerRecord
 from understudy.registry.run_folder import RunFolder
+from understudy.telemetry.events import RoleChanged
 from understudy.telemetry.text import complain
 
 _MEANWHILE = "meanwhile the rules play, outside of any test, and results are kept in memory"
@@ -208,18 +209,7 @@ class Promotion:
                 stratum=stratum,
                 forced=True,
             )
-        coin = roles.shares(state)
-        arm, version = roles.draw(coin, uniform)
-        return Assigned(
-            match=match,
-            arm=arm,
-            version=version,
-            test=coin.test,
-            share=coin.share,
-            holdout=coin.holdout,
-            uniform=uniform,
-            stratum=stratum,
-        )
+        return roles.assigned(roles.shares(state), uniform, match=match, stratum=stratum)
 
     def _plays_every_match(self) -> int | None:
         """What plays without a coin: a pinned champion, else by policy `latest` the newest."""
@@ -377,6 +367,13 @@ class _Tolerating:
             self._problem(f"the promotion log cannot be used: {error}; {self._meanwhile}")
         self._troubles.add(self._meanwhile)
         return True
+
+
+def role_changed(verdict: PromotionVerdict) -> RoleChanged:
+    """A verdict as an event of the journal."""
+    return RoleChanged(
+        version=verdict.version, kind=verdict.kind, words=verdict.words, test=verdict.test
+    )
 
 
 def _resolved(order: int, result: float, ending: Ending, words: str) -> _Made:

@@ -56,7 +56,7 @@ class Pointers:
     def read(self, name: Name) -> PointerRecord | None:
         """What the pointer says; a damaged record is as if it were not there."""
         folder = self._root / name
-        for sequence in reversed(_sequences(folder)):
+        for sequence in reversed(record_numbers(folder)):
             record = _decode(_path(folder, sequence))
             if record is not None:
                 return record
@@ -65,7 +65,7 @@ class Pointers:
     def pinned(self, name: Name) -> set[int]:
         """Every version that a person ever pinned this pointer to."""
         folder = self._root / name
-        records = (_decode(_path(folder, sequence)) for sequence in _sequences(folder))
+        records = (_decode(_path(folder, sequence)) for sequence in record_numbers(folder))
         return {record.version for record in records if record is not None and record.pinned}
 
     def move(self, name: Name, version: int, *, by: str) -> bool:
@@ -95,7 +95,7 @@ class Pointers:
         folder = self._root / name
         patient_until = time.monotonic() + _PATIENCE_S
         while True:
-            taken = _sequences(folder)
+            taken = record_numbers(folder)
             if not forced and _unreadable(folder, taken) and time.monotonic() < patient_until:
                 # Where there are no hard links a record has its name before its content: it may be
                 # a pin. One that a crash left damaged stays so, and is passed over.
@@ -119,7 +119,7 @@ class Pointers:
                 files.create_exclusive(_path(folder, sequence), sealed)
             except FileExistsError:
                 continue
-            if forced and max(_sequences(folder)) >= sequence + _KEEP:
+            if forced and max(record_numbers(folder)) >= sequence + _KEEP:
                 with contextlib.suppress(FileNotFoundError):  # cleared away once more
                     files.remove(_path(folder, sequence))
                 continue
@@ -131,8 +131,8 @@ class Pointers:
             return True
 
 
-def _sequences(folder: Path) -> list[int]:
-    """The numbers of all records, ascending."""
+def record_numbers(folder: Path) -> list[int]:
+    """The numbers of all records that a folder has as `NNNNNNNN.json`, ascending."""
     # Not `glob`, which takes several times as long: pointers are read before every match.
     names = (path.name for path in folder.iterdir())
     stems = (name.removesuffix(".json") for name in names if name.endswith(".json"))

@@ -17,7 +17,7 @@ from understudy.core.clock import SystemClock
 from understudy.core.errors import LearnerBusy
 from understudy.gates.promotion.roles import PromotionVerdict
 from understudy.judging.simulator import Simulator
-from understudy.promotion.promotion import Promotion
+from understudy.promotion.promotion import Promotion, role_changed
 from understudy.registry.run_folder import RunFolder
 from understudy.supervise.child import end_when_told, step_back
 from understudy.supervise.lock import simulator_lock
@@ -43,14 +43,7 @@ def simulate_until_stopped(
 
     def tell(verdict: PromotionVerdict) -> None:
         if verdict.kind != "nominated":
-            journal.write(
-                events.RoleChanged(
-                    version=verdict.version,
-                    kind=verdict.kind,
-                    words=verdict.words,
-                    test=verdict.test,
-                )
-            )
+            journal.write(role_changed(verdict))
 
     with simulator_lock(root):
         promotion = Promotion(folder, tell=tell, problem=problem)

@@ -75,6 +75,7 @@ __all__ = [
     "Shares",
     "VerdictKind",
     "VersionRecord",
+    "assigned",
     "draw",
     "fold",
     "fold_owned",
@@ -205,6 +206,21 @@ def draw(coin: Shares, uniform: float) -> tuple[Arm, int]:
     if coin.canary is not None and rest < coin.share:
         return "canary", coin.canary
     return "incumbent", coin.incumbent
+
+
+def assigned(coin: Shares, uniform: float, *, match: str, stratum: str = "") -> Assigned:
+    """The assignment of a match whose coin came to `uniform`."""
+    arm, version = draw(coin, uniform)
+    return Assigned(
+        match=match,
+        arm=arm,
+        version=version,
+        test=coin.test,
+        share=coin.share,
+        holdout=coin.holdout,
+        uniform=uniform,
+        stratum=stratum,
+    )
 
 
 def fold(
