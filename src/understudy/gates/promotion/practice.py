@@ -27,13 +27,13 @@ _IN_A_ROW = 100
 """Suspensions follow each other if practice played fewer matches than this in between."""
 _RENEWED = 0.1
 """Evidence below it begins anew. So practice that is better by 20 points for 1,000 matches and then
-worse by 25 is suspended after 240 more, which else takes more than 1,000; equal practice is
-suspended once in 3,000 matches instead of once in 5,000 (`benchmarks/promotion_gate.py`)."""
+worse by 25 is suspended after 230 more, which else takes more than 1,000; equal practice is
+suspended once in 4,000 matches, else once in 10,000 (`benchmarks/promotion_gate.py`)."""
 _KEPT = 0.98
 """What a result of an arm still weighs after the next one of that arm: about 50 of them count."""
 _PRIOR_WEIGHT = 2.0
 """The forecast begins at one half, counted as so many matches."""
-_FEWEST = 20
+FEWEST_COMPARED = 20
 """Matches of each arm before practice is compared with the incumbent."""
 _NO_EVIDENCE = (1.0,) * len(STAKES)
 PracticeChange: TypeAlias = Literal["suspended", "practising"]
@@ -87,7 +87,7 @@ class PracticeArm:
     def promising(self) -> bool:
         """Whether practice looks better than the incumbent: a reason to test a version, never to
         promote it."""
-        enough = min(self.recent.matches, self.incumbent.matches) >= _FEWEST
+        enough = min(self.recent.matches, self.incumbent.matches) >= FEWEST_COMPARED
         return enough and not self.suspended and self.recent.mean > self.incumbent.mean
 
 
