@@ -56,13 +56,23 @@ class PromotionConfig(Section, frozen=True, kw_only=True):
     """A match that has no result after this time counts as lost for who played it."""
     strata: tuple[str, ...] = ("opponent", "map", "race", "difficulty")
     """Tags by which results are compared like with like."""
+    cameo_share: float = 0.05
+    """Share of the decisions in matches of the rules that the newest version may make, in short
+    windows, to learn; 0: none. Matches that count for a test have none."""
+    practice_share: float = 0.2
+    """Share of matches that the newest version plays to learn, once it decides like the rules;
+    0: none. They count for no test."""
+    practice_agreement: float = 0.9
+    """Share of the rules' recent decisions that the newest version must agree with before it
+    practises."""
     simulator_share: float = 0.25
     """With evidence of a simulator: share of one core that its matches may take."""
 
     def __post_init__(self) -> None:
         for name in ("alpha", "reign_alpha", "first_share", "share"):
             check(self, "promotion", [name], "a share between 0 and 1", lambda one: 0 < one < 1)
-        check(self, "promotion", ["holdout"], "0 or more, and below 1", lambda one: 0 <= one < 1)
+        shares = ["holdout", "cameo_share", "practice_share"]
+        check(self, "promotion", shares, "0 or more, and below 1", lambda one: 0 <= one < 1)
         check(self, "promotion", ["harm", "alarm", "growth"], "above 1", lambda one: one > 1)
         positive(self, "promotion", "long", "longest", "slow_ms", "match_timeout_s")
         at_least_zero(self, "promotion", "first_canaries", "cool_down", "first_matches", "least_kl")
