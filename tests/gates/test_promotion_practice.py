@@ -185,7 +185,7 @@ def test_practice_is_suspended_at_the_harm_of_the_run_before_any_nomination(stor
     late.match("practice", 1.0, practice=7)
     assert practise_until(late, "suspended", practice=0.0, incumbent=1.0) > soon
     assert "(enough: 40)" in late.verdicts[-1].words
-    with pytest.raises(ValueError, match="`harm` is 1.0: expected evidence above 1"):
+    with pytest.raises(ValueError, match=r"`harm` is 1\.0: expected evidence above 1"):
         Declared(rules="v1", harm=1.0)
 
 
