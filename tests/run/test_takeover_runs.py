@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+
+from understudy.core.config import Config
+from understudy.policy.presets import network
+from understudy.run.play import PlaySession, play
 
 
 def test_a_window_below_the_rules_is_found_and_an_incomplete_one_left_out(benchmark: Any) -> None:
@@ -52,3 +57,22 @@ def test_the_rules_of_the_slow_game_win_half_and_can_be_beaten(benchmark: Any) -
     assert abs(right - slow.RULES_RIGHT) < 0.01
     assert abs(slow.win_rate(slow.RULES_RIGHT) - 0.5) < 0.01
     assert slow.win_rate(1.0) > 0.99 and slow.win_rate(0.5) < 0.1
+
+
+def test_the_rules_alone_play_the_matches_of_the_command(benchmark: Any, tmp_path: Path) -> None:
+    takeover = benchmark("takeover")
+    session = PlaySession(
+        game="swarm", run=tmp_path / "run", difficulty="hard", matches=4, seed=9, mode="shadow",
+        learner="off", network=network("mlp"), config=Config(),
+    )  # fmt: skip
+    play(session, show=lambda progress: None)
+    told = takeover.told(tmp_path / "run")
+    assert told["results"] == takeover.rules_alone(9, 4)
+    assert told["roles"] == {"rules": 4} and told["champion_version"] == 0
+
+
+def test_the_picture_takes_whole_windows_of_all_seeds(benchmark: Any) -> None:
+    picture = benchmark("takeover_picture")
+    curve = picture.curve([[1.0, 0.0, 0.5, 1.0, 1.0], [1.0, 1.0, 0.0, 0.0]], 2)
+    assert curve.at.tolist() == [2, 4]
+    assert curve.rates.tolist() == [[0.5, 0.5], [1.0, 0.0]]
