@@ -46,6 +46,7 @@ def recorded(draw: st.DrawFn) -> tuple[PolicySpec, Episode]:
         outcome=draw(st.sampled_from(Outcome)),
         finished_at=draw(st.floats(0, 4e9)),
         tags=tags,
+        cameo_coin=0.5,
     )
     return spec, Episode(
         meta=meta,
@@ -60,6 +61,7 @@ def recorded(draw: st.DrawFn) -> tuple[PolicySpec, Episode]:
         bootstrap=rng.random(inputs, np.float32) if draw(st.booleans()) else None,
         settled=rng.random(length) < 0.5 if draw(st.booleans()) else None,
         **judged(draw, rng, length),
+        **windows(draw, sampled),
     )
 
 
@@ -73,6 +75,14 @@ def judged(draw: st.DrawFn, rng: np.random.Generator, length: int) -> dict[str, 
         "explored": sent & (rng.random(length) < 0.5),
         "expected": rng.normal(size=length).astype(np.float32),
     }
+
+
+def windows(draw: st.DrawFn, sampled: np.ndarray) -> dict[str, Any]:
+    """Windows of the policy where it sampled, of the rules elsewhere; or none."""
+    if not draw(st.booleans()):
+        return {}
+    numbers = 1 + np.cumsum(np.diff(sampled, prepend=sampled[:1]))
+    return {"cameos": np.where(sampled, numbers, -numbers).astype(np.int16)}
 
 
 def assert_equal(one: Episode, other: Episode) -> None:
@@ -131,6 +141,17 @@ def meta_bytes(**changes: Any) -> Any:
 
 
 NAN = np.array([0.0, np.nan, 0.0], np.float32)
+
+
+def cameos(*numbers: int, coin: float = 0.5, sampled: tuple[bool, ...] = (True,) * 3) -> bytes:
+    """A file with these windows."""
+    arrays = from_npz(episodes.encode(episode("a")), what="it")
+    arrays["meta"] = meta_bytes(cameo_coin=coin)
+    arrays["sampled"] = np.array(sampled)
+    arrays["cameos"] = np.array(numbers, np.int16)
+    return to_npz(arrays)
+
+
 BAD_FILES = {
     "no meta": change("meta", None),
     "meta is no JSON": change("meta", np.frombuffer(b"{", np.uint8)),
@@ -176,6 +197,15 @@ BAD_FILES = {
         from_npz(change("sent", np.zeros(3, np.bool_)), what="it")
         | {"explored": np.array([False, True, False])}
     ),
+    "windows of another length": cameos(1, 1),
+    "windows as long numbers": change("cameos", np.zeros(3, np.int64)),
+    "windows that begin at two": cameos(0, 2, 2),
+    "a window in two stretches": cameos(1, 0, 1),
+    "a window of two players": cameos(1, -1, 0, sampled=(True, False, True)),
+    "a window of the policy that the rules decided": cameos(1, 1, 0, sampled=(True, False, True)),
+    "a control that the policy decided": cameos(0, -1, -1),
+    "windows without a coin": cameos(1, 1, 0, coin=0.0),
+    "a coin above one": cameos(0, 0, 0, coin=1.5),
     "of an old bot": to_npz({
         "states": np.zeros((3, 15), np.float32), "actions": np.zeros(3, np.int64),
         "rewards": np.zeros(3, np.float64),
@@ -201,7 +231,20 @@ def test_a_file_from_before_there_were_gates_is_read_as_it_was() -> None:
     data = episodes.encode(episode("a"))
     assert from_npz(data, what="it").keys() == old
     back = episodes.decode(data, SPEC, what="it")
-    assert back.sent is back.explored is back.expected is None
+    assert back.sent is back.explored is back.expected is back.cameos is None
+
+
+def test_a_file_from_before_there_were_cameos_is_read_as_it_was() -> None:
+    old = msgspec.to_builtins(episode("a").meta)
+    del old["cameo_coin"]
+    meta = np.frombuffer(msgspec.json.encode(old), np.uint8)
+    back = episodes.decode(change("meta", meta), SPEC, what="it")
+    assert (back.meta.cameo_coin, back.cameos) == (0.0, None)
+
+
+def test_windows_of_both_players_may_follow_each_other() -> None:
+    back = episodes.decode(cameos(1, -2, 3, sampled=(True, False, True)), SPEC, what="it")
+    np.testing.assert_array_equal(back.cameos, np.array([1, -2, 3], np.int16))
 
 
 def test_a_gate_that_had_nothing_to_say_expected_nan() -> None:

@@ -6,6 +6,7 @@ held by the bot alone: dropped, it is void, and matches after it are counted.
 
 A version that raises, answers garbage or is slow loses the match to the rules: they finish it, and
 its result counts 0 for the version. `decide` checks plain numbers only, at about 1% of its time.
+One that fails in a cameo (`bot.cameos`) ends the cameos of the match, which stays the rules'.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Self, TypeAlias
 import numpy as np
 
 from understudy.bot.actions import Action, Codec
+from understudy.bot.cameos import MatchCameos
 from understudy.bot.recorder import Recorder
 from understudy.bot.validation import result_of
 from understudy.core.arrays import NDArray
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
 
 SLOW_IN_A_ROW = 3
 """Decisions above `promotion.slow_ms` in a row at which a version loses the match to the rules."""
-_NEVER_NS = sys.maxsize
+_NEVER = sys.maxsize
 
 
 PlayerRole: TypeAlias = Literal["rules", "holdout", "canary", "champion", "newest"]
@@ -58,6 +60,9 @@ class MatchPlayer(NamedTuple):
     id: str = ""
     fault: str = ""
     """Why the version cannot play: the rules do, and its result is 0."""
+    cameos: bool = False
+    """Whether the policy may have short windows in this match of the rules: it is no control of a
+    test."""
 
 
 class MatchDecision(NamedTuple):
@@ -88,6 +93,7 @@ class Match:
         player: MatchPlayer,
         codec: Codec,
         rng: np.random.Generator,
+        cameos: MatchCameos | None = None,
     ) -> None:
         self._mind = mind
         self._player = player
@@ -98,7 +104,7 @@ class Match:
         """What the version did that gave the match to the rules; empty: nothing."""
         plays = player.role == "newest" or player.version != 0
         self._decides = plays and not self.fault
-        """Whether the policy decides; else the rules do."""
+        """Whether the policy decides, at present in a cameo; else the rules do."""
         self._asked = not self.fault
         """Whether the policy is asked, to decide or to be measured."""
         self._drawn = self._decides and mind.choose == "drawn"
@@ -107,9 +113,10 @@ class Match:
         self._memory = first.begin()
         # A memory made under other weights is wrong: a policy with memory swaps between matches.
         self._fixed = first if player.policy is not None or self._memory != () else None
-        self._slow_ns = _NEVER_NS
-        if self._decides and self._needs_rules:
-            self._slow_ns = int(mind.folder.config.promotion.slow_ms * 1e6)
+        self._slow_ns = self._slow_limit_ns() if self._decides and self._needs_rules else _NEVER
+        self._cameos = cameos
+        self._turn = _NEVER if cameos is None else cameos.turn
+        """The row at which the next cameo begins or the present one ends, at the earliest."""
         self._rng = rng
         self._parts = mind.spec.actions.parts
         self._uniforms = rng.random((256, len(self._parts)), dtype=np.float32)
@@ -174,19 +181,19 @@ class Match:
             action = match.decide([50.0, 12.0], fallback="ECONOMY", legal=[True, army > 0])
         """
         started = perf_counter_ns()
-        recorder = self._recorder
-        row = recorder.length
+        recorder, row = self._recorder, self._recorder.length
         if self.outcome is not None:
             raise InputError("decide: this match is finished; open another with mind.match()")
         broken = self._observe(features, row, strict=fallback is None)
         mask, allowed = (None, None) if legal is None else self._mask(legal)
+        if row >= self._turn or broken:
+            self._look_at_cameos(row, usable=not broken)
         decides = self._decides and not broken
         if not decides:
             recorder.actions[row] = self._rules(fallback, allowed)
-        elif fallback is None:
-            if self._needs_rules:
-                self._rules(None, allowed)  # raises: a version that fails needs them
-        elif row == 0:
+        elif fallback is None and self._needs_rules:
+            self._rules(None, allowed)  # raises: a version that fails needs them
+        elif row == 0 and fallback is not None:
             self._rules(fallback, allowed)  # reports a wrong name at the first decision
         policy = self._fixed or self._mind.policy
         # Only a policy without fallback fails from here on: a refused decision must change neither
@@ -339,6 +346,8 @@ class Match:
         self.leave()
 
     def _keep(self) -> bool:
+        if self._cameos is not None:
+            self._cameos.stop(self._recorder.length)
         saved = self._mind._keep(self, self._recorder, self._agreed)
         self._close()
         return saved
@@ -355,6 +364,28 @@ class Match:
     def withdraw(self) -> None:
         """Makes the match no evidence; it can still be played and learned from."""
         self._player = self._player._replace(order=0)
+
+    @property
+    def cameos(self) -> NDArray | None:
+        """int16 [T], as `Episode.cameos`, once the match is over; None: there were none."""
+        return None if self._cameos is None else self._cameos.marks(self._recorder.length)
+
+    def _look_at_cameos(self, row: int, *, usable: bool) -> None:
+        """Begins or ends a cameo; one version decides or is measured in the whole of it."""
+        if self._cameos is None:
+            return
+        if self._cameos.window is None:
+            policy = self._fixed or self._mind.policy
+            usable = usable and self._mind.may_decide(policy)
+        window = self._cameos.look(row, usable=usable)
+        self._turn = self._cameos.turn
+        self._decides = self._drawn = window is not None and window.policy
+        self._slow_ns = self._slow_limit_ns() if self._decides else _NEVER
+        if self._memory == ():
+            self._fixed = None if window is None else self._fixed or self._mind.policy
+
+    def _slow_limit_ns(self) -> int:
+        return int(self._mind.folder.config.promotion.slow_ms * 1e6)
 
     def _wait(self) -> None:
         self._mind._keep_pace()
@@ -379,10 +410,13 @@ class Match:
         """The rules decide from the present row on; the policy is not asked again."""
         if self._memory != ():
             self._recorder.cut()
-        if self._decides:
+        if self._cameos is not None:
+            self._cameos.stop(self._recorder.length)
+            self._turn = _NEVER
+        elif self._decides:
             self.fault = words
         self._decides = self._asked = False
-        self._slow_ns = _NEVER_NS
+        self._slow_ns = _NEVER
         self._mind._warn_fault(policy.version, words)
 
     def _executable(self, action: Sequence[int], allowed: bytes | None) -> bool:

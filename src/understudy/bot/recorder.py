@@ -47,7 +47,7 @@ class Recorder:
         if self.length == self.rows:
             self._grow()
 
-    def episode(self, meta: Meta, *, result: float) -> Episode:
+    def episode(self, meta: Meta, *, result: float, cameos: NDArray | None = None) -> Episode:
         """Everything recorded so far, and the reward of the result on the last decision."""
         n = self.length
         rewards = self.rewards[:n].copy()  # a second call must not add the result twice
@@ -63,6 +63,7 @@ class Recorder:
             versions=self.versions[:n],
             legal=None if self.legal is None else self.legal[:n],
             cuts=None if self.cuts is None else self.cuts[:n],
+            cameos=cameos,
         )
 
     def _grow(self) -> None:

@@ -77,7 +77,8 @@ class Roster:
         version, state = assigned.version, self._promotion.state
         if version == RULES:
             role: PlayerRole = "holdout" if assigned.arm == "holdout" else "rules"
-            return MatchPlayer(role, order=order, id=match)
+            alone = role == "rules" and order != 0 and not (assigned.test or assigned.forced)
+            return MatchPlayer(role, order=order, id=match, cameos=alone)
         role = "canary" if assigned.arm == "canary" else "champion"
         if version == state.incumbent:
             role = "champion"  # in a recheck it has the arm of a canary

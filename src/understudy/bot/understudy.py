@@ -42,6 +42,7 @@ from uuid import uuid4
 import numpy as np
 
 from understudy.bot.actions import Codec
+from understudy.bot.cameos import COIN, CameoBudget, MatchCameos
 from understudy.bot.console import BotConsole
 from understudy.bot.match import Match, MatchPlayer, UndecidedMatches, open_matches
 from understudy.bot.outbox import Outbox
@@ -267,6 +268,7 @@ class Understudy:
         """Who plays, and why, in the modes `shadow` and `auto`. None in mode `shadow` where the
         champion is the newest version of mode `learn` or of training."""
         self._roster: Roster | None = None
+        self._cameo_budget = CameoBudget(folder.config.promotion.cameo_share)
         self.undecided = UndecidedMatches()
         """Assigned matches in which nothing was decided yet."""
         self._watcher.look()
@@ -325,10 +327,13 @@ class Understudy:
 
     # --- playing -------------------------------------------------------------------------------
 
-    def match(self, **tags: object) -> Match:
+    def match(self, *, cameos: bool = True, **tags: object) -> Match:
         """Begins a match.
 
         Args:
+            cameos: False: in mode `auto` the rules make every decision of this match if they are
+                given it. Else the policy may have short windows of it, `promotion.cameo_share` of
+                the decisions at most. (So no tag can be named `cameos`.)
             tags: What to keep with the match, such as `opponent`, `map`, `race` or `difficulty`;
                 names and values of at most 200 characters.
 
@@ -337,7 +342,7 @@ class Understudy:
             may be open at the same time, also in several threads.
 
         Raises:
-            InputError: This `Understudy` is closed, or a tag is too long.
+            InputError: This `Understudy` is closed, a tag is too long, or `cameos` is no boolean.
 
         Example:
             with mind.match(opponent="Terran", map="Acropolis") as match:
@@ -345,17 +350,19 @@ class Understudy:
         """
         if self._closed:
             raise InputError("match: this Understudy is closed")
+        if not isinstance(cameos, bool):
+            raise InputError(
+                f"match: cameos: expected True or False, got {cameos!r}; no tag has this name"
+            )
         checked = checked_tags(tags)
         player = self._player(checked)
         if player.fault:
             self._warn_fault(player.version, player.fault)
-        return Match(
-            self,
-            tags=checked,
-            player=player,
-            codec=self._codec,
-            rng=self._rng.spawn(1)[0],
-        )
+        rng = self._rng.spawn(1)[0]
+        windows = None
+        if cameos and player.cameos and self._cameo_budget.share > 0.0:
+            windows = MatchCameos(self._cameo_budget, rng.spawn(1)[0])
+        return Match(self, tags=checked, player=player, codec=self._codec, rng=rng, cameos=windows)
 
     def _player(self, tags: Mapping[str, str]) -> MatchPlayer:
         """Who plays the next match."""
@@ -519,13 +526,16 @@ class Understudy:
         # A signal may end this before `kept`; then it runs again, with the same id, and the learner
         # takes the match once.
         match.id = match.id or self._new_id()
+        cameos = match.cameos
         meta = Meta(
             id=match.id,
             outcome=match.outcome,
             finished_at=self._clock.time(),
             tags=match.tags,
+            cameo_coin=0.0 if cameos is None else COIN,
         )
-        episode = recorder.episode(meta, result=self._result_rewards[match.outcome])
+        result = self._result_rewards[match.outcome]
+        episode = recorder.episode(meta, result=result, cameos=cameos)
         records = self.mode != "play"
         saved = records and self._outbox.put(episode)
         self._resolve(match)
@@ -582,6 +592,10 @@ class Understudy:
             self._roster.resolve(match.order, 0.0, "aborted")
         else:
             self._roster.resolve(match.order, match.result, "finished")
+
+    def may_decide(self, policy: Policy) -> bool:
+        """Whether a policy may decide in a match of the rules: it is trained and never failed."""
+        return policy.version != 0 and policy.version not in self._faults
 
     def _warn_fault(self, version: int, words: str) -> None:
         """Prints once for each version. Not journalled inside `decide`: `finish` does that."""

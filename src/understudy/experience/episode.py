@@ -48,6 +48,8 @@ class Meta(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     """opponent, map, race, difficulty and other tags of the bot"""
     imported_from: str = ""
     """The name of the imported file, if any"""
+    cameo_coin: float = 0.0
+    """The probability with which a window of `Episode.cameos` was the policy's; 0: no windows"""
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,9 @@ class Episode:
     cuts: NDArray | None = None
     """bool [T]: the policy's memory was emptied before this decision, because a feature of the
     decision before was not finite; absent: it was emptied before the first decision only"""
+    cameos: NDArray | None = None
+    """int16 [T]: windows in a match that the rules played: k in window k where the coin gave it to
+    the policy, -k in window k where the rules went on as control, 0 outside; absent: none"""
 
     def __len__(self) -> int:
         return len(self.rewards)
@@ -100,7 +105,7 @@ class Episode:
         return np.ones(len(self), np.bool_) if self.settled is None else self.settled
 
 
-_OPTIONAL = ("legal", "bootstrap", "sent", "explored", "expected", "settled", "cuts")
+_OPTIONAL = ("legal", "bootstrap", "sent", "explored", "expected", "settled", "cuts", "cameos")
 _DTYPES = {
     "observations": np.float32,
     "actions": np.int32,
@@ -116,6 +121,7 @@ _DTYPES = {
     "expected": np.float32,
     "settled": np.bool_,
     "cuts": np.bool_,
+    "cameos": np.int16,
 }
 
 
@@ -186,6 +192,7 @@ def check(episode: Episode, spec: PolicySpec, *, what: str) -> None:
         "expected": (length,),
         "settled": (length,),
         "cuts": (length,),
+        "cameos": (length,),
     }
     for name, shape in shapes.items():
         array = getattr(episode, name)
@@ -208,6 +215,28 @@ def check(episode: Episode, spec: PolicySpec, *, what: str) -> None:
         flat = episode.actions + starts
         if not np.take_along_axis(episode.legal, flat, axis=1).all():
             raise FileFormatError(f"{what}: an executed action is illegal under its own mask")
+    if episode.cameos is not None:
+        _check_cameos(episode.cameos, episode.sampled, episode.meta.cameo_coin, what=what)
+
+
+def _check_cameos(cameos: NDArray, sampled: NDArray, coin: float, *, what: str) -> None:
+    """Windows are numbered from 1 in order, each is one stretch of one player, and exactly those
+    of the policy are sampled."""
+    begins = (cameos != 0) & (np.diff(cameos, prepend=np.int16(0)) != 0)
+    numbers = np.abs(cameos[begins].astype(np.int64))
+    if not np.array_equal(numbers, np.arange(1, len(numbers) + 1)):
+        raise FileFormatError(
+            f"{what}: cameos: expected windows 1, 2, ... of one player each, got {numbers[:8]}"
+        )
+    if ((cameos > 0) & ~sampled).any() or ((cameos < 0) & sampled).any():
+        raise FileFormatError(
+            f"{what}: cameos: expected sampled decisions in the policy's windows (k) and no others "
+            "in those of the rules (-k)"
+        )
+    if len(numbers) and not 0.0 < coin < 1.0:
+        raise FileFormatError(
+            f"{what}: meta: cameo_coin is {coin}, expected a probability above 0: there are windows"
+        )
 
 
 def _numbers(name: str, array: NDArray) -> NDArray:
@@ -296,4 +325,8 @@ def _decode_meta(raw: NDArray, what: str) -> Meta:
         len(text) > _MAX_TAG for text in (meta.id, *meta.tags, *meta.tags.values())
     ):
         raise FileFormatError(f"{what}: meta: an id or a tag is empty or too long")
+    if not 0.0 <= meta.cameo_coin < 1.0:
+        raise FileFormatError(
+            f"{what}: meta: cameo_coin is {meta.cameo_coin}, expected 0 or more, and below 1"
+        )
     return meta

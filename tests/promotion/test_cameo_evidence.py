@@ -1,0 +1,110 @@
+"""What windows show: made-up windows, and windows of a made-up match."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import msgspec
+import numpy as np
+import pytest
+from walk.toys import episode
+
+from understudy.core.statistics import STAKES
+from understudy.experience.episode import Episode, Outcome
+from understudy.promotion.cameos import (
+    CameoEvidence,
+    CameoResult,
+    ValueScale,
+    results_of,
+    value_scale,
+    weigh,
+)
+
+SCALE = ValueScale(middle=0.0, half=10.0)
+
+
+def windows(count: int, *, advantage: float, seed: int, spread: float = 0.05) -> list[CameoResult]:
+    """Windows whose values move at random, and a little further where the policy had them."""
+    rng = np.random.default_rng(seed)
+    before = rng.uniform(0.3, 0.7, count)
+    policy = rng.random(count) < 0.5
+    after = np.clip(before + advantage * policy + spread * rng.standard_normal(count), 0.0, 1.0)
+    rows = zip(policy.tolist(), before.tolist(), after.tolist(), strict=True)
+    return [CameoResult(one, 0.5, b, a) for one, b, a in rows]
+
+
+def in_match(*marks: int, values: list[float], rewards: list[float]) -> Episode:
+    made = episode("a", length=len(marks))
+    return replace(
+        made,
+        meta=msgspec.structs.replace(made.meta, cameo_coin=0.5),
+        cameos=np.array(marks, np.int16),
+        sampled=np.array(marks) > 0,
+        values=np.array(values, np.float32),
+        rewards=np.array(rewards, np.float32),
+    )
+
+
+def test_the_evidence_is_that_of_matches() -> None:
+    results = windows(40, advantage=0.05, seed=1)
+    gains = [
+        (1 if one.policy else -1) * (one.after - one.before) / max(one.before, 1 - one.before)
+        for one in results
+    ]
+    for name, sign in (("better", 1), ("worse", -1)):
+        capital = [np.prod([1 + stake * sign * gain for gain in gains]) for stake in STAKES]
+        assert getattr(weigh(results), name) == pytest.approx(np.mean(capital))
+    by_policy = [one.after - one.before for one in results if one.policy]
+    by_rules = [one.after - one.before for one in results if not one.policy]
+    assert weigh(results).advantage == pytest.approx(np.mean(by_policy) - np.mean(by_rules))
+    assert (weigh(results).policy_windows, weigh(results).control_windows) == (
+        len(by_policy),
+        len(by_rules),
+    )
+
+
+def test_windows_that_are_worse_are_found_and_equal_ones_rarely_are() -> None:
+    worse = [weigh(windows(200, advantage=-0.03, seed=seed)).worse for seed in range(200)]
+    equal = [weigh(windows(200, advantage=0.0, seed=seed)).worse for seed in range(400)]
+    assert np.mean(np.array(worse) >= 4.0) > 0.9
+    assert np.mean(np.array(equal) >= 4.0) <= 0.25 / 2, "a quarter would be allowed"
+
+
+def test_three_hundred_windows_mostly_show_an_advantage_of_two_hundredths() -> None:
+    shown = [weigh(windows(300, advantage=0.02, seed=seed, spread=0.03)) for seed in range(100)]
+    assert np.mean([one.better > 4.0 for one in shown]) > 0.8
+    assert np.mean([one.advantage for one in shown]) == pytest.approx(0.02, abs=0.001)
+
+
+def test_no_windows_show_nothing() -> None:
+    assert weigh([]) == CameoEvidence(0, 0, 0.0, 1.0, 1.0)
+    one_sided = weigh([CameoResult(True, 0.5, 0.5, 0.6)])
+    assert one_sided.advantage == 0.0 and (one_sided.policy_windows, 0) == (1, 0)
+
+
+def test_a_window_is_worth_what_it_earned_and_the_value_after_it() -> None:
+    match = in_match(
+        0, 1, 1, 0, -2, -2, 0, values=[9, 1, 9, 4, 2, 9, 3], rewards=[8, 1, 2, 8, -4, 0, 8]
+    )
+    policy, control = results_of(match, gamma=0.5, scale=SCALE)
+    assert (policy.policy, control.policy, policy.coin) == (True, False, 0.5)
+    assert policy.before == pytest.approx(SCALE.of(1.0))
+    assert policy.after == pytest.approx(SCALE.of(1 + 0.5 * (2 + 0.5 * 4)))
+    assert control.after == pytest.approx(SCALE.of(-4 + 0.5 * (0 + 0.5 * 3)))
+
+
+def test_the_end_of_a_match_is_worth_its_result_and_an_aborted_one_is_left_out() -> None:
+    match = in_match(0, 1, 1, values=[9, 1, 9], rewards=[0, 0, 7])
+    (last,) = results_of(match, gamma=1.0, scale=SCALE)
+    assert last.after == pytest.approx(SCALE.of(7.0))
+    aborted = replace(match, meta=msgspec.structs.replace(match.meta, outcome=Outcome.ABORTED))
+    assert results_of(aborted, gamma=1.0, scale=SCALE) == []
+    assert results_of(episode("a"), gamma=1.0, scale=SCALE) == []
+
+
+def test_the_scale_is_that_of_the_results() -> None:
+    scale = value_scale({"victory": 10.0, "defeat": -5.0, "tie": 0.0})
+    assert (scale.middle, scale.half) == (2.5, 7.5)
+    assert scale.of(2.5) == 0.5 and scale.of(10.0) == pytest.approx(0.5 + 0.5 * np.tanh(1.0))
+    assert 0.0 <= scale.of(-1e30) < scale.of(-5.0) < scale.of(1e30) <= 1.0
+    assert value_scale({"victory": 1.0, "defeat": 1.0}).half == 1.0
