@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -109,7 +110,7 @@ def test_a_cut_waits_for_the_reward_and_the_first_one_holds(tmp_path: Path) -> N
 def test_a_segment_ends_where_the_player_changes(tmp_path: Path) -> None:
     spooled = Spooled()
     ledger = ledger_at(tmp_path, spooled, segment=8)
-    by_rules = {"rules": True, "sampled": False, "log_prob": 0.0, "value": 0.0}
+    by_rules: dict[str, Any] = {"rules": True, "sampled": False, "log_prob": 0.0}
     open_some(ledger, 2)
     open_some(ledger, 2, **by_rules)
     open_some(ledger, 2)
