@@ -34,7 +34,7 @@ _LARGEST = float(np.finfo(np.float32).max)
 
 
 class SafeReason(NamedTuple):
-    """Why an observation is answered with the safe action."""
+    """Why the rules answer an observation: with what its client proposed, or the safe action."""
 
     cause: Literal["overload", "disk", "territories", "rate", "gate_deadline", "error", "rules"]
     """What it is counted under"""
@@ -308,6 +308,7 @@ class Decider:
             action=self._translator.label(proposal.action),
             confidence=0.0 if safe is not None else math.exp(min(proposal.log_prob, 0.0)),
             version=version,
+            by="policy" if safe is None else "rules",
             verdict="SEND" if sent else "WAIT",
             reasons=verdict.reasons,
             # nan, a gate's "no expectation", is not JSON.
