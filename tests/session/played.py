@@ -1,5 +1,5 @@
-"""A served game with promotion by evidence, in simulated time: a real session, a real ledger, a real
-promotion log, and versions that prefer one action each."""
+"""A served game with promotion by evidence, in simulated time: a real session, ledger and promotion
+log, and versions that prefer one action each."""
 
 from __future__ import annotations
 

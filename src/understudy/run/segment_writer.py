@@ -114,7 +114,15 @@ class SegmentWriter:
         """Of the incumbent; where that is the rules, an untrained one with version 0."""
         return self.incumbent.policy or self._untrained
 
+    @property
+    def is_testing(self) -> bool:
+        """Whether a version is being tested or rechecked."""
+        state = self._promotion.state
+        return state.test is not None or state.recheck is not None
+
     def may_play(self, player: SegmentPlayer) -> bool:
+        if player.role == "practice":
+            return not self._promotion.state.practice.suspended
         return player.version == RULES or player.role == "newest" or player.version in self._allowed
 
     def ask(self, territory: str) -> None:

@@ -108,8 +108,9 @@ class Decider:
         """A decision for each observation, in any order; the territories are all different.
 
         `safe`: each gets the safe action, and neither the policy nor the gate is asked. `BY_RULES`:
-        the same action, as what the rules decide, which is no failure. Where a batch fails, each observation is decided alone, so that one on which a gate fails costs the
-        others nothing; it gets the safe action itself.
+        the same action, as what the rules decide, which is no failure. Where a batch fails, each
+        observation is decided alone, so that one on which a gate fails costs the others nothing;
+        it gets the safe action itself.
         """
         try:
             decisions = self._decide_together(batch, policy, now=now, safe=safe)
