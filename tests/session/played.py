@@ -4,7 +4,7 @@ log, and versions that prefer one action each."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -68,12 +68,12 @@ class ServedGame:
         clock: FakeClock | None = None,
         network: AnyNetwork = Mlp(widths=(8,)),  # noqa: B008  frozen
         seed: int = 0,
-        **settings: Any,
+        settings: Mapping[str, Any] | None = None,
     ) -> None:
         self.clock = clock or FakeClock()
         self.translator = game()
         spec = PolicySpec(self.translator.features, self.translator.actions, network)
-        chosen = {"live.promotion": "auto", "live.score": (0.0, 1.0), **settings}
+        chosen = {"live.promotion": "auto", "live.score": (0.0, 1.0), **(settings or {})}
         self.folder = RunFolder.open(
             root, spec=spec, config=with_values(Config(), chosen), clock=self.clock
         )

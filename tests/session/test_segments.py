@@ -39,7 +39,9 @@ def test_the_rules_play_until_a_better_version_has_taken_over(tmp_path: Path) ->
 def test_a_stopped_version_decides_nothing_more_in_the_middle_of_its_segment(
     tmp_path: Path,
 ) -> None:
-    served = ServedGame(tmp_path, **{"promotion.first_share": 0.999, "promotion.share": 0.999})
+    served = ServedGame(
+        tmp_path, settings={"promotion.first_share": 0.999, "promotion.share": 0.999}
+    )
     served.play(15.0)
     served.publish(1, ATTACK)
     served.play(60.0, until=lambda: served.segments.playing.get("canary", 0) == 4)
@@ -61,7 +63,9 @@ def test_the_wash_out_counts_for_no_score(tmp_path: Path) -> None:
         made += 1
         return 0.0 if made <= 27 else 1.0  # one decision before the assignment is durable
 
-    served = ServedGame(tmp_path, territories=1, reward=reward, **{"live.promotion_segment_s": 1e6})
+    served = ServedGame(
+        tmp_path, territories=1, reward=reward, settings={"live.promotion_segment_s": 1e6}
+    )
     served.play(12.9 + 1.0)
     (first, *_) = resolved(served.folder)
     assert (first.result, first.ending) == (1.0, "finished")
@@ -90,7 +94,9 @@ def test_segments_of_a_server_that_died_count_for_no_arm(tmp_path: Path) -> None
 
 
 def test_a_version_that_fails_loses_its_segment_and_the_rules_play_on(tmp_path: Path) -> None:
-    served = ServedGame(tmp_path, **{"promotion.first_share": 0.999, "promotion.share": 0.999})
+    served = ServedGame(
+        tmp_path, settings={"promotion.first_share": 0.999, "promotion.share": 0.999}
+    )
     served.play(15.0)
     served.publish(1, ATTACK)
     served.play(60.0, until=lambda: served.segments.playing.get("canary", 0) == 4)
