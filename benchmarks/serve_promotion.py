@@ -129,9 +129,8 @@ def worse_stopped_after_s(root: Path, seed: int) -> float:
         if began is None and running:
             began = clock.now
         if began is not None and not running:
-            verdict = writer.status.verdicts[-1] if writer.status.verdicts else None
             ledger.stop()
-            stopped = verdict is None or verdict.kind != "promoted"
+            stopped = writer.incumbent.version == 0
             return clock.now - began if stopped else float("inf")
     ledger.stop()
     return float("inf")
