@@ -88,6 +88,16 @@ class Roster:
             return MatchPlayer(role, version, order=order, id=match, fault=policy)
         return MatchPlayer(role, version, policy, order=order, id=match)
 
+    def incumbent(self) -> MatchPlayer:
+        """Who plays outside of any test: what a person pinned, or the newest by policy `latest`,
+        else the champion or the rules. The rules, where a version cannot be loaded."""
+        version = self._promotion.plays
+        policy = self._policy(version) if version else ""
+        if isinstance(policy, str):
+            return MatchPlayer("rules")
+        role: PlayerRole = "newest" if self._promotion.state.policy == "latest" else "champion"
+        return MatchPlayer(role, version, policy)
+
     def resolve(self, order: int, result: float, ending: Ending, words: str = "") -> None:
         """Notes how an assigned match ended, and loads what plays next if that changed roles."""
         self._promotion.resolve(order, result, ending, words)
@@ -227,16 +237,18 @@ def declared_promotion(
     journal: Journal,
     say: Callable[[str], None],
     problem: Callable[[str], None],
+    lost: Ending = "vanished",
+    harm_spread: float = 0.0,
 ) -> Promotion:
     """The promotion of a run, after this bot has declared its rules and its scale; None: those
-    that the run has."""
+    that the run has. `lost` and `harm_spread`: see `Promotion`."""
 
     def tell(verdict: PromotionVerdict) -> None:
         if verdict.kind not in ("nominated", "refused"):
             journal.write(role_changed(verdict))
 
     unproven = champion_without_evidence(folder)
-    promotion = Promotion(folder, tell=tell, problem=problem)
+    promotion = Promotion(folder, tell=tell, problem=problem, lost=lost, harm_spread=harm_spread)
     before = promotion.state
     rules = before.rules or "" if rules is None else rules
     score = score or before.score

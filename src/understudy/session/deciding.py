@@ -23,7 +23,7 @@ from understudy.core.ops import Tree, mapped, stacked
 from understudy.experience.ledger import Closing, Ledger, Opened, pack_legal
 from understudy.gates.decision import DecisionGate, Verdict, judge
 from understudy.gates.worker import GateFailed, GateLate
-from understudy.policy.policy import Policy
+from understudy.policy.policy import Choice, Policy
 from understudy.session.protocol import Decision, RequestId
 from understudy.session.rewards import settled_by_observations
 from understudy.session.status import SessionCounts
@@ -36,7 +36,7 @@ _LARGEST = float(np.finfo(np.float32).max)
 class SafeReason(NamedTuple):
     """Why the rules answer an observation: with what its client proposed, or the safe action."""
 
-    cause: Literal["overload", "disk", "territories", "rate", "gate_deadline", "error"]
+    cause: Literal["overload", "disk", "territories", "rate", "gate_deadline", "error", "rules"]
     """What it is counted under"""
     words: str
     """What the client is told"""
@@ -46,6 +46,12 @@ OVERLOAD = SafeReason("overload", "no time for a policy")
 DISK = SafeReason("disk", "the record cannot be written")
 GATE_LATE = SafeReason("gate_deadline", "the gate took too long")
 FAILED = SafeReason("error", "the policy or the gate failed")
+BY_RULES = SafeReason("rules", "the rules play")
+"""No failure: the rules are the player. Their action is the one that answers a failure too."""
+
+
+class PolicyFailed(Exception):
+    """A policy raised, or answered what is not finite."""
 
 
 class Proposal(NamedTuple):
@@ -64,7 +70,7 @@ class Proposal(NamedTuple):
 class Decider:
     """Decides batches of observations, one after the other.
 
-    `problem` gets what a gate or a policy raised.
+    `problem` gets what a gate or a policy raised, `closed` every decision that has ended.
     """
 
     def __init__(
@@ -77,6 +83,7 @@ class Decider:
         rng: np.random.Generator,
         counts: SessionCounts,
         problem: Callable[[str, Exception], None],
+        closed: Callable[[Sequence[Closing]], None] = lambda closings: None,
     ) -> None:
         self._translator = translator
         self._gate = gate
@@ -85,6 +92,9 @@ class Decider:
         self._rng = rng
         self._counts = counts
         self._problem = problem
+        self._closed = closed
+        self._failed: dict[str, str] = {}
+        """Territories in which the policy failed, with how, until `take_failed`."""
         self._widest = (config.max_gap + 0.5) * translator.tick_length
 
     def decide(
@@ -119,6 +129,8 @@ class Decider:
                 each = [self.decide([one], policy, now=now, safe=safe) for one in alone]
                 return [pair for pairs in each for pair in pairs]
             self._problem("an observation could not be decided", error)
+            if isinstance(error, PolicyFailed):
+                self._failed[batch[0].territory.name] = str(error)
             if safe is None:
                 return self.decide(alone, policy, now=now, safe=FAILED)
             return self.unrecorded(alone, policy.version, safe)  # the ledger refuses it
@@ -141,7 +153,7 @@ class Decider:
             widest_gap=self._widest,
             now=now,
         )
-        remembers = policy.remembers
+        remembers = policy.remembers and safe is not BY_RULES
         cuts = self._cuts(batch, policy.version, remembers=remembers)
         if safe is None:
             share = self._config.explore_share
@@ -168,7 +180,9 @@ class Decider:
         by_observation = self._translator.rewards_by_observation
         for one, proposal, entry in zip(batch, proposals, opened, strict=True):
             one.territory.recorded(WaitingDecision(entry, one.sight) if by_observation else None)
-            if remembers and safe is not None:
+            if safe is BY_RULES:
+                one.territory.stop_remembering()
+            elif remembers and safe is not None:
                 one.territory.forget()  # the policy did not see this observation
             elif remembers:
                 one.territory.remember(proposal.memory, policy.version)
@@ -211,11 +225,17 @@ class Decider:
             request=request,
         )
 
+    def take_failed(self) -> dict[str, str]:
+        """Territories in which the policy failed since the last call, and how."""
+        failed, self._failed = self._failed, {}
+        return failed
+
     def close(self, closings: Sequence[Closing]) -> None:
         """Close decisions in the ledger, then count them. Raises OSError if it cannot write."""
         if not closings:
             return
         self._ledger.close(closings)
+        self._closed(closings)
         for closing in closings:
             if closing.state == "settled":
                 self._counts.reward(closing.reward)
@@ -277,7 +297,8 @@ class Decider:
         counts.sent += sent
         counts.waited += not sent
         counts.explored += proposal.explored
-        if safe is not None:
+        degraded = safe is not None and safe is not BY_RULES
+        if safe is not None and degraded:
             counts.degraded += 1
             counts.safe_actions[safe.cause] += 1
         return Decision(
@@ -295,7 +316,7 @@ class Decider:
                 0.0 if math.isnan(verdict.expected_reward) else verdict.expected_reward
             ),
             explored=proposal.explored,
-            degraded=safe is not None,
+            degraded=degraded,
             id=request,
         )
 
@@ -343,12 +364,7 @@ def propose(
     observations = np.array([one.sight.features for one in batch])
     # Features near the limit of float32 may overflow in between; the normaliser clips them.
     with np.errstate(over="ignore", invalid="ignore"):
-        choice = policy.act(
-            observations,
-            _gathered(policy, batch),
-            legal=masks([one.sight.legal for one in batch], policy.spec.actions.options),
-            uniforms=rng.random((count, len(policy.spec.actions.parts)), np.float32),
-        )
+        choice = _choice(policy, batch, observations, rng)
         verdicts = judge(gate, observations, choice.actions)
     explore = (rng.random(count) < explore_share).tolist()
     columns = zip(
@@ -366,6 +382,22 @@ def propose(
         )
         for action, log_prob, value, verdict, drawn, memory in columns
     ]
+
+
+def _choice(
+    policy: Policy, batch: Sequence[DecisionRequest], observations: NDArray, rng: np.random.Generator
+) -> Choice:
+    """The actions of a policy. Raises `PolicyFailed`: a version is to blame, and no gate."""
+    memory = _gathered(policy, batch)
+    uniforms = rng.random((len(batch), len(policy.spec.actions.parts)), np.float32)
+    legal = masks([one.sight.legal for one in batch], policy.spec.actions.options)
+    try:
+        choice = policy.act(observations, memory, legal=legal, uniforms=uniforms)
+    except Exception as error:
+        raise PolicyFailed(f"{type(error).__name__}: {error}") from error
+    if not (np.isfinite(choice.log_probs).all() and np.isfinite(choice.values).all()):
+        raise PolicyFailed("its answer is not finite")
+    return choice
 
 
 def masks(legal: Sequence[NDArray | None], options: int) -> NDArray | None:

@@ -67,6 +67,11 @@ class TerritoryState:
         """Empty the policy's memory."""
         self.memory, self.remembered, self.severed = None, 0, True
 
+    def stop_remembering(self) -> None:
+        """Another player decides than the policy whose memory this is."""
+        if self.memory is not None:
+            self.forget()
+
     def cut(
         self, tick: int, sight: Sight, version: int, remembers: bool, widest: float, segment: int
     ) -> bytes | None:
