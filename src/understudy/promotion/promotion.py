@@ -183,8 +183,12 @@ class Promotion:
                 self._flush()
                 self._log.compact()
 
-    def assign(self, match: str, tags: Mapping[str, str], uniform: float) -> tuple[int, Assigned]:
+    def assign(
+        self, match: str, tags: Mapping[str, str], uniform: float, *, practice: int = 0
+    ) -> tuple[int, Assigned]:
         """Decide who plays a match, durable when this returns: its number, and the assignment.
+
+        `practice` is the version that would practise, with `promotion.practice_share`; 0: none.
 
         Number 0: it could not be written, or another bot declared other rules or another scale, so
         that results cannot be compared. Then the rules play, and no result is expected.
@@ -196,14 +200,14 @@ class Promotion:
                 self._flush()
                 self._note_lost()
                 number, record = self._append(
-                    lambda state: self._assigned(state, match, stratum, uniform)
+                    lambda state: self._assigned(state, match, stratum, uniform, practice)
                 )
                 return number, record if isinstance(record, Assigned) else by_rules
             self._given_up.add(match)
             return 0, by_rules
 
     def _assigned(
-        self, state: PromotionState, match: str, stratum: str, uniform: float
+        self, state: PromotionState, match: str, stratum: str, uniform: float, practice: int
     ) -> Assigned | None:
         if self.declared is not None and (state.rules, state.score) != self.declared:
             return None
@@ -217,7 +221,8 @@ class Promotion:
                 stratum=stratum,
                 forced=True,
             )
-        return roles.assigned(roles.shares(state), uniform, match=match, stratum=stratum)
+        coin = roles.shares(state, practice=practice, practice_share=self._config.practice_share)
+        return roles.assigned(coin, uniform, match=match, stratum=stratum)
 
     @property
     def plays(self) -> int:

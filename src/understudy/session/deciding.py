@@ -107,8 +107,8 @@ class Decider:
     ) -> list[tuple[DecisionRequest, Decision]]:
         """A decision for each observation, in any order; the territories are all different.
 
-        `safe`: each gets the safe action, and neither the policy nor the gate is asked. Where a
-        batch fails, each observation is decided alone, so that one on which a gate fails costs the
+        `safe`: each gets the safe action, and neither the policy nor the gate is asked. `BY_RULES`:
+        the same action, as what the rules decide, which is no failure. Where a batch fails, each observation is decided alone, so that one on which a gate fails costs the
         others nothing; it gets the safe action itself.
         """
         try:
@@ -133,7 +133,8 @@ class Decider:
                 self._failed[batch[0].territory.name] = str(error)
             if safe is None:
                 return self.decide(alone, policy, now=now, safe=FAILED)
-            return self.unrecorded(alone, policy.version, safe)  # the ledger refuses it
+            why = FAILED if safe is BY_RULES else safe
+            return self.unrecorded(alone, policy.version, why)  # the ledger refuses it
         return list(zip(batch, decisions, strict=True))
 
     def _decide_together(
@@ -168,15 +169,14 @@ class Decider:
                 self._ledger.cut(name, bootstrap)
             ids = self._ledger.take_ids(len(batch))
             opened = [
-                _opened(key, one, proposal, policy.version, now=now, sampled=safe is None)
+                _opened(key, one, proposal, policy.version, now=now, safe=safe)
                 for key, one, proposal in zip(ids, batch, proposals, strict=True)
             ]
             self._ledger.open(opened)
         except OSError:
             self._counts.ledger_errors += 1
-            return [
-                decision for _, decision in self.unrecorded(batch, policy.version, safe or DISK)
-            ]
+            why = DISK if safe is None or safe is BY_RULES else safe
+            return [decision for _, decision in self.unrecorded(batch, policy.version, why)]
         by_observation = self._translator.rewards_by_observation
         for one, proposal, entry in zip(batch, proposals, opened, strict=True):
             one.territory.recorded(WaitingDecision(entry, one.sight) if by_observation else None)
@@ -307,7 +307,7 @@ class Decider:
             tick=tick,
             action=self._translator.label(proposal.action),
             confidence=0.0 if safe is not None else math.exp(min(proposal.log_prob, 0.0)),
-            version=version,
+            version=0 if safe is BY_RULES else version,
             by="policy" if safe is None else "rules",
             verdict="SEND" if sent else "WAIT",
             reasons=verdict.reasons,
@@ -327,7 +327,13 @@ def _proposal(action: Sequence[int], safe: SafeReason) -> Proposal:
 
 
 def _opened(
-    key: int, one: DecisionRequest, proposal: Proposal, version: int, *, now: float, sampled: bool
+    key: int,
+    one: DecisionRequest,
+    proposal: Proposal,
+    version: int,
+    *,
+    now: float,
+    safe: SafeReason | None,
 ) -> Opened:
     return Opened(
         id=key,
@@ -339,12 +345,13 @@ def _opened(
         action=proposal.action,
         log_prob=min(proposal.log_prob, 0.0),
         value=proposal.value,
-        sampled=sampled,
+        sampled=safe is None,
         sent=proposal.verdict.send or proposal.explored,
         explored=proposal.explored,
         expected=proposal.verdict.expected_reward,
         observation=one.sight.features.tobytes(),
         legal=pack_legal(one.sight.legal),
+        rules=safe is BY_RULES,
     )
 
 

@@ -12,8 +12,9 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-Arm: TypeAlias = Literal["canary", "incumbent", "holdout"]
-"""`holdout`: the rules play beside a champion, outside of the test."""
+Arm: TypeAlias = Literal["canary", "incumbent", "holdout", "practice"]
+"""`holdout`: the rules play beside a champion, outside of the test. `practice`: the newest version
+plays to learn, outside of the test too."""
 PolicyName: TypeAlias = Literal["latest", "auto", "manual", "paused"]
 Ending: TypeAlias = Literal["finished", "aborted", "vanished", "fault", "void"]
 """`vanished`: its session ended, or it was open for too long. `fault`: the version failed, and the
@@ -121,8 +122,10 @@ class Assigned(_Record, frozen=True, kw_only=True):
     test: int = 0
     """The number of the test or recheck it counts for; 0: none."""
     share: float = 0.0
-    """The probability of the canary, given that the match is not of the holdout."""
+    """The probability of the canary, given neither the holdout nor practice."""
     holdout: float = 0.0
+    practice: float = 0.0
+    """The probability of practice, given that the match is not of the holdout."""
     uniform: float = 0.0
     """The coin: below `holdout` the rules play; `roles.draw` says the rest."""
     stratum: str = ""
@@ -131,9 +134,14 @@ class Assigned(_Record, frozen=True, kw_only=True):
     match is no evidence, for or against."""
 
     def __post_init__(self) -> None:
-        for name in ("share", "holdout", "uniform"):
+        for name in ("share", "holdout", "practice", "uniform"):
             if not 0.0 <= (value := getattr(self, name)) < 1.0:
                 raise ValueError(f"`{name}` is {value}: expected at least 0 and below 1")
+        if self.arm == "practice" and (self.test or not self.practice):
+            raise ValueError(
+                f"a match of practice has `test` {self.test} and `practice` {self.practice}: "
+                "expected no test and the probability of practice"
+            )
         if self.test and self.arm != "holdout" and not self.share:
             raise ValueError("`share` is 0: a match of a test needs the probability of the canary")
 

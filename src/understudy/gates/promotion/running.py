@@ -214,14 +214,17 @@ def watch(
     """A champion after these matches, and the place of the one that raised an alarm.
 
     Matches up to record `since` are not its own any more, nor are those that were forced: a recheck
-    could not be played, and the alarm would be old when it could.
+    could not be played, and the alarm would be old when it could. Practice promises nothing.
     """
     if reign.version == RULES:
         return reign, None
     rows = [
         row
         for row, (number, assigned, _) in enumerate(matches)
-        if assigned.version == reign.version and number > since and not assigned.forced
+        if assigned.version == reign.version
+        and number > since
+        and not assigned.forced
+        and assigned.arm != "practice"
     ]
     if not reign.promise:
         learned = rows[: _FIRST_MATCHES - reign.first.matches]
