@@ -36,12 +36,13 @@ class Watch:
 
     def rules(self) -> npt.NDArray[np.int64]:
         """What the client's own rules report, [territories]."""
-        return 2 * (self._readings[:, 0] > 0) + (self._readings[:, 2] > 0)
+        near, loud = (self._readings[:, index] > 0 for index in (0, 2))
+        return np.asarray(2 * near + loud, np.int64)
 
     def right(self) -> npt.NDArray[np.int64]:
         """What should be reported, [territories]."""
         one, two, three, four = self._readings[:, :4].T
-        return 2 * (one + 0.8 * two > 0) + (three + 0.8 * four > 0)
+        return np.asarray(2 * (one + 0.8 * two > 0) + (three + 0.8 * four > 0), np.int64)
 
     def play(self, reports: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
         """One tick; the rewards [territories]."""

@@ -208,7 +208,11 @@ def test_fading_imitation_changes_nothing_of_what_a_policy_or_an_overloaded_serv
 ) -> None:
     everything = np.ones(6, bool)
     sampled = np.array([1, 1, 0, 1, 1, 1], bool)
-    judged = {"sent": everything, "explored": ~everything, "expected": np.zeros(6, np.float32)}
+    judged: dict[str, Any] = {
+        "sent": everything,
+        "explored": ~everything,
+        "expected": np.zeros(6, np.float32),
+    }
     items = cut(played(6, bootstrap=SEEN, sampled=sampled, **judged), SPEC, length=8)
     before, after = laid(items), laid(items, imitation=left)
     for name in ("sampled", "on_policy", "imitated", "valid"):
