@@ -169,5 +169,3 @@ class ServedGame:
     def _put(self, episode: Episode) -> None:
         self.episodes.append(episode)
         self.writer.remember(episode.observations, episode.legal)
-
-

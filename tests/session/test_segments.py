@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from promotion.runs import assigned, folded, resolved
+from promotion.runs import folded
 
 from .played import ATTACK, ServedGame
 

@@ -241,5 +241,15 @@ def open_segments(
     )
 
 
+def segments_line(status: PromotionStatus) -> str:
+    """Who decides and what is tested: `rules play, canary 7 at 50%, E+ 3.2 E- 0.4`."""
+    plays = status.plays
+    line = "newest plays" if plays is None else f"version {plays} plays" if plays else "rules play"
+    for one in status.tests:
+        what = "recheck" if one.recheck else "canary"
+        line += f", {what} {one.version} at {one.share:.0%}, E+ {one.better:.1f} E- {one.worse:.1f}"
+    return line
+
+
 def _player(assigned: MatchPlayer) -> SegmentPlayer:
     return SegmentPlayer(assigned.role, assigned.version, assigned.policy)

@@ -28,7 +28,7 @@ from understudy.gates.worker import GateWorker
 from understudy.policy.policy import Policy, untrained
 from understudy.policy.spec import AnyNetwork, PolicySpec
 from understudy.registry.run_folder import RunFolder
-from understudy.run.segment_writer import SegmentWriter, open_segments
+from understudy.run.segment_writer import SegmentWriter, open_segments, segments_line
 from understudy.server.app import Server
 from understudy.server.auth import Auth, check_exposure, make_auth
 from understudy.server.clients import Clients
@@ -43,6 +43,7 @@ from understudy.supervise.lock import server_lock
 from understudy.supervise.starter import LearnerParent, RunningLearner
 from understudy.telemetry import events
 from understudy.telemetry.journal import Journal
+from understudy.telemetry.promotion_status import PromotionStatus
 from understudy.telemetry.status import patience
 
 _NEWS = 100
@@ -154,6 +155,7 @@ class ServerWiring:
             auth=auth,
             clients=Clients(folder.root / "server", self.session.holds),
             run=lambda: self.status_poller.now,
+            promotion=self._promotion_status,
             problem=self._errors.note,
         )
         stack.callback(self._watcher.stop)
@@ -187,6 +189,15 @@ class ServerWiring:
                 self._errors.note("the learner did not stop in time; nothing is lost")
         self._journal.write(events.BotStopped(matches=0))
 
+    def plays(self) -> str:
+        """Who decides, and the test that runs, in a few words; empty without promotion."""
+        return "" if self._writer is None else segments_line(self._writer.status)
+
+    def take_news(self) -> tuple[str, ...]:
+        """Verdicts since the last call."""
+        count = len(self.news)
+        return tuple(self.news.popleft() for _ in range(count))
+
     def _adopt(self, policy: Policy) -> None:
         previous, self._policy = self._policy.version, policy
         self._journal.write(events.VersionAdopted(version=policy.version, previous=previous))
@@ -219,6 +230,9 @@ class ServerWiring:
             seed=options.seed,
         )
         return PlayerSegments(writer, live), writer
+
+    def _promotion_status(self) -> PromotionStatus | None:
+        return None if self._writer is None else self._writer.status
 
     def _say(self, words: str) -> None:
         """A verdict, or why something else than evidence decides."""

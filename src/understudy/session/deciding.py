@@ -392,7 +392,10 @@ def propose(
 
 
 def _choice(
-    policy: Policy, batch: Sequence[DecisionRequest], observations: NDArray, rng: np.random.Generator
+    policy: Policy,
+    batch: Sequence[DecisionRequest],
+    observations: NDArray,
+    rng: np.random.Generator,
 ) -> Choice:
     """The actions of a policy. Raises `PolicyFailed`: a version is to blame, and no gate."""
     memory = _gathered(policy, batch)

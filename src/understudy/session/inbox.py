@@ -231,7 +231,9 @@ class Inbox:
         else:
             self._decide_by_segments(batch, segments)
 
-    def _decide_by_segments(self, batch: Sequence[DecisionRequest], segments: PlayerSegments) -> None:
+    def _decide_by_segments(
+        self, batch: Sequence[DecisionRequest], segments: PlayerSegments
+    ) -> None:
         """Each observation by the player of its territory, those of one policy together."""
         decider, now = self._parts.decider, self._monotonic
         for player, places in grouped([segments.player(one.territory, now) for one in batch]):
