@@ -3,7 +3,7 @@
     python benchmarks/serve_takeover.py [--seeds 5] [--minutes 5] [--rate 200] [--fast] [--json]
 
 A client plays `watch_game` in 20 territories and sends with every observation what its own rules
-would do (`proposed`). The server (`live.promotion = "auto"`) lets the rules play until a version is
+would do (`proposed`). The server (`serve --promotion auto`) lets the rules play until a version is
 better by evidence. Rewards are told by the client. It has taken over once three quarters of the
 decisions of 10 s are those of a policy (a tenth stays with the rules, as a holdout). The mean
 reward of the last minute is compared with the rules alone on the same seed.
@@ -37,7 +37,8 @@ from understudy.core.files import Disk
 
 TERRITORIES = 20
 GOAL_S = 300.0
-SETTINGS = ("live.promotion=auto", "live.score=[-0.5, 1.0]")
+SCORE = (-0.5, 1.0)
+"""The lowest and the highest mean reward of a segment."""
 _WINDOW_S = 10.0
 _TAKEN = 0.75
 _LAST_S = 60.0
@@ -139,8 +140,9 @@ def served_takeover(seed: int, *, minutes: float, rate: float) -> Takeover:
     with tempfile.TemporaryDirectory() as place:
         schema = Path(place) / "watch.toml"
         schema.write_text(SCHEMA, encoding="utf-8")
-        arguments = ("--schema", str(schema), "--seed", str(seed))
-        with served.understudy(Path(place) / "run", *arguments, settings=SETTINGS) as server:
+        flags = ("--schema", str(schema), "--seed", str(seed), "--promotion", "auto")
+        score = f"--score={SCORE[0]:g},{SCORE[1]:g}"
+        with served.understudy(Path(place) / "run", *flags, score) as server:
             account = asyncio.run(_play(server.url, seed, minutes=minutes, rate=rate))
     return account.of(seed)
 
@@ -192,7 +194,7 @@ def fast_takeover(seed: int, *, minutes: float, rate: float) -> Takeover:
     from understudy.training.named_configs import config as config_named
 
     translator = from_table(tomllib.loads(SCHEMA))
-    chosen = {"live.promotion": "auto", "live.score": (-0.5, 1.0), "learner.seed": seed}
+    chosen = {"live.promotion": "auto", "live.score": SCORE, "learner.seed": seed}
     config = with_values(config_named("live"), chosen)
     spec = PolicySpec(translator.features, translator.actions, Mlp())
     clock = SimulatedClock()

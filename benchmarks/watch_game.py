@@ -61,4 +61,4 @@ def rules_alone(territories: int, seed: int, *, ticks: int, last: int) -> float:
     """The mean reward of the last ticks where the rules decide everything."""
     game = Watch(territories, seed)
     rewards = [float(game.play(game.rules()).mean()) for _ in range(ticks)]
-    return sum(rewards[-last:]) / last
+    return float(np.mean(rewards[-last:]))
