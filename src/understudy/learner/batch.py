@@ -44,6 +44,9 @@ class Batch(NamedTuple):
     multiplied, which could change the last bit"""
     value_weights: Array | None = None
     """float32 [T, B]: how much it counts for the value, beside that; None: all alike"""
+    cut: Array | None = None
+    """float32 [T, B]: 1 where the trace ends after this row, and the value of the next bootstraps;
+    None: nowhere"""
     first: Array | None = None
     """bool [T, B]: rows before which memory is emptied; None: the first of each column alone"""
 
@@ -57,9 +60,25 @@ def padded_length(longest: int) -> int:
 
 
 def assemble(
-    episodes: Sequence[Episode], spec: PolicySpec, *, columns: int, version: int, max_lag: int
+    episodes: Sequence[Episode],
+    spec: PolicySpec,
+    *,
+    columns: int,
+    version: int,
+    max_lag: int | None,
+    mixed: bool = False,
 ) -> Batch:
-    """One batch of at most `columns` episodes, as seen by a learner at `version`."""
+    """One batch of at most `columns` episodes, as seen by a learner at `version`.
+
+    Args:
+        episodes: Each becomes a column.
+        spec: Features, actions and network of the policy.
+        columns: Columns of the batch; those without an episode are padding.
+        version: The newest version.
+        max_lag: Decisions of versions that are older than this by more train the value alone; None:
+            no version is too old.
+        mixed: Whether the batch has `cut`: rules and policy may share an episode.
+    """
     length = padded_length(max(len(episode) for episode in episodes))
     shape = (length, columns)
     batch = Batch(
@@ -74,10 +93,12 @@ def assemble(
         on_policy=np.zeros(shape, np.float32),
         imitated=np.zeros(shape, np.float32),
         weights=None,
+        cut=np.zeros(shape, np.float32) if mixed else None,
         first=starts(shape) if spec.remembers else None,
     )
+    oldest = 0 if max_lag is None else version - max_lag
     for column, episode in enumerate(episodes):
-        _fill(batch, column, episode, oldest=version - max_lag)
+        _fill(batch, column, episode, oldest=oldest)
     return batch
 
 
@@ -134,6 +155,9 @@ def _fill(batch: Batch, column: int, episode: Episode, *, oldest: int) -> None:
     batch.imitated[:n, column] = taught[:n] & ~episode.sampled[:n]
     if episode.legal is not None:
         batch.legal[:n, column] = episode.legal[:n]
+    if batch.cut is not None and episode.cameos is not None:
+        own = episode.cameos[:n] > 0
+        batch.cut[: max(n - 1, 0), column] = own[1:] != own[:-1]
     if batch.first is not None and episode.cuts is not None:
         batch.first[: len(episode), column] |= episode.cuts
 

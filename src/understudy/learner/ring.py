@@ -8,13 +8,15 @@ archived, never trained on again; one that no version names is still in the buff
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from understudy.core.errors import NotFinite
 from understudy.experience.episode import Episode
 from understudy.experience.episode_replay import EpisodeReplay
 from understudy.learner.background import BackgroundLearner
 from understudy.learner.batch import version_lags
+from understudy.policy.policy import Policy
+from understudy.policy.weights import Weights
 from understudy.registry.checkpoints import MATCHES, STEPS, Resumable
 from understudy.registry.run_folder import RunFolder
 from understudy.registry.versions import Manifest
@@ -26,7 +28,13 @@ class EpisodeTrainer(Resumable, Protocol):
     """What the ring trains: whole episodes."""
 
     def train(
-        self, new: Sequence[Episode], replayed: Sequence[Episode], *, version: int
+        self,
+        new: Sequence[Episode],
+        replayed: Sequence[Episode],
+        *,
+        version: int,
+        by_evidence: bool = False,
+        champion: Weights | None = None,
     ) -> dict[str, float]:
         """Learn from a batch and say how it went; `NotFinite` if it went wrong."""
 
@@ -55,6 +63,8 @@ class RingLearner(BackgroundLearner[EpisodeReplay]):
             ingested_by_training=True,
         )
         self._retreats = 0
+        self._champion: Policy | None = None
+        """The version that evidence chose to play, as last read."""
         self._gather_until = float("inf")
 
     def work(self, *, hurry: bool = False) -> bool:
@@ -113,7 +123,9 @@ class RingLearner(BackgroundLearner[EpisodeReplay]):
         intake.suspects.attempt(tried)
         started = self._clock.monotonic()
         try:
-            report = self._trainer.train(list(batch.values()), replayed, version=self.version)
+            report = self._trainer.train(
+                list(batch.values()), replayed, version=self.version, **self._judged()
+            )
         except NotFinite as error:
             self._retreat(tried, str(error))
             return True
@@ -123,6 +135,17 @@ class RingLearner(BackgroundLearner[EpisodeReplay]):
             self._ingest(name, episode, samples=epochs)
         self._count(batch, replayed, report, self._clock.monotonic() - started)
         return True
+
+    def _judged(self) -> dict[str, Any]:
+        """What the trainer knows of the champion, where evidence moves it: its weights, none while
+        the rules play. Elsewhere the newest version plays, and there is nothing to know."""
+        if not self._folder.by_evidence:
+            return {}
+        record = self._folder.pointers.read("champion")
+        number = 0 if record is None else record.version
+        if number != (0 if self._champion is None else self._champion.version):
+            self._champion = self._folder.versions.policy(number) if number else None
+        return {"by_evidence": True, "champion": self._champion and self._champion.weights}
 
     def _retreat(self, tried: tuple[str, ...], message: str) -> None:
         """Go back to the last version, with smaller steps; the batch's episodes are suspects."""

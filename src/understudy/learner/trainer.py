@@ -17,7 +17,13 @@ from understudy.experience.episode import Episode, returns_of
 from understudy.learner import refit, settling, statistics
 from understudy.learner.batch import Batch, assemble, of_observations, without_replayed_values
 from understudy.learner.hardware import as_numpy, float32_products
-from understudy.learner.maths.descent import FixedInputs, LearnerState, UpdateReport, optimiser
+from understudy.learner.maths.descent import (
+    ChampionWeights,
+    FixedInputs,
+    LearnerState,
+    UpdateReport,
+    optimiser,
+)
 from understudy.learner.maths.returns import Moments
 from understudy.learner.maths.update import moved, update
 from understudy.learner.refit import Normaliser
@@ -77,13 +83,20 @@ class Trainer:
         self._statistics = statistics.empty(len(self.spec.features))
         self._settling = Settling()
         self._inherited = False
+        self._own = self._imitated = 0.0
         self.learning_rate = self._config.learning_rate
         self.entropy_weight = self._config.entropy_weight
         self.entropy_left = 1.0
         """The share of the entropy bonus that a schedule has left; a session goes on from it."""
 
     def train(
-        self, new: Sequence[Episode], replayed: Sequence[Episode], *, version: int
+        self,
+        new: Sequence[Episode],
+        replayed: Sequence[Episode],
+        *,
+        version: int,
+        by_evidence: bool = False,
+        champion: Weights | None = None,
     ) -> dict[str, float]:
         """Learn from a batch of whole episodes.
 
@@ -94,6 +107,9 @@ class Trainer:
             new: Episodes that are learned from for the first time; statistics count them.
             replayed: Episodes from the replay.
             version: The newest version; decisions of much older ones train the value alone.
+            by_evidence: Whether evidence moves the champion. Then older versions play for long, and
+                matches train the value alone by how far the policy is from what played them.
+            champion: The version that the policy stays near to, where one plays.
 
         Returns:
             Metrics by name: losses, entropy, KL and others, see docs/file-formats.md.
@@ -101,19 +117,49 @@ class Trainer:
         Raises:
             NotFinite: A loss or a parameter is not finite. The trainer is as it was before.
         """
+        kept = self._own, self._imitated, self._settling, self.learning_rate
+        self._count_players(new)
         batch = assemble(
             [*new, *replayed],
             self.spec,
             columns=self._columns,
             version=version,
-            max_lag=self._config.max_version_lag,
+            max_lag=None if by_evidence else self._config.max_version_lag,
+            mixed=self._mixed,
         )
         if self._config.priority != "uniform":
             batch = without_replayed_values(batch, new=len(new))
         self.entropy_weight = self._config.entropy_weight * self._settling.share
-        metrics, _ = self._update(batch, new, whole=True)
+        try:
+            metrics, _ = self._update(
+                batch, new, whole=True, by_evidence=by_evidence, champion=champion
+            )
+        except NotFinite:
+            self._own, self._imitated, self._settling, self.learning_rate = kept
+            raise
         self.adapt(metrics["kl"])
         return metrics | self._step_metrics(batch)
+
+    @property
+    def _mixed(self) -> bool:
+        """Whether the policy learns from its own decisions, and the rules' ones were imitated.
+
+        Less than a match of them is no shadow: a fault gives a decision to the fallback.
+        """
+        return self._own > 0.0 and self._imitated >= 1.0
+
+    def _count_players(self, new: Sequence[Episode]) -> None:
+        """Count own and imitated experience, in matches; the first of its own ends the shadow.
+
+        A clone has settled where its steps no longer agree. What it learns from now on is another
+        thing: steps, learning rate and the bonus for entropy are as at the start.
+        """
+        own = sum(float(episode.sampled.mean()) for episode in new)
+        if own > 0.0 and self._own == 0.0 and self._imitated >= 1.0:
+            self._settling = Settling()
+            self.learning_rate = self._config.learning_rate
+        self._own += own
+        self._imitated += len(new) - own
 
     def train_items(
         self,
@@ -161,7 +207,13 @@ class Trainer:
         self._state, self._weights, self._statistics, self._settling = kept
 
     def _update(
-        self, batch: Batch, new: Sequence[Episode], *, whole: bool
+        self,
+        batch: Batch,
+        new: Sequence[Episode],
+        *,
+        whole: bool,
+        by_evidence: bool = False,
+        champion: Weights | None = None,
     ) -> tuple[dict[str, float], UpdateReport]:
         kept = self._saved_state()
         self._absorb(new, batch, whole=whole)
@@ -170,6 +222,15 @@ class Trainer:
         few = whole and int(np.asarray(batch.valid).any(0).sum()) < settling.FEW
         fit = self._statistics.value_fit if few else ValueFit()
         fixed = _with_value_fit(self.fixed_inputs, fit)
+        mixed = whole and self._mixed
+        if mixed:
+            left = max(1.0 - self._own / self._config.imitation_fade_matches, 0.0)
+            fixed = fixed._replace(imitation=np.float32(left))
+        if by_evidence:
+            fixed = fixed._replace(max_behaviour_kl=np.float32(self._config.max_behaviour_kl))
+        if champion is not None:
+            near = ChampionWeights(champion.params, champion.obs_mean, champion.obs_scale)
+            fixed = fixed._replace(champion=near)
         with float32_products():
             state, made = update(self.spec, config, self._state, fixed, batch)
         report: UpdateReport = jax.device_get(made)
@@ -183,7 +244,8 @@ class Trainer:
         self._settling = settling.settled(
             self._settling,
             self._state.params,
-            decisions=float(batch.valid.sum()),
+            # Of rules' decisions, which no longer move the policy, a window would soon be full.
+            decisions=float((batch.on_policy if mixed else batch.valid).sum()),
             pace=_pace(self.spec, whole=whole, few=few),
         )
         return metrics, report
@@ -257,6 +319,7 @@ class Trainer:
             self._settling = _settling(rest)
             self.learning_rate = float(rest["learning_rate"])
             self.entropy_left = float(rest.get("entropy_left", 1.0))  # older versions do not say
+            self._own, self._imitated = map(float, rest.get("players", (0.0, 0.0)))  # nor here
         except KeyError as error:
             raise FileFormatError(f"{what}: {LEARNER} has no {error}") from error
 
@@ -277,6 +340,7 @@ class Trainer:
             "settling.moved": step.moved,
             "learning_rate": np.array(self.learning_rate),
             "entropy_left": np.array(self.entropy_left),
+            "players": np.array([self._own, self._imitated]),
         }
 
     def _absorb(self, episodes: Sequence[Episode], batch: Batch, *, whole: bool) -> None:

@@ -289,7 +289,7 @@ def _looks(
         _, looks = gate.advance(trial, running.settings, alpha=alpha, **columns._asdict())
         for (begin, asked), (end, _) in pairwise((*renewed, (len(matches), False))):
             against = fall_evidence if asked else harm_evidence
-            looks.worse[begin:end] = against(looks.gains[begin:end])
+            looks.worse[begin:end] = against(looks.against[begin:end])
     else:
         looks = TrialLooks(*np.zeros((5, 0)))
     return looks

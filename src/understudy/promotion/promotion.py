@@ -58,6 +58,10 @@ class Promotion:
             several bots one tells it.
         problem: Called with what a person must know, once for each trouble.
         session: The name of this session (machine/process/random), for tests.
+        lost: How a match ends that gets no result any more. A bot's match that `vanished` counts 0,
+            since its version may be to blame. The segments of a server are `void`: its end hits
+            all that are open, of every arm.
+        harm_spread: See `TrialSettings.harm_spread`.
     """
 
     def __init__(
@@ -67,7 +71,11 @@ class Promotion:
         tell: Callable[[PromotionVerdict], None] = lambda verdict: None,
         problem: Callable[[str], None] = complain,
         session: str | None = None,
+        lost: Ending = "vanished",
+        harm_spread: float = 0.0,
     ) -> None:
+        self._lost: Ending = lost
+        self._harm_spread = harm_spread
         self._folder = folder
         self._config: PromotionConfig = folder.config.promotion
         self._log = PromotionLog(folder.promotion, problem=problem)
@@ -217,6 +225,12 @@ class Promotion:
         coin = roles.shares(state, practice=practice, practice_share=self._config.practice_share)
         return roles.assigned(coin, uniform, match=match, stratum=stratum)
 
+    @property
+    def plays(self) -> int:
+        """The version that plays outside of any test; 0: the rules."""
+        everywhere = self._plays_every_match()
+        return self.state.incumbent if everywhere is None else everywhere
+
     def _plays_every_match(self) -> int | None:
         """What plays without a coin: a pinned champion, else by policy `latest` the newest."""
         if self._champion is not None and self._champion.pinned:
@@ -252,6 +266,7 @@ class Promotion:
             },
             TrialSettings,
         )
+        settings = msgspec.structs.replace(settings, harm_spread=self._harm_spread)
         nominated = Nominated(
             version=version,
             experience=experience,
@@ -338,7 +353,7 @@ class Promotion:
     def _note_lost(self) -> None:
         """Give the matches that are lost a result, so that those after them are counted."""
         for order, why in self._open.lost(self._folder.clock.time()):
-            lost = Resolved(order=order, ending="vanished", words=why)
+            lost = Resolved(order=order, ending=self._lost, words=why)
 
             def made(state: PromotionState, lost: Resolved = lost) -> Resolved | None:
                 return lost if self._open.is_open(lost.order) else None

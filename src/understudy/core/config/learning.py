@@ -71,8 +71,18 @@ class LearnerConfig(Section, frozen=True, kw_only=True):
     priority: Literal["uniform", "won", "surprise"] = "uniform"
     """Which earlier matches are sampled again: any, rather won ones, or rather surprising ones.
     What is preferred trains the policy alone: the value would learn that most matches are won."""
+    imitation_fade_matches: float = 50.0
+    """Rules' decisions are imitated less as own experience grows, and no longer once the policy has
+    learned from decisions of its own that are worth so many matches."""
     max_version_lag: int = 100
-    """Decisions of versions older than this teach the value only."""
+    """Decisions of versions older than this teach the value only, except where evidence moves the
+    champion."""
+    max_behaviour_kl: float = 1.0
+    """There, matches teach the value only if the policy is farther than this from what played, as
+    KL divergence a decision."""
+    anchor_kl: float = 0.5
+    """There, the policy is pulled back once it is farther than this from the champion, as KL
+    divergence a decision."""
     max_age_s: float = 3600.0
     """Matches that a policy played and that are older than this are archived without training."""
     publish_interval_s: float = 0.5
@@ -93,6 +103,7 @@ class LearnerConfig(Section, frozen=True, kw_only=True):
         positive(self, "learner", "learning_rate", "learning_rate_min", "learning_rate_max")
         positive(self, "learner", "clip", "behaviour_clip", "max_gradient_norm", "kl_target")
         positive(self, "learner", "imitation_temperature", "imitation_cap", "max_age_s")
+        positive(self, "learner", "imitation_fade_matches", "max_behaviour_kl", "anchor_kl")
         positive(self, "learner", "epochs", "minibatches", "batch_matches", "samples_per_insert")
         at_least_zero(self, "learner", "entropy_weight", "value_weight", "imitation_weight")
         at_least_zero(self, "learner", "replay_matches", "replay_capacity", "max_version_lag")

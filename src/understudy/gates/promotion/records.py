@@ -7,6 +7,7 @@ may be added with a default; none is ever renamed.
 
 from __future__ import annotations
 
+import math
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -38,6 +39,11 @@ class TrialSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     share: float = 0.5
     harm: float = 4.0
     """Evidence against the canary at which it is stopped."""
+    harm_spread: float = 0.0
+    """Of scores that differ little on their scale: evidence against the canary is judged on a scale
+    of so many standard deviations of the results so far to both sides of their mean, and clipped
+    there. It is then evidence that clipped scores are worse, and sooner. 0: on the whole scale, as
+    evidence for the canary always is."""
     misfit: float = 1000.0
     """Evidence that the arms do not come as often as the coin says, at which the test is closed."""
     short: int = 100
@@ -70,6 +76,8 @@ class TrialSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
             raise ValueError(
                 f"`long` is {self.long}: expected at least 1 and at most `longest` ({self.longest})"
             )
+        if not 0.0 <= self.harm_spread < math.inf:
+            raise ValueError(f"`harm_spread` is {self.harm_spread}: expected 0 or more")
         if not 0.0 <= self.hopeless < 1.0:
             raise ValueError(f"`hopeless` is {self.hopeless}: expected at least 0 and below 1")
         for name in ("first_canaries", "short", "cool_down"):

@@ -159,7 +159,7 @@ def _decided(running: RunningTest, looks: TrialLooks) -> tuple[RunningTest, int,
     verdicts = looks.verdict
     if running.asks:
         fall, fallen = detect_until(
-            running.fall.tolist(), (-looks.gains).tolist(), bound=running.harm
+            running.fall.tolist(), looks.against.tolist(), bound=running.harm
         )
         running = _with_fall(running, np.array(fall))
         verdicts = np.where(looks.coin >= running.settings.misfit, gate.MISFIT, gate.CONTINUE)
@@ -179,16 +179,16 @@ def _with_fall(running: RunningTest, fall: NDArray) -> RunningTest:
 
 
 def harm_evidence(gains: NDArray) -> NDArray:
-    """Evidence [N] that a canary is worse, after each of these gains [N] of bets on it."""
-    return evidence(grow(new_capital(), -gains), axis=1)
+    """Evidence [N] that a canary is worse, after each of these gains [N] of bets against it."""
+    return evidence(grow(new_capital(), gains), axis=1)
 
 
 def fall_evidence(gains: NDArray) -> NDArray:
-    """Evidence [N] that a canary has become worse, after each of these gains [N] since a person is
-    asked."""
+    """Evidence [N] that a canary has become worse, after each of these gains [N] of bets against
+    it since a person is asked."""
     fall, seen = np.zeros(len(STAKES)), []
     for gain in gains:
-        fall = detect(fall, np.array([-gain]))
+        fall = detect(fall, np.array([gain]))
         seen.append(fall.mean())
     return np.array(seen)
 

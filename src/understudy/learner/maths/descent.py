@@ -22,6 +22,7 @@ import optax
 
 from understudy.core.config import LearnerConfig
 from understudy.core.ops import Array, Tree
+from understudy.core.spaces import ActionSpace
 from understudy.learner.hardware import computing
 from understudy.learner.maths.jax_ops import JAX
 from understudy.learner.maths.losses import Losses, LossTerms, losses
@@ -57,6 +58,21 @@ class FixedInputs(NamedTuple):
     """how much of a value is believed, beside `intercept`, which is in units of the return scale"""
     intercept: Array | float = 0.0
     explained: Array | float = 1.0
+    imitation: Array | None = None
+    """the share of imitation that is left beside own experience; None: there is none to weigh it
+    against, and rules' decisions are imitated in full"""
+    max_behaviour_kl: Array | None = None
+    """how far a column may be from what played it and still train the policy; None: any"""
+    champion: ChampionWeights | None = None
+    """the version that the policy stays near to; None: none"""
+
+
+class ChampionWeights(NamedTuple):
+    """A version that plays while another one learns: parameters and normaliser."""
+
+    params: Params
+    obs_mean: Array
+    obs_scale: Array
 
 
 class TrainingBatch(NamedTuple):
@@ -86,6 +102,10 @@ class TrainingBatch(NamedTuple):
     """how much each decision counts; None: all alike"""
     value_weights: Array | None = None
     """how much it counts for the value, beside that; None: all alike"""
+    explored: Array | None = None
+    """float32: where entropy is rewarded; None: wherever a decision is valid"""
+    champion_log_probs: Array | None = None
+    """[T, B, options] of the version that the policy stays near to"""
 
 
 class Details(NamedTuple):
@@ -276,11 +296,21 @@ def _loss(
             ),
             weights=part.weights,
             value_weights=part.value_weights,
+            explored=part.explored,
+            champion_kl=_from_champion(space, logits, part),
         ),
         share=share,
         entropy_weight=entropy_weight,
     )
     return result.total, result
+
+
+def _from_champion(space: ActionSpace, logits: Array, part: TrainingBatch) -> Array | None:
+    """KL divergence [T, B] from the champion to the policy, where there is one."""
+    if part.champion_log_probs is None:
+        return None
+    now = distributions.log_probs(JAX, space, logits, part.legal)
+    return distributions.divergence(JAX, space, part.champion_log_probs, now)
 
 
 def _named(logits: Array, kinds: Array) -> Array:

@@ -1,7 +1,8 @@
 """What the learner minimises: pure functions of one minibatch, each a scalar with its details.
 
 Decisions that a policy sampled are trained by ratio. Decisions without a known probability (of
-rules, or imported) never see a ratio: they train the value, and the policy imitates them.
+rules, or imported) never see a ratio: they train the value, and the policy imitates them, until own
+experience takes the place of imitation.
 """
 
 from __future__ import annotations
@@ -45,6 +46,10 @@ class LossTerms(NamedTuple):
     """how much each decision counts in what is minimised; None: all alike"""
     value_weights: Array | None = None
     """how much it counts for the value, beside that; None: all alike"""
+    explored: Array | None = None
+    """where entropy is rewarded; None: on all valid decisions"""
+    champion_kl: Array | None = None
+    """KL divergence from the version that the policy stays near to; None: there is none"""
 
 
 class Losses(NamedTuple):
@@ -97,8 +102,11 @@ def losses(
         + config.recognition_weight * recognition
         + config.imitation_weight * imitation_loss
         + config.value_weight * value_loss
-        - entropy_weight * mean(entropy)
+        - entropy_weight
+        * mean(entropy if terms.explored is None else terms.entropy * terms.explored)
     )
+    if terms.champion_kl is not None:
+        total = total + _beyond(terms.champion_kl, terms.valid, bound=config.anchor_kl)
     # The mean ratio says nothing: it is 1 in expectation for any policy. expm1: r is nearly 1.
     differs = terms.log_probs - terms.behaviour_log_probs
     differs = jnp.where(terms.on_policy > 0, jnp.expm1(differs) - differs, 0.0)
@@ -116,6 +124,12 @@ def losses(
         opponent=opponent,
         recognition=recognition,
     )
+
+
+def _beyond(divergence: Array, mask: Array, *, bound: float) -> Array:
+    """How far the mean of a divergence [T, B] lies beyond the bound; within it there is no pull."""
+    mean = (divergence * mask).sum() / jnp.maximum(mask.sum(), 1.0)
+    return jnp.maximum(mean - bound, 0.0)
 
 
 def _clipped(config: LearnerConfig, terms: LossTerms) -> tuple[Array, Array]:

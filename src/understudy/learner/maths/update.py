@@ -12,6 +12,7 @@ from understudy.core.config import LearnerConfig
 from understudy.core.ops import Array
 from understudy.learner.batch import Batch, starts
 from understudy.learner.maths.descent import (
+    ChampionWeights,
     FixedInputs,
     LearnerState,
     TrainingBatch,
@@ -51,6 +52,7 @@ def update(
     spec: PolicySpec, config: LearnerConfig, state: LearnerState, fixed: FixedInputs, batch: Batch
 ) -> tuple[LearnerState, UpdateReport]:
     """Some passes over the batch; every episode begins with an empty memory."""
+    champion = _champion_log_probs(spec, config, fixed.champion, batch)
     batch = batch._replace(
         obs=normalised(fixed, batch.obs), rewards=batch.rewards / fixed.value_scale
     )
@@ -59,11 +61,19 @@ def update(
     believed = fixed.slope * values + fixed.intercept
     # Credit passes through values as far as they are believed, and else comes from what followed.
     lam = 1.0 - fixed.explained * (1.0 - config.gae_lambda)
-    targets = _targets(spec, config, logits, believed, batch, lam=lam)
+    targets = _targets(spec, config, logits, believed, batch, lam=lam, imitation=fixed.imitation)
+    if fixed.max_behaviour_kl is not None:
+        batch = _without_far(batch, targets.anchor_log_probs, limit=fixed.max_behaviour_kl)
+    if fixed.imitation is not None:
+        batch = batch._replace(imitated=batch.imitated * fixed.imitation)
     counted = jnp.maximum(batch.on_policy, batch.imitated)
     advantages = targets.advantages * fixed.value_scale
     scaled = standardised_beside(advantages, counted, fixed.advantages)
-    training_batch = _training_batch(batch, targets._replace(advantages=scaled))
+    training_batch = _training_batch(batch, targets._replace(advantages=scaled))._replace(
+        # Where the policy is neither rewarded nor shown what to do, entropy has no counterweight.
+        explored=None if fixed.imitation is None else counted,
+        champion_log_probs=champion,
+    )
     memory = spec.network.memory(JAX, batch.valid.shape[1])
     state, details = descend(spec, config, state, fixed, training_batch, memory)
     after_logits, _ = _whole(spec, config, state.params, batch)
@@ -127,6 +137,30 @@ def _training_batch(batch: Batch, targets: _Targets) -> TrainingBatch:
     )
 
 
+def _champion_log_probs(
+    spec: PolicySpec, config: LearnerConfig, champion: ChampionWeights | None, batch: Batch
+) -> Array | None:
+    """[T, B, options] of the champion on raw observations; None where there is none."""
+    if champion is None:
+        return None
+    fixed = FixedInputs(champion.obs_mean, champion.obs_scale, 1.0, 0.0, 0.0)
+    seen = batch._replace(obs=normalised(fixed, batch.obs))
+    logits, _ = _whole(spec, config, champion.params, seen)
+    return distributions.log_probs(JAX, spec.actions, logits, batch.legal)
+
+
+def _without_far(batch: Batch, log_probs: Array, *, limit: Array) -> Batch:
+    """Columns that are farther than `limit` from what played them train the value alone.
+
+    The distance is the mean of (r - 1) - log r over the decisions that a policy sampled, where r is
+    the ratio of `log_probs` [T, B] to those of the behaviour.
+    """
+    apart = log_probs - batch.log_probs
+    apart = jnp.where(batch.on_policy > 0, jnp.expm1(apart) - apart, 0.0)
+    mean = apart.sum(0) / jnp.maximum(batch.on_policy.sum(0), 1.0)
+    return batch._replace(on_policy=batch.on_policy * (mean <= limit))
+
+
 def _surprise(targets: Array, values: Array, batch: Batch) -> Array:
     """[B]: how far the values of each column were from what they are trained towards."""
     count = jnp.maximum(batch.valid.sum(0), 1.0)
@@ -154,14 +188,25 @@ def _targets(
     batch: Batch,
     *,
     lam: Array | float,
+    imitation: Array | None = None,
 ) -> _Targets:
-    """From what the parameters before the batch say."""
+    """From what the parameters before the batch say.
+
+    Where imitation has faded, a decision of the rules is experience of a behaviour that chose it
+    with probability 1, so its ratio is the probability of the policy: exact for rules that always
+    choose alike, careful for others.
+    """
     anchor = distributions.log_prob(JAX, spec.actions, logits, batch.actions, batch.legal)
     # A row that only bootstraps (or pads) ends in its own value, so that it corrects nothing. The
     # last row is always such a row: dropping its transition loses nothing.
     rewards = jnp.where(batch.valid > 0, batch.rewards, values)[:-1]
     discounts = (config.gamma * batch.ongoing)[:-1]
     ratios = jnp.where(batch.sampled > 0, jnp.exp(anchor - batch.log_probs), 1.0)
+    if imitation is not None:
+        followed = imitation + (1.0 - imitation) * jnp.exp(anchor)
+        ratios = jnp.where(batch.imitated > 0, followed, ratios)
+    if batch.cut is not None:
+        lam = lam * (1.0 - batch.cut[:-1])
     if config.algorithm == "reinforce":
         targets = discounted_returns(rewards=rewards, discounts=discounts, bootstrap=values[-1])
         advantages = targets - values[:-1]

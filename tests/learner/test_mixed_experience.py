@@ -1,0 +1,145 @@
+"""Rules' matches and own ones together: what is imitated, what is learned, and where traces end."""
+
+from __future__ import annotations
+
+import numpy as np
+from msgspec import structs
+
+from understudy.core.arrays import NDArray
+from understudy.core.config import LearnerConfig
+from understudy.core.spaces import Discrete
+from understudy.experience.episode import Episode, Meta, Outcome
+from understudy.learner.batch import assemble
+from understudy.learner.maths.returns import vtrace
+from understudy.learner.trainer import Trainer
+from understudy.policy.mlp import Mlp
+from understudy.policy.policy import Policy
+from understudy.policy.spec import PolicySpec
+
+SPEC = PolicySpec(("x", "y"), Discrete(("left", "right")), Mlp(widths=(8,)))
+CONFIG = structs.replace(LearnerConfig(), batch_matches=4, replay_matches=0)
+SEEN = np.random.default_rng(5).normal(size=(200, 2)).astype(np.float32)
+
+
+def right(trainer: Trainer) -> float:
+    """The mean probability of the action `right`."""
+    policy = Policy(SPEC, trainer.weights(), 1)
+    chosen = policy.act(SEEN, policy.begin(len(SEEN)))
+    p = np.exp(chosen.log_probs)
+    return float(np.where(chosen.actions[:, 0] == 1, p, 1.0 - p).mean())
+
+
+def match(trainer: Trainer, rng: np.random.Generator, own: NDArray, *, good: int) -> Episode:
+    """Rules go left; each action of the policy (`own` [T]) is rewarded if it is `good`."""
+    seen = rng.normal(size=(len(own), 2)).astype(np.float32)
+    policy = Policy(SPEC, trainer.weights(), 1)
+    chosen = policy.act(seen, policy.begin(len(own)), uniforms=rng.random((len(own), 1)))
+    actions = np.where(own, chosen.actions[:, 0], 0)
+    windows = np.cumsum(np.diff(own.astype(int), prepend=0) == 1) * own
+    rewards = np.where(own, np.where(actions == good, 1.0, -1.0), 0.0)
+    mixed = own.any() and not own.all()
+    return Episode(
+        meta=Meta(id="1", outcome=Outcome.VICTORY, finished_at=0.0, cameo_coin=0.5),
+        observations=seen,
+        actions=actions[:, None].astype(np.int32),
+        log_probs=np.where(own, chosen.log_probs, 0.0).astype(np.float32),
+        values=chosen.values.astype(np.float32),
+        rewards=rewards.astype(np.float32),
+        sampled=own,
+        versions=np.ones(len(own), np.int64),
+        cameos=windows.astype(np.int16) if mixed else None,
+    )
+
+
+RULES, OWN = np.zeros(40, np.bool_), np.ones(40, np.bool_)
+WINDOW = (np.arange(40) >= 10) & (np.arange(40) < 30)
+
+
+def after_shadow(batches: int = 40) -> tuple[Trainer, np.random.Generator]:
+    trainer, rng = Trainer(SPEC, CONFIG), np.random.default_rng(3)
+    for _ in range(batches):
+        trainer.train([match(trainer, rng, RULES, good=1) for _ in range(4)], [], version=1)
+    return trainer, rng
+
+
+def test_after_shadow_rewarded_actions_win_over_the_rules_beside_them() -> None:
+    for own in (OWN, WINDOW):
+        for good in (1, 0):
+            trainer, rng = after_shadow()
+            cloned = right(trainer)
+            assert cloned < 0.2
+            for _ in range(100):
+                batch = [match(trainer, rng, one, good=good) for one in (RULES, own, own, RULES)]
+                trainer.train(batch, [], version=1, by_evidence=True)
+            assert right(trainer) > 0.6 if good else right(trainer) < 0.2
+
+
+def test_leaving_shadow_starts_steps_over_and_a_snapshot_goes_on_alike() -> None:
+    trainer, rng = after_shadow(3)
+    trainer.learning_rate = CONFIG.learning_rate_min
+    files = trainer.snapshot()
+    copy = Trainer(SPEC, CONFIG)
+    copy.restore(files, what="a version")
+    first = [match(trainer, rng, OWN, good=1)]
+    told = trainer.train(first, [], version=1)
+    assert told["learning_rate"] >= CONFIG.learning_rate / 1.5
+    assert told == copy.train(first, [], version=1)
+    later = [match(trainer, rng, RULES, good=1)]
+    assert trainer.train(later, [], version=1) == copy.train(later, [], version=1)
+
+
+def test_what_is_far_from_the_policy_does_not_move_it() -> None:
+    config = structs.replace(CONFIG, max_behaviour_kl=1e-6, entropy_weight=0.0)
+    for by_evidence in (True, False):
+        trainer, rng = Trainer(SPEC, config), np.random.default_rng(4)
+        episode = match(trainer, rng, OWN, good=1)
+        far = with_log_probs(episode, log_probs=episode.log_probs - 1.0)
+        before = np.asarray(trainer.weights().params["policy.w"])
+        trainer.train([far], [], version=1, by_evidence=by_evidence)
+        after = np.asarray(trainer.weights().params["policy.w"])
+        assert np.array_equal(before, after) is by_evidence
+
+
+def with_log_probs(episode: Episode, *, log_probs: NDArray) -> Episode:
+    return Episode(**{**episode.__dict__, "log_probs": log_probs.astype(np.float32)})
+
+
+def test_the_policy_stays_near_the_champion() -> None:
+    moved = []
+    for near in (True, False):
+        config = structs.replace(CONFIG, anchor_kl=0.02)
+        trainer, rng = Trainer(SPEC, config), np.random.default_rng(4)
+        champion = trainer.weights()
+        for _ in range(80):
+            batch = [match(trainer, rng, OWN, good=1) for _ in range(4)]
+            trainer.train(batch, [], version=1, champion=champion if near else None)
+        moved.append(right(trainer))
+    assert moved[0] < 0.8
+    assert moved[1] > 0.9
+
+
+def test_the_trace_ends_where_a_window_begins_and_ends() -> None:
+    rng = np.random.default_rng(1)
+    trainer = Trainer(SPEC, CONFIG)
+    own = np.array([0, 0, 1, 1, 1, 0, 0], np.bool_)
+    episode = match(trainer, rng, own, good=1)
+    batch = assemble([episode], SPEC, columns=1, version=1, max_lag=None, mixed=True)
+    assert batch.cut is not None
+    assert np.flatnonzero(batch.cut[:, 0]).tolist() == [1, 4]
+    rewards, values = rng.normal(size=6), rng.normal(size=7)
+    cut, ratio, lam, gamma = batch.cut[:6, 0], 0.8, 0.9, 0.99
+    error = 0.0
+    targets = np.zeros(6)
+    for t in reversed(range(6)):  # slow and obvious
+        one_step = ratio * (rewards[t] + gamma * values[t + 1] - values[t])
+        error = one_step + (0.0 if cut[t] else gamma * lam * ratio * error)
+        targets[t] = values[t] + error
+    made = vtrace(
+        rewards=rewards[:, None],
+        discounts=np.full((6, 1), gamma),
+        values=values[:, None],
+        ratios=np.full((6, 1), ratio),
+        lam=lam * (1.0 - cut[:, None]),
+        cap=1.0,
+    )
+    np.testing.assert_allclose(made.targets[:, 0], targets, rtol=1e-5)
