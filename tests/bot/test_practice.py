@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from understudy import Understudy
-from understudy.bot.practice import LEARNED_MATCHES, RulesAgreement, may_practise
+from understudy.bot.practice import RulesAgreement, may_practise
 from understudy.core.config import PromotionConfig
+from understudy.gates.promotion.practice import LEARNED_MATCHES
 from understudy.registry.checkpoints import INGESTED
 
 from .minds import auto, episodes, publish

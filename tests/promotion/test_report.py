@@ -167,7 +167,10 @@ def test_a_recheck_suspends_the_test_of_a_version() -> None:
     recheck, test = status.tests
     assert recheck.recheck and recheck.share == pytest.approx(0.45)
     assert test.version == 9 and test.share == 0.0
-    assert [label for label, _ in promotion_lines(status)] == ["Promotion", "", ""]
+    rows = promotion_lines(status)
+    assert {label for label, _ in rows[1:]} == {""} and rows[0][0] == "Promotion"
+    assert max(len(row) for _, row in rows) <= 68, "80 columns with the label"
+    assert "version 9 " in " ".join(row for _, row in rows)
     text = text_of(log)
     assert "is rechecked\n            against the rules" in text
     assert "the test of version 9 waits for the recheck" in text
@@ -229,6 +232,30 @@ def test_practice_is_time_that_a_test_does_not_get_and_no_result() -> None:
     practised = sum(one.practises for one in history(log.records).matches)
     assert practised and {one.version for one in status.results} == {0, 5}
     assert sum(one.matches for one in status.results if not one.stratum) == 60 - practised
+
+
+def test_practice_is_shown_in_the_screen_the_table_and_the_story() -> None:
+    log = ScriptedLog(seed=2)
+    log.practice = 7
+    log.nominate(5, first_canaries=0)
+    log.play(80, {0: 0.5, 5: 0.6, 7: 0.6})
+    told = history(log.records)
+    practised = [one for one in told.matches if one.practises]
+    table = csv_bytes([MATCH_COLUMNS, *match_rows(told)]).decode()
+    rows = [row for row in csv.DictReader(io.StringIO(table)) if row["arm"] == "practice"]
+    assert len(rows) == len(practised) > 5
+    for row in rows:
+        assert (row["practice"], row["version"], row["test"]) == (str(PRACTICE_SHARE), "7", "")
+        assert row["result"] in ("0.0", "1.0") and row["better"] == "", "shown, and not counted"
+    story = story_of(told, 7)
+    assert (story.practised.matches, story.record.matches) == (len(practised), 0)
+    text = story_text(story)
+    assert "Version     7: it was never tested" in text
+    assert f"of {len(practised)} (" in text and "these count for no test" in flat(text)
+    assert story_of(told, 5).practised.matches == 0
+    screen = flat(text_of(log))
+    assert f"Practice    {len(practised)} matches, which count for no test; " in screen
+    assert "of 4 against it" in screen
 
 
 def test_results_are_bounded_and_the_rules_are_always_there() -> None:

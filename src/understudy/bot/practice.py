@@ -10,10 +10,8 @@ from collections import deque
 from collections.abc import Callable
 
 from understudy.core.config import PromotionConfig
+from understudy.gates.promotion.practice import LEARNED_MATCHES
 
-LEARNED_MATCHES = 300
-"""A version that has learned from so many practises without agreement: it never agrees with rules
-that vary at random."""
 _RECENT_DECISIONS = 500
 _FEWEST_DECISIONS = 200
 

@@ -12,10 +12,11 @@ import msgspec
 import numpy as np
 
 from understudy.core.config import PromotionConfig
+from understudy.core.errors import FileFormatError, RunFolderError
 from understudy.core.statistics import wilson
 from understudy.gates.promotion import evidence as maths
 from understudy.gates.promotion import roles
-from understudy.gates.promotion.practice import FEWEST_COMPARED
+from understudy.gates.promotion.practice import FEWEST_COMPARED, LEARNED_MATCHES
 from understudy.gates.promotion.records import RULES
 from understudy.gates.promotion.roles import PromotionState, PromotionVerdict
 from understudy.gates.promotion.running import RunningTest, alpha_of
@@ -27,6 +28,7 @@ from understudy.promotion.history import (
     read_history,
 )
 from understudy.promotion.promotion import Promotion
+from understudy.registry.checkpoints import learned_matches
 from understudy.registry.run_folder import RunFolder
 from understudy.telemetry.promotion_stage import staged
 from understudy.telemetry.promotion_status import (
@@ -49,8 +51,8 @@ _GAP = 10.0
 sessions."""
 _ALPHA = 0.05
 MATCH_COLUMNS = (
-    "order", "match", "at", "test", "arm", "version", "stratum", "share", "holdout", "uniform",
-    "ending", "result", "better", "worse",
+    "order", "match", "at", "test", "arm", "version", "stratum", "share", "holdout", "practice",
+    "uniform", "ending", "result", "better", "worse",
 )  # fmt: skip
 """The columns of `promotion_matches.csv`."""
 
@@ -67,7 +69,8 @@ def read_promotion(folder: RunFolder) -> PromotionStatus | None:
 
 def status_of(folder: RunFolder, told: PromotionHistory) -> PromotionStatus:
     """The promotion of a run folder with this history."""
-    return promotion_status(told, pinned=pinned_champion(folder), config=folder.config.promotion)
+    status = promotion_status(told, pinned=pinned_champion(folder), config=folder.config.promotion)
+    return _with_learned(status, folder)
 
 
 def read_brief(
@@ -81,7 +84,19 @@ def read_brief(
         pinned=pinned_champion(folder),
         config=folder.config.promotion,
     )
-    return staged(brief, agreement=agreement)
+    return staged(_with_learned(brief, folder), agreement=agreement)
+
+
+def _with_learned(status: PromotionStatus, folder: RunFolder) -> PromotionStatus:
+    """With what the newest version has learned from, as long as that decides something."""
+    newest = folder.pointers.read("candidate")
+    if status.practice is not None or not status.practice_share or newest is None:
+        return status
+    try:
+        learned = learned_matches(folder.versions.manifest(newest.version))
+    except (FileFormatError, RunFolderError, OSError):  # damaged, or pruned meanwhile
+        return status
+    return staged(msgspec.structs.replace(status, learned=learned))
 
 
 def pinned_champion(folder: RunFolder) -> int | None:
@@ -149,6 +164,7 @@ def brief_status(
         practice=_practice_status(state, config.practice_share),
         practice_share=config.practice_share,
         agreement_enough=config.practice_agreement,
+        learned_enough=LEARNED_MATCHES,
         cameo_share=config.cameo_share,
         cool_down=state.cool_down,
         open=max(len(state.open) - waiting, 0),  # another thread may count right now
@@ -369,6 +385,6 @@ def match_rows(told: PromotionHistory) -> Iterator[tuple[object, ...]]:
         looks = [f"{value:.7g}" for value in seen.get(one.order, ())] or ["", ""]
         yield (
             one.order, a.match, a.at, a.test or "", a.arm, a.version, a.stratum,
-            a.share, a.holdout, a.uniform,
+            a.share, a.holdout, a.practice, a.uniform,
             "" if r is None else r.ending, one.result if one.counts else "", *looks,
         )  # fmt: skip

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from understudy.telemetry.promotion_status import (
     ArmResult,
     ExpectedVerdict,
+    PracticeStatus,
     PromotionStatus,
     TrialStatus,
     VerdictNote,
@@ -69,16 +70,18 @@ def why_text(status: PromotionStatus) -> str:
     return status.why
 
 
-def promotion_lines(status: PromotionStatus) -> Lines:
+def promotion_lines(status: PromotionStatus, *, mode: str = "auto") -> Lines:
     """The short form: who plays matches of mode `auto`, and the tests that run."""
-    rows = [f"{status.stage}: {status.line}" if status.line else playing_text(status)]
+    other = "" if mode == "auto" else "in mode auto "
+    rows = [f"{other}{status.stage}: {status.line}" if status.line else playing_text(status)]
     if status.pinned is None:
         rows += [trial_text(one) for one in status.tests]
     if status.paused:
         rows.append("promotion is paused")
     elif not status.tests and status.cool_down:
         rows.append(_missing_test(status))
-    return [("" if index else "Promotion", row) for index, row in enumerate(rows)]
+    broken = [line for row in rows for line in textwrap.wrap(row, WIDTH - _LABEL)]
+    return [("" if index else "Promotion", line) for index, line in enumerate(broken)]
 
 
 def trial_text(one: TrialStatus) -> str:
@@ -88,6 +91,19 @@ def trial_text(one: TrialStatus) -> str:
         f"{one.better_enough:.0f} for it, {_number(one.worse)} of {one.worse_enough:g} against it"
     )
     return f"{text}; a person is asked" if one.asks else text
+
+
+def practice_text(practice: PracticeStatus, *, against: int) -> str:
+    """What practice shows. None of it counts for a test."""
+    text = f"{_many(practice.played, 'match', 'matches')}, which count for no test"
+    if practice.matches and practice.incumbent_matches:
+        text += (
+            f"; {practice.mean:.0%} of late in {practice.matches:,}, {player_name(against)} "
+            f"{practice.incumbent_mean:.0%} in {practice.incumbent_matches:,}"
+        )
+    if practice.suspended:
+        return f"{text}; suspended for {_many(practice.suspended, 'more match', 'more matches')}"
+    return f"{text}; E {_number(practice.worse)} of {practice.worse_enough:g} against it"
 
 
 def _arm(one: ArmResult) -> str:
@@ -106,6 +122,8 @@ def describe_promotion(status: PromotionStatus, *, run: str, at: float, mode: st
     lines += wrapped("Plays", playing_text(status))
     lines += wrapped("Why", plain(why_text(status), limit=400))
     lines += wrapped("Policy", _policy(status))
+    if status.practice is not None:
+        lines += wrapped("Practice", practice_text(status.practice, against=status.incumbent))
     for one in status.tests:
         lines += ["", *_test_lines(one, at)]
         asks = status.paused or status.policy == "manual"

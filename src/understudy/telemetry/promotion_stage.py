@@ -160,5 +160,14 @@ def _before_practice(status: PromotionStatus) -> list[str]:
     if not status.practice_share:
         return [who, "a version with enough experience is tried"]
     if status.agreement is None:
-        return [who, f"practice begins at {status.agreement_enough:.0%} agreement with them"]
-    return [who, f"practice at {status.agreement_enough:.0%} agreement, now {status.agreement:.0%}"]
+        begins = f"practice begins at {status.agreement_enough:.0%} agreement with them"
+    else:
+        begins = f"practice at {status.agreement_enough:.0%} agreement, now {status.agreement:.0%}"
+    if status.learned is None:
+        return [who, begins]
+    # The nearer of both is what would change who plays.
+    by_matches = status.learned / status.learned_enough
+    by_agreement = (status.agreement or 0.0) / status.agreement_enough
+    if by_matches > by_agreement:
+        return [who, f"practice after {status.learned_enough:,} matches, now {status.learned:,}"]
+    return [who, begins, f"or at {status.learned_enough:,} matches"]

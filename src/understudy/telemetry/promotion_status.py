@@ -178,6 +178,10 @@ class PromotionStatus(msgspec.Struct, frozen=True, kw_only=True):
     None: not known."""
     agreement_enough: float = 0.9
     """The agreement at which practice begins."""
+    learned: int | None = None
+    """Matches that the newest version has learned from; None: not known, or practice has begun."""
+    learned_enough: int = 300
+    """Practice begins with so many too, whatever the agreement."""
     cameo_share: float = 0.0
     """`promotion.cameo_share`."""
     never: str = ""
