@@ -30,6 +30,10 @@ SCRIPTS = (
     ("strength.py", "brawl"),
     ("territory_learning.py",),
     ("slow_game.py",),
+    ("slow_takeover.py",),
+    ("slow_takeover.py", "--score"),
+    ("takeover.py",),
+    ("takeover.py", "--evidence", "simulator"),
     ("stability.py",),
     ("equal_time.py", "--minutes", "20", "--config", "curriculum"),
 )

@@ -32,7 +32,9 @@ from promotion_lives import (
     dropped_champion,
     healthy_champion,
     other_speeds,
+    practice_lives,
     stream,
+    tested_beside_practice,
 )
 
 from understudy.core.arrays import NDArray
@@ -264,6 +266,32 @@ ROWS: dict[str, Row] = {
         "equal canary, four bots of other speeds, 10,000 looks",
         functools.partial(other_speeds, settings=ENDLESS),
         lambda seen: [Figure("promoted", float(seen["promoted"].mean()), 0.055)],
+        25,
+    ),
+    "equal-practice": Row(
+        "equal canary, practice of 20% of matches at 30%, 10,000 matches",
+        tested_beside_practice(0.5, practice=0.3, settings=ENDLESS, matches=10_000),
+        lambda seen: [Figure("promoted", float(seen["promoted"].mean()), 0.055)],
+        25,
+    ),
+    "better-practice": Row(
+        "canary 70%, incumbent 50%, practice of 20% of matches at 25%",
+        tested_beside_practice(0.7, practice=0.25, settings=DEFAULT, matches=2000),
+        lambda seen: [
+            Figure("promoted", float(seen["promoted"].mean()), 0.88, at_least=True),
+            Figure("median", _median(seen["matches"], seen["promoted"] == 1), 210, unit="matches"),
+        ],
+        25,
+    ),
+    "practice": Row(
+        "practice of 20% of matches, rules 50%",
+        practice_lives,
+        lambda seen: [
+            Figure("wins 25%: suspended, median", _median(seen["worse"]), 80, unit="matches"),
+            Figure("the same: share of 2,000 matches", float(seen["worse: share"].mean()), 0.08),
+            Figure("wins 50%: suspensions in 1,000", float(seen["equal"].mean()), 0.5, unit=""),
+            Figure("falls from 70% to 25%: median", _median(seen["falls"]), 300, unit="matches"),
+        ],
         25,
     ),
     "better": Row("canary 70%, incumbent 50%", one_test(won(0.7, 0.5)), found, 1000),

@@ -36,8 +36,11 @@ class Life:
 
     PIECE = 48
 
-    def __init__(self, rng: np.random.Generator, rates: dict[int, float]) -> None:
-        self.rng, self.rates = rng, rates
+    def __init__(
+        self, rng: np.random.Generator, rates: dict[int, float], *, practice: int = 0
+    ) -> None:
+        """`practice`: the version that practises, with a share of 20%."""
+        self.rng, self.rates, self.practice = rng, rates, practice
         self.state, self.sequence, self.matches = roles.PromotionState(), 0, 0
 
     def say(self, record: Record) -> list[roles.PromotionVerdict]:
@@ -54,8 +57,11 @@ class Life:
                 return [(self.matches, verdict) for verdict in verdicts]
         return []
 
+    def coin(self, state: roles.PromotionState) -> roles.Shares:
+        return roles.shares(state, practice=self.practice, practice_share=0.2)
+
     def _play_piece(self, most: int) -> list[roles.PromotionVerdict]:
-        coin, test = roles.shares(self.state), self.state.test
+        coin, test = self.coin(self.state), self.state.test
         ramp = math.inf
         if test is not None and coin.test == test.number:
             ramp = test.settings.first_canaries - test.trial.arm_counts[1]
@@ -72,7 +78,7 @@ class Life:
         if verdicts and verdicts[0].sequence < records[-2][0]:
             records = records[: verdicts[0].sequence - self.sequence + 1]
             after, verdicts = roles.fold(self.state, records)
-        assert verdicts or ramp == 0 or roles.shares(after) == coin
+        assert verdicts or ramp == 0 or self.coin(after) == coin
         self.state = after
         self.sequence += len(records)
         self.matches += len(records) // 2
@@ -155,6 +161,56 @@ def asked_canary(seed: int, runs: int) -> Results:
             life.play(6000 if life.state.test is not None else 0)
             stopped = life.state.test is None
             results[name].append(life.matches - began if stopped else math.inf)
+    return results
+
+
+PRACTISING = 10**6
+"""The version that practises in these lives."""
+
+
+def tested_beside_practice(
+    canary: float, *, practice: float, settings: TrialSettings, matches: int
+) -> Callable[[int, int], Results]:
+    """One test of a canary against rules at 50%, while a version of another rate practises."""
+
+    def one(rng: np.random.Generator) -> dict[str, float]:
+        life = Life(rng, {RULES: 0.5, 1: canary, PRACTISING: practice}, practice=PRACTISING)
+        life.say(Nominated(version=1, settings=settings))
+        while life.matches < matches and life.state.test is not None:
+            life.play(matches - life.matches)
+        promoted = life.state.champion is not None
+        return {"promoted": promoted, "matches": life.matches}
+
+    def simulate(seed: int, runs: int) -> Results:
+        rows = [one(np.random.default_rng([seed, run, 22])) for run in range(runs)]
+        return {name: [row[name] for row in rows] for name in rows[0]}
+
+    return simulate
+
+
+def practice_lives(seed: int, runs: int) -> Results:
+    """The rules win 50%. Practice wins 25%; or 50%; or 70% for 1,000 matches and then 25%."""
+    results: Results = {"worse": [], "worse: share": [], "equal": [], "falls": []}
+    for run in range(runs):
+        for place, (before, after) in enumerate(((0.25, 0.25), (0.5, 0.5), (0.7, 0.25))):
+            rng = np.random.default_rng([seed, run, place, 23])
+            life = Life(rng, {RULES: 0.5, PRACTISING: before}, practice=PRACTISING)
+            suspended, waited = list[int](), 0
+            while life.matches < 2000:
+                began, had = life.matches, life.state.practice.suspended
+                life.rates[PRACTISING] = before if began < 1000 else after
+                left = (1000 if began < 1000 else 2000) - began
+                kinds = [(at, verdict.kind) for at, verdict in life.play(left)]
+                suspended += [at for at, kind in kinds if kind == "suspended"]
+                waited += life.matches - began if had else 0
+            if before < 0.5:
+                results["worse"].append(min(suspended, default=math.inf))
+                results["worse: share"].append(0.2 * (1.0 - waited / life.matches))
+            elif before == 0.5:
+                results["equal"].append(len(suspended) / 2.0)
+            else:
+                late = [at - 1000 for at in suspended if at > 1000]
+                results["falls"].append(min(late, default=math.inf))
     return results
 
 

@@ -1,6 +1,6 @@
 """How much a server holds: decisions a second over 100 WebSockets, beside a bare Starlette echo.
 
-    python benchmarks/serve_load.py [--rate 5000] [--seconds 10] [--json]
+    python benchmarks/serve_load.py [--rate 5000] [--seconds 10] [--promotion auto] [--json]
 
 The load is open-loop (`open_loop.py`): sends have their times beforehand and latency counts from
 those. The server runs as a person starts it, with a policy, a gate and the ledger, but no learner:
@@ -71,7 +71,7 @@ def _answers(answers: Sequence[bytes | None]) -> dict[str, float]:
     }
 
 
-def measure(rate: float, seconds: float, rounds: int) -> dict[str, object]:
+def measure(rate: float, seconds: float, rounds: int, promotion: str) -> dict[str, object]:
     """Every server in turn, several times, so that a slow minute of the machine hits them all."""
     count = int(rate * (WARM_UP_S + seconds))
     order = open_loop.spread(count, CONNECTIONS)
@@ -88,7 +88,8 @@ def measure(rate: float, seconds: float, rounds: int) -> dict[str, object]:
         )
         for turn in range(rounds):
             for name, game, messages, who, pace in loads:
-                server = served.understudy(root / f"{name}-{turn}", *game, "--learner", "off")
+                options = (*game, "--learner", "off", "--promotion", promotion)
+                server = served.understudy(root / f"{name}-{turn}", *options)
                 taken[name].append(
                     loaded(server, messages, rate=pace, order=who, hello=territory_messages.HELLO)
                 )
@@ -145,9 +146,10 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=5000.0)
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--promotion", choices=("latest", "auto"), default="latest")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
-    result = measure(arguments.rate, arguments.seconds, arguments.rounds)
+    result = measure(arguments.rate, arguments.seconds, arguments.rounds, arguments.promotion)
     servers = result["servers"]
     assert isinstance(servers, dict)
     served.report(result, words(arguments.rate, servers), missed(servers), as_json=arguments.json)

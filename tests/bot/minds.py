@@ -70,8 +70,10 @@ def lively(folder: RunFolder, seed: int) -> Weights:
 def auto(
     root: Path, *, network: AnyNetwork = SMALL, clock: Clock | None = None, **promotion: Any
 ) -> Understudy:
-    """A bot in mode auto, whose canary plays nearly every match, unless told otherwise."""
-    changes = {"first_share": 1 - 1e-9, "share": 1 - 1e-9, "holdout": 0.0, **promotion}
+    """A bot in mode auto, whose canary plays nearly every match and whose newest version has no
+    matches to learn, unless told otherwise."""
+    shares = {"first_share": 1 - 1e-9, "share": 1 - 1e-9, "holdout": 0.0, "practice_share": 0.0}
+    changes = {**shares, **promotion}
     config = with_values(Config(), {f"promotion.{name}": v for name, v in changes.items()})
     return mind(root, mode="auto", config=config, network=network, clock=clock)
 

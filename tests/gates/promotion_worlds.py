@@ -40,6 +40,7 @@ HASTY = TrialSettings(
     cool_down=3,
 )
 """Decides after a handful of matches, so that a short world sees every verdict."""
+PRACTICE_SHARE = 0.25
 
 
 class Story:
@@ -64,9 +65,10 @@ class Story:
     def order(self, order: Any, version: int = 0) -> list[str]:
         return self.say(Ordered(order=order, version=version))
 
-    def begin(self, arm: Arm | float, *, stratum: str = "") -> int:
-        """Assign a match to an arm, or by a uniform number; returns its number."""
-        coin = roles.shares(self.state)
+    def begin(self, arm: Arm | float, *, stratum: str = "", practice: int = 0) -> int:
+        """Assign a match to an arm, or by a uniform number; returns its number. `practice`: the
+        version that may practise."""
+        coin = roles.shares(self.state, practice=practice, practice_share=PRACTICE_SHARE)
         uniform = arm if isinstance(arm, float) else uniform_of(coin, arm)
         assigned = roles.assigned(coin, uniform, match=str(len(self.log)), stratum=stratum)
         assert isinstance(arm, float) or assigned.arm == arm
@@ -76,8 +78,8 @@ class Story:
     def end(self, number: int, result: float, ending: Ending = "finished") -> list[str]:
         return self.say(Resolved(order=number, result=result, ending=ending))
 
-    def match(self, arm: Arm | float, result: float) -> list[str]:
-        return self.end(self.begin(arm), result)
+    def match(self, arm: Arm | float, result: float, *, practice: int = 0) -> list[str]:
+        return self.end(self.begin(arm, practice=practice), result)
 
     def matches(self, canary: float, incumbent: float, count: int) -> list[str]:
         """Up to so many matches of each arm by turns, until something is decided."""
@@ -102,6 +104,9 @@ def uniform_of(coin: roles.Shares, arm: Arm) -> float:
     if arm == "holdout":
         return coin.holdout / 2
     rest = coin.share / 2 if arm == "canary" else (1.0 + coin.share) / 2
+    rest = coin.practice_share + (1.0 - coin.practice_share) * rest
+    if arm == "practice":
+        rest = coin.practice_share / 2
     return coin.holdout + (1.0 - coin.holdout) * rest
 
 
@@ -144,7 +149,8 @@ def random_world(seed: int, *, events: int = 400) -> Story:
             results = [tuple(float(rng.random() < 0.5) for _ in range(4)) for _ in range(2)]
             story.say(Paired(test=story.state.test.number, canary=results[0], incumbent=results[1]))
         elif chance < 0.55 and len(open_) < 4:
-            open_.append(story.begin(rng.random(), stratum=rng.choice(["", "a", "b"])))
+            stratum, practice = rng.choice(["", "a", "b"]), rng.choice([0, version + 1])
+            open_.append(story.begin(rng.random(), stratum=stratum, practice=practice))
         elif open_:
             number = open_.pop(rng.randrange(len(open_)))
             assigned = story.log[number - 1][1]

@@ -46,10 +46,26 @@ def test_records_that_cannot_be_are_refused() -> None:
         Assigned(match="a", arm="canary", version=1, uniform=1.0)
     with pytest.raises(ValueError, match="needs the probability of the canary"):
         Assigned(match="a", arm="canary", version=1, test=3)
+    with pytest.raises(ValueError, match=r"`practice` is 1.0: expected at least 0 and below 1"):
+        Assigned(match="a", arm="incumbent", version=0, practice=1.0)
+    with pytest.raises(ValueError, match="expected no test and the probability of practice"):
+        Assigned(match="a", arm="practice", version=1)
+    with pytest.raises(ValueError, match=r"has `test` 3 and `practice` 0.2: expected no test"):
+        Assigned(match="a", arm="practice", version=1, practice=0.2, share=0.2, test=3)
     with pytest.raises(ValueError, match="2 results of the canary and 1 of the incumbent"):
         Paired(test=1, canary=(1.0, 0.0), incumbent=(1.0,))
     with pytest.raises(ValueError, match=r"a result of a pair is 2.0"):
         Paired(test=1, canary=(1.0,), incumbent=(2.0,))
+
+
+def test_an_assignment_from_before_there_was_practice_is_read() -> None:
+    written = (
+        b'{"record":"Assigned","at":1.5,"session":"pc/7/a","match":"m","arm":"incumbent",'
+        b'"version":4,"test":3,"share":0.5,"holdout":0.1,"uniform":0.7,"stratum":"map=x"}'
+    )
+    record = msgspec.json.decode(written, type=Record)
+    assert isinstance(record, Assigned)
+    assert (record.arm, record.version, record.test, record.practice) == ("incumbent", 4, 3, 0.0)
 
 
 def test_a_damaged_record_is_refused_when_it_is_read() -> None:

@@ -34,7 +34,7 @@ def test_records_in_any_pieces_give_the_same_state_and_verdicts(seed: int) -> No
 
 
 def test_the_random_worlds_see_every_verdict() -> None:
-    kinds = Counter(one.kind for seed in range(30) for one in random_world(seed).verdicts)
+    kinds = Counter(one.kind for seed in range(60) for one in random_world(seed).verdicts)
     assert set(kinds) == set(roles.VerdictKind.__args__)  # type: ignore[attr-defined]
 
 
@@ -69,6 +69,35 @@ def most_evidence(story: Story, number: int, *, until: int) -> float:
         [coin.stratum for coin, _ in mine],
     )
     return max([most, *looks])
+
+
+@settings(max_examples=15)
+@given(SEEDS)
+def test_practice_changes_nothing_but_practice(seed: int) -> None:
+    """Its matches are exchanged for void ones, which count for nothing at all."""
+    story = random_world(seed)
+    practice = {
+        number
+        for number, record in story.log
+        if isinstance(record, Assigned) and record.arm == "practice"
+    }
+    without = [
+        (number, Assigned(match="x", arm="incumbent", version=0))
+        if number in practice
+        else (number, Resolved(order=record.order, ending="void"))
+        if isinstance(record, Resolved) and record.order in practice
+        else (number, record)
+        for number, record in story.log
+    ]
+    state, verdicts = roles.fold(roles.PromotionState(), without)
+    for name in ("test", "recheck", "reigns", "records", "roles", "cool_down", "harmful"):
+        assert plain(getattr(state, name)) == plain(getattr(story.state, name)), name
+    others, all_others = (
+        [one for one in told if one.kind not in ("practising", "suspended")]
+        for told in (verdicts, story.verdicts)
+    )
+    assert others == all_others
+    assert story.state.practice.begun == bool(practice)
 
 
 @settings(max_examples=15)

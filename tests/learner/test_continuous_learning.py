@@ -122,6 +122,53 @@ def test_what_is_rewarded_becomes_likelier_and_what_is_punished_less(
     assert trained[-1].samples_per_insert <= 8.0
 
 
+def by_rules(round_: int, clock: SetClock) -> list[Episode]:
+    """The rules always take the punished action."""
+    bad = np.full((8, 1), BAD, np.int32)
+    zeros = np.zeros(8, np.float32)
+    return [
+        replace(
+            one,
+            meta=msgspec.structs.replace(one.meta, id=f"rules-{one.meta.id}"),
+            actions=bad,
+            rewards=1.0 - bad[:, 0].astype(np.float32),
+            log_probs=zeros,
+            values=zeros,
+            sampled=np.zeros(8, bool),
+        )
+        for one in segments(untrained(SPEC, 0), round_, clock)
+    ]
+
+
+def test_rules_are_cloned_until_the_policy_has_experience_of_its_own_and_then_passed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("understudy.learner.continuous.learner._IMITATED_UNTIL", 100)
+    clock, config = SetClock(), config_of()
+    folder = RunFolder.open(tmp_path, spec=SPEC, config=config, clock=clock)
+    spool, journal = Spool(tmp_path, SPEC, clock), Journal(folder.journal, "learner", clock)
+    mind = ContinuousLearner(folder, Trainer(SPEC, config.learner), journal)
+    seen = []
+    for practice, rounds in ((False, 2), (True, 8)):
+        for round_ in range(rounds):
+            number = round_ + 10 * practice
+            own = segments(champion(folder), 100 + number, clock) if practice else []
+            for one in (*by_rules(number, clock), *own):
+                spool.put(one)
+                clock.advance(0.01)
+            for _ in range(8):
+                while mind.work():
+                    pass
+                clock.advance(1.0)
+        seen.append((mind.imitation, chances(champion(folder))[BAD]))
+    (whole, cloned), (left, passed) = seen
+    assert (whole, left) == (1.0, 0.0)
+    assert cloned > 0.6, "what the rules do is imitated, although it is punished"
+    assert passed < cloned - 0.3, "and unlearned from the rules' own experience"
+    again = ContinuousLearner(folder, Trainer(SPEC, config.learner), journal)
+    assert again.imitation == 0.0, "a restart does not begin to imitate anew"
+
+
 class Backwards:
     """Would send only what is punished, and expects much of it."""
 

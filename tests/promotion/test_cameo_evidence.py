@@ -14,13 +14,16 @@ from understudy.experience.episode import Episode, Outcome
 from understudy.promotion.cameos import (
     CameoEvidence,
     CameoResult,
-    ValueScale,
+    bounded,
     results_of,
-    value_scale,
     weigh,
 )
 
-SCALE = ValueScale(middle=0.0, half=10.0)
+SCALE = 5.0
+
+
+def of(value: float) -> float:
+    return bounded(value, scale=SCALE)
 
 
 def windows(count: int, *, advantage: float, seed: int, spread: float = 0.05) -> list[CameoResult]:
@@ -88,23 +91,20 @@ def test_a_window_is_worth_what_it_earned_and_the_value_after_it() -> None:
     )
     policy, control = results_of(match, gamma=0.5, scale=SCALE)
     assert (policy.policy, control.policy, policy.coin) == (True, False, 0.5)
-    assert policy.before == pytest.approx(SCALE.of(1.0))
-    assert policy.after == pytest.approx(SCALE.of(1 + 0.5 * (2 + 0.5 * 4)))
-    assert control.after == pytest.approx(SCALE.of(-4 + 0.5 * (0 + 0.5 * 3)))
+    assert policy.before == pytest.approx(of(1.0))
+    assert policy.after == pytest.approx(of(1 + 0.5 * (2 + 0.5 * 4)))
+    assert control.after == pytest.approx(of(-4 + 0.5 * (0 + 0.5 * 3)))
 
 
 def test_the_end_of_a_match_is_worth_its_result_and_an_aborted_one_is_left_out() -> None:
     match = in_match(0, 1, 1, values=[9, 1, 9], rewards=[0, 0, 7])
     (last,) = results_of(match, gamma=1.0, scale=SCALE)
-    assert last.after == pytest.approx(SCALE.of(7.0))
+    assert last.after == pytest.approx(of(7.0))
     aborted = replace(match, meta=msgspec.structs.replace(match.meta, outcome=Outcome.ABORTED))
     assert results_of(aborted, gamma=1.0, scale=SCALE) == []
     assert results_of(episode("a"), gamma=1.0, scale=SCALE) == []
 
 
-def test_the_scale_is_that_of_the_results() -> None:
-    scale = value_scale({"victory": 10.0, "defeat": -5.0, "tie": 0.0})
-    assert (scale.middle, scale.half) == (2.5, 7.5)
-    assert scale.of(2.5) == 0.5 and scale.of(10.0) == pytest.approx(0.5 + 0.5 * np.tanh(1.0))
-    assert 0.0 <= scale.of(-1e30) < scale.of(-5.0) < scale.of(1e30) <= 1.0
-    assert value_scale({"victory": 1.0, "defeat": 1.0}).half == 1.0
+def test_values_of_any_size_are_bounded_and_keep_their_order() -> None:
+    assert of(0.0) == 0.5 and of(10.0) == pytest.approx(0.5 + 0.5 * np.tanh(1.0))
+    assert 0.0 <= of(-1e30) < of(-5.0) < of(1e30) <= 1.0

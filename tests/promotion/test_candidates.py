@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from bot.minds import REMEMBERING, SMALL, auto, journal, lively, publish
-from walk.toys import SetClock
+from walk.toys import SetClock, episode
 
 from promotion.runs import folded, records
 from understudy import Understudy
@@ -219,8 +219,9 @@ def test_recent_observations_are_few_and_copied(tmp_path: Path, network: Any, mo
         )
         long = np.zeros((5000, 2), np.float32)
         for _ in range(20):
-            search.remember(long, None)
-        search.remember(long[:10], np.ones((10, 3), np.bool_))
+            search.remember(replace(episode("long"), observations=long))
+        short = replace(episode("a"), observations=long[:10], legal=np.ones((10, 3), np.bool_))
+        search.remember(short)
     kept = list(search._recent)
     assert most <= sum(len(one.observations) for one in kept) <= most * 1.25
     for one in kept:

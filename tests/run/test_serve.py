@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import importlib
 import json
@@ -29,7 +30,9 @@ from understudy.core.config import Config, LiveConfig
 from understudy.core.errors import RunFolderError
 from understudy.experience.ledger import Ledger
 from understudy.experience.spool import Spool
+from understudy.gates.promotion.records import Assigned, Resolved
 from understudy.policy.mlp import Mlp
+from understudy.promotion.log import PromotionLog
 from understudy.registry.run_folder import RunFolder
 from understudy.run import serve, server_wiring
 from understudy.run.server_wiring import ServeOptions, ServerWiring
@@ -395,3 +398,28 @@ def test_too_few_files_for_so_many_clients_are_said(
     serve.serve(options(tmp_path, port=0), started=lambda address: None, show=show)
     assert asked == [Config().live.max_clients + 256]
     assert "only 512 files" in capsys.readouterr().err
+
+
+def test_with_promotion_auto_the_rules_decide_and_a_killed_server_counts_for_no_arm(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "game.toml").write_text(GAME, encoding="utf-8")
+    line = "--schema game.toml --run run --port 0 --learner off --quiet --promotion auto"
+
+    def records() -> list[object]:
+        return [record for _, record in PromotionLog(tmp_path / "run" / "promotion").new()]
+
+    def played(socket: ClientConnection, territory: str, before: int) -> bool:
+        observation = {"type": "observation", "territory": territory, "features": [1, 2]}
+        answer = ask(socket, observation)
+        assert (answer["by"], answer["action"]) == ("rules", "retreat")
+        return sum(isinstance(one, Assigned) for one in records()) > before
+
+    for life in range(2):
+        with process(*line.split(), cwd=tmp_path) as (child, url), connect(url) as socket:
+            ask(socket, {"type": "hello", "protocol": 1})
+            until(functools.partial(played, socket, f"t{life}", life))
+            child.kill()
+            child.wait()
+    endings = [one.ending for one in records() if isinstance(one, Resolved)]
+    assert endings == ["void"]

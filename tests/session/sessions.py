@@ -105,6 +105,7 @@ class Table:
             sync_ms=50.0,
             background=False,
         )
+        changes: Any = {} if problem is None else {"problem": problem}
         self.session = Session(
             self.translator,
             policy=self.versions,
@@ -113,7 +114,7 @@ class Table:
             config=self.config,
             clock=self.clock,
             seed=seed,
-            **({} if problem is None else {"problem": problem}),
+            **changes,
         )
 
     def say(self, *messages: Any, client: str = "alice", **options: Any) -> list[dict[str, Any]]:

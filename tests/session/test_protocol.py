@@ -86,6 +86,16 @@ def refused(message: Any) -> tuple[str, str | None]:
             "tick",
         ),
         (
+            {"type": "observation", "territory": "t", "features": [], "proposed": 3},
+            "bad_message",
+            "proposed",
+        ),
+        (
+            {"type": "observation", "territory": "t", "features": [], "proposed": {"move": 1}},
+            "bad_message",
+            "proposed[...]",
+        ),
+        (
             b'{"type":"observation","territory":"t","features":[1e999]}',
             "bad_number",
             "features[0]",

@@ -73,6 +73,57 @@ def test_the_fallback_gives_way_to_what_is_legal() -> None:
     assert game().fallback(sights).tolist() == [[1], [2]]
 
 
+def test_the_rules_are_what_the_client_proposes_and_else_the_fallback() -> None:
+    declared = game()
+    proposing = read(declared, features=[1.0, 2.0, 3.0], proposed="gather")
+    silent = read(declared, features=[1.0, 2.0, 3.0])
+    assert isinstance(proposing, TranslatedObservation)
+    assert isinstance(silent, TranslatedObservation)
+    assert proposing.sight.proposed == (2,)
+    assert silent.sight.proposed is None
+    assert declared.fallback([proposing.sight, silent.sight]).tolist() == [[2], [1]]
+
+
+def test_an_action_of_several_parts_is_proposed_by_the_names_of_its_parts() -> None:
+    declared = game(actions=PARTS, fallback={"move": "stay", "weapon": "none"})
+    mask = [False, True, True, True, True]
+    reading = read(
+        declared, features=[0.0] * 3, legal=mask, proposed={"weapon": "bow", "move": "right"}
+    )
+    assert isinstance(reading, TranslatedObservation)
+    assert reading.sight.proposed == (1, 1)
+    assert declared.fallback([reading.sight]).tolist() == [[1, 1]]
+
+
+@pytest.mark.parametrize(
+    ("parts", "proposed", "code", "field", "words"),
+    [
+        (False, "flee", "bad_message", "proposed", "expected one of attack, retreat, gather"),
+        (False, {"action": "attack"}, "bad_message", "proposed", "the name of an action"),
+        (False, "attack", "illegal", "proposed", "'attack' is not legal here"),
+        (True, "left", "bad_message", "proposed", "a name each for move, weapon"),
+        (True, {"move": "right"}, "bad_message", "proposed", "a name each for move, weapon"),
+        (True, {"move": "up", "weapon": "bow"}, "bad_message", "proposed.move", "no 'up'"),
+        (True, {"move": "left", "weapon": "bow"}, "illegal", "proposed.move", "not legal"),
+    ],
+)
+def test_a_proposed_action_that_does_not_fit_is_refused_with_its_field(
+    parts: bool, proposed: Any, code: str, field: str, words: str
+) -> None:
+    declared = game(actions=PARTS, fallback={"move": "stay", "weapon": "none"}) if parts else game()
+    mask = [False] + [True] * (declared.actions.options - 1)
+    error = read(declared, features=[0.0] * 3, legal=mask, proposed=proposed)
+    assert isinstance(error, Error)
+    assert (error.code, error.field) == (code, field)
+    assert words in error.message
+
+
+def test_a_long_name_of_a_proposed_action_is_not_quoted_whole() -> None:
+    error = read(game(), features=[0.0] * 3, proposed="x" * 10_000)
+    assert isinstance(error, Error)
+    assert len(error.message) < 200
+
+
 def test_features_come_in_order_or_by_name() -> None:
     declared = game()
     listed = read(declared, features=[1.0, 2.0, 3.0])

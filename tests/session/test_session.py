@@ -648,6 +648,16 @@ def test_degraded_answers_are_safe_and_never_sampled(table: Table) -> None:
     assert table.session.status().degraded == 1
 
 
+def test_where_there_is_no_time_the_clients_own_action_comes_before_the_fallback(
+    table: Table,
+) -> None:
+    asked = observation(tick=0, proposed="gather"), observation("south", tick=0)
+    own, safe = table.say(*asked, degraded=True)
+    assert (own["action"], own["by"]) == ("gather", "rules")
+    assert (safe["action"], safe["by"]) == ("retreat", "rules")
+    assert table.ask(tick=1, proposed="gather")["by"] == "policy"
+
+
 class FullDisk:
     """Makes a ledger fail the way that a full disk does."""
 

@@ -43,8 +43,9 @@ SLOW_IN_A_ROW = 3
 _NEVER = sys.maxsize
 
 
-PlayerRole: TypeAlias = Literal["rules", "holdout", "canary", "champion", "newest"]
-"""`holdout`: the rules play beside a champion, so that both can be compared."""
+PlayerRole: TypeAlias = Literal["rules", "holdout", "practice", "canary", "champion", "newest"]
+"""`holdout`: the rules play beside a champion, so that both can be compared. `practice`: the newest
+version plays to learn, and its result promotes none."""
 
 
 class MatchPlayer(NamedTuple):
@@ -136,7 +137,8 @@ class Match:
     @property
     def role(self) -> PlayerRole:
         """Who was given this match: `rules`, `champion` (the version that is proven), `canary` (the
-        version that is tried), `holdout` (the rules, beside a champion) or `newest`."""
+        version that is tried), `practice` (the newest version, to learn), `holdout` (the rules,
+        beside a champion) or `newest`."""
         return self._player.role
 
     @property

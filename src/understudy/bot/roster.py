@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterable, Mapping
 import msgspec
 
 from understudy.bot.match import MatchPlayer, PlayerRole
-from understudy.core.arrays import NDArray
+from understudy.bot.practice import RulesAgreement, may_practise
 from understudy.core.errors import FileFormatError, RunFolderError
+from understudy.experience.episode import Episode
 from understudy.gates.promotion.records import RULES, Ending
 from understudy.gates.promotion.roles import PromotionVerdict
 from understudy.policy.policy import Policy
@@ -34,6 +35,7 @@ class Roster:
 
     Args:
         newest: The newest policy, which the watcher holds.
+        usable: Whether a policy may decide in matches that it is given to learn.
         say: Prints a line on the console.
     """
 
@@ -43,6 +45,7 @@ class Roster:
         promotion: Promotion,
         *,
         newest: Callable[[], Policy],
+        usable: Callable[[Policy], bool],
         journal: Journal,
         say: Callable[[str], None],
         problem: Callable[[str], None],
@@ -51,6 +54,7 @@ class Roster:
         self._folder = folder
         self._promotion = promotion
         self._newest = newest
+        self._usable = usable
         self._journal = journal
         self._say = say
         self._problem = problem
@@ -66,6 +70,8 @@ class Roster:
         self._policies: dict[int, Policy | str] = {}
         """Versions that may play next; text: why a version cannot be loaded."""
         self._load_again_at = 0.0
+        self._agreement = RulesAgreement()
+        self._may_practise = False
         self.follow()
 
     def assign(self, match: str, tags: Mapping[str, str], uniform: float) -> MatchPlayer:
@@ -73,12 +79,17 @@ class Roster:
 
         `uniform`, in [0, 1), is the coin.
         """
-        order, assigned = self._promotion.assign(match, tags, uniform)
+        newest = self._newest()
+        practice = newest.version if self._may_practise and self._usable(newest) else 0
+        order, assigned = self._promotion.assign(match, tags, uniform, practice=practice)
         version, state = assigned.version, self._promotion.state
+        if assigned.arm == "practice":
+            return MatchPlayer("practice", version, newest, order=order, id=match)
         if version == RULES:
             role: PlayerRole = "holdout" if assigned.arm == "holdout" else "rules"
-            alone = role == "rules" and order != 0 and not (assigned.test or assigned.forced)
-            return MatchPlayer(role, order=order, id=match, cameos=alone)
+            counts = assigned.test or assigned.forced or state.is_paused or not order
+            cameos = role == "rules" and not counts
+            return MatchPlayer(role, order=order, id=match, cameos=cameos)
         role = "canary" if assigned.arm == "canary" else "champion"
         if version == state.incumbent:
             role = "champion"  # in a recheck it has the arm of a canary
@@ -88,6 +99,16 @@ class Roster:
         if isinstance(policy, str):
             return MatchPlayer(role, version, order=order, id=match, fault=policy)
         return MatchPlayer(role, version, policy, order=order, id=match)
+
+    def incumbent(self) -> MatchPlayer:
+        """Who plays outside of any test: what a person pinned, or the newest by policy `latest`,
+        else the champion or the rules. The rules, where a version cannot be loaded."""
+        version = self._promotion.plays
+        policy = self._policy(version) if version else ""
+        if isinstance(policy, str):
+            return MatchPlayer("rules")
+        role: PlayerRole = "newest" if self._promotion.state.policy == "latest" else "champion"
+        return MatchPlayer(role, version, policy)
 
     def resolve(self, order: int, result: float, ending: Ending, words: str = "") -> None:
         """Notes how an assigned match ended, and loads what plays next if that changed roles."""
@@ -99,9 +120,13 @@ class Roster:
         for order in orders:
             self._promotion.resolve(order, 0.0, "void")
 
-    def remember(self, observations: NDArray, legal: NDArray | None) -> None:
-        """Keeps the observations [N, F] of a match, by which candidates are looked at."""
-        self._candidates.remember(observations, legal)
+    def remember(self, episode: Episode, *, role: PlayerRole, agreed: int) -> None:
+        """Keeps what a match tells of the newest version: by its observations candidates are looked
+        at, by its cameos they may be refused, and by `agreed`, the decisions of the rules that the
+        policy would have made as well, practice begins."""
+        self._candidates.remember(episode)
+        if role in ("rules", "holdout") and episode.versions.all():
+            self._agreement.add(agreed, int((~episode.sampled).sum()))
 
     def look(self) -> None:
         """Follows the log, and nominates the newest version if it is time to try it."""
@@ -128,8 +153,15 @@ class Roster:
                 wanted.add(state.test.version)
             if champion is not None:
                 wanted.add(champion.version)
-            wanted -= {RULES, self._newest().version}
+            newest = self._newest()
+            wanted -= {RULES, newest.version}
             self._policies = self._loaded(wanted)
+            self._may_practise = newest.version != RULES and may_practise(
+                begun=state.practice.begun,
+                agreement=self._agreement.share,
+                learned=lambda: self._candidates.learned(newest.version),
+                config=self._folder.config.promotion,
+            )
             self._tell(champion)
 
     def _tell(self, champion: PointerRecord | None) -> None:
@@ -228,16 +260,18 @@ def declared_promotion(
     journal: Journal,
     say: Callable[[str], None],
     problem: Callable[[str], None],
+    lost: Ending = "vanished",
+    harm_spread: float = 0.0,
 ) -> Promotion:
     """The promotion of a run, after this bot has declared its rules and its scale; None: those
-    that the run has."""
+    that the run has. `lost` and `harm_spread`: see `Promotion`."""
 
     def tell(verdict: PromotionVerdict) -> None:
         if verdict.kind not in ("nominated", "refused"):
             journal.write(role_changed(verdict))
 
     unproven = champion_without_evidence(folder)
-    promotion = Promotion(folder, tell=tell, problem=problem)
+    promotion = Promotion(folder, tell=tell, problem=problem, lost=lost, harm_spread=harm_spread)
     before = promotion.state
     rules = before.rules or "" if rules is None else rules
     score = score or before.score

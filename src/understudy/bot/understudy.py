@@ -290,6 +290,7 @@ class Understudy:
                 folder,
                 self.promotion,
                 newest=lambda: self._policy,
+                usable=self.may_decide,
                 journal=self._journal,
                 say=self._console.say,
                 problem=self._problem,
@@ -327,7 +328,8 @@ class Understudy:
 
     # --- playing -------------------------------------------------------------------------------
 
-    def match(self, *, cameos: bool = True, **tags: object) -> Match:
+    # Not `cameos: bool`: a type checker would refuse `match(**tags)` with tags that are text.
+    def match(self, *, cameos: object = True, **tags: object) -> Match:
         """Begins a match.
 
         Args:
@@ -566,7 +568,7 @@ class Understudy:
             )
         )
         if self._roster is not None:
-            self._roster.remember(episode.observations, episode.legal)
+            self._roster.remember(episode, role=match.role, agreed=agreed)
         constant = self._constant_features.add(episode.observations)
         if constant is not None:
             seen = self._constant_features.seen
@@ -594,7 +596,8 @@ class Understudy:
             self._roster.resolve(match.order, match.result, "finished")
 
     def may_decide(self, policy: Policy) -> bool:
-        """Whether a policy may decide in a match of the rules: it is trained and never failed."""
+        """Whether a policy may decide to learn, in a cameo or in practice: it is trained, and never
+        failed in this bot."""
         return policy.version != 0 and policy.version not in self._faults
 
     def _warn_fault(self, version: int, words: str) -> None:

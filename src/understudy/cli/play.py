@@ -340,6 +340,13 @@ def _means(progress: PlayProgress) -> list[str]:
         name = f"{name} (pinned)"
     elif tested is not None:
         return _tested_means(tested)
+    elif status.practice is not None and status.practice.share:
+        practice = status.practice
+        arms = (
+            (name, practice.incumbent_matches, practice.incumbent_mean),
+            ("practice", practice.matches, practice.mean),
+        )
+        return [f"{who} {_share(mean if matches else None)}" for who, matches, mean in arms]
     return [f"{name} {_share(_mean(played.get(version)))}"]
 
 

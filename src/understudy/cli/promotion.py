@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -16,15 +17,16 @@ from understudy.promotion.promotion import Promotion, role_changed
 from understudy.promotion.report import (
     MATCH_COLUMNS,
     match_rows,
-    pinned_champion,
-    promotion_status,
     read_brief,
     read_promotion,
+    status_of,
 )
 from understudy.registry.run_folder import RunFolder
 from understudy.telemetry.events import BotStarted, RoleChanged
-from understudy.telemetry.journal import Journal, Reader
+from understudy.telemetry.fold import recent_agreement
+from understudy.telemetry.journal import Entry, Journal, Reader
 from understudy.telemetry.promotion_lines import describe_promotion, playing_text
+from understudy.telemetry.promotion_stage import staged
 from understudy.telemetry.promotion_status import VerdictNote
 from understudy.telemetry.text import say, say_json
 from understudy.telemetry.verdicts import VERDICTS
@@ -62,15 +64,15 @@ def status(
     folder = _folder(run)
     if csv is not None:
         check_folder("--csv", csv)
-    told = read_history(folder)
-    now = promotion_status(told, pinned=pinned_champion(folder))
+    told, entries = read_history(folder), Reader(folder.journal).new()
+    now = staged(status_of(folder, told), agreement=recent_agreement(entries))
     if csv is not None:
         _write_tables(folder, told, csv)
     if json:
         say_json(now)
     else:
         words = describe_promotion(
-            now, run=str(folder.root), at=folder.clock.time(), mode=_mode(folder)
+            now, run=str(folder.root), at=folder.clock.time(), mode=_mode(entries)
         )
         say(words)
         if csv is not None:
@@ -237,9 +239,9 @@ def _folder(run: Path | None) -> RunFolder:
     return folder
 
 
-def _mode(folder: RunFolder) -> str:
+def _mode(entries: Sequence[Entry]) -> str:
     """Of the bot that started last; empty: not known."""
-    started = [one.e.mode for one in Reader(folder.journal).new() if isinstance(one.e, BotStarted)]
+    started = [one.e.mode for one in entries if isinstance(one.e, BotStarted)]
     return started[-1] if started else ""
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from understudy.session.translation import Translator
 
 LEARNERS = ("process", "off")
+PROMOTIONS = ("latest", "auto")
 NEEDS = (
     "starlette", "uvicorn", "websockets", "prometheus_client", "filelock", "threadpoolctl",
 )  # fmt: skip
@@ -64,6 +65,19 @@ def serve(
         list[str] | None, typer.Option(help="Another name of this server. Repeatable.")
     ] = None,
     learner: Annotated[str, typer.Option(help="process, or off to serve and record.")] = "process",
+    promotion: Annotated[
+        str | None,
+        typer.Option(
+            help="latest: the newest version decides. auto: the rules, until one is better "
+            "(default: the run's; latest)."
+        ),
+    ] = None,
+    score: Annotated[
+        str | None,
+        typer.Option(
+            help="With auto: the lowest and highest mean reward, low,high (default: clip)."
+        ),
+    ] = None,
     network: Annotated[
         str | None,
         typer.Option(help="The network of a new run (default: mlp; territory: pointer)."),
@@ -108,6 +122,10 @@ def serve(
         own["learner.seed"] = seed
     if threshold is not None:
         own["live.threshold"] = threshold
+    if promotion is not None:
+        own["live.promotion"] = _promotion(promotion)
+    if score is not None:
+        own["live.score"] = _score(score)
     options = ServeOptions(
         translator=translator,
         game=label,
@@ -132,6 +150,8 @@ def serve(
         screen.note(f"understudy: {label} at {address}, run folder {options.run}. Ctrl-C ends.")
 
     def show(progress: ServeProgress) -> None:
+        for line in progress.news:
+            screen.note(line)
         if not quiet:
             screen.move(_line(progress), _Endless(progress.live.version))
 
@@ -174,6 +194,24 @@ def _defaults(network: AnyNetwork, base: Config) -> dict[str, object]:
     return {"learner.publish_interval_s": _REMEMBER_S}
 
 
+def _promotion(name: str) -> str:
+    if name not in PROMOTIONS:
+        raise ConfigError(
+            f"--promotion: expected one of {list(PROMOTIONS)}, got {name!r}."
+            f"{nearest(name, PROMOTIONS)}"
+        )
+    return name
+
+
+def _score(text: str) -> tuple[float, float]:
+    """`low,high`; settings check that they are finite and in order."""
+    try:
+        low, high = map(float, text.split(","))
+    except ValueError as error:
+        raise ConfigError(f"--score: expected two numbers, low,high, got {text!r}") from error
+    return low, high
+
+
 def _check(learner: str, port: int) -> None:
     if learner not in LEARNERS:
         raise ConfigError(
@@ -207,11 +245,13 @@ class _Endless:
 
 def _line(progress: ServeProgress) -> str:
     live = progress.live
+    plays = f"{progress.plays}  " if progress.plays else ""
     p99 = "-" if progress.p99_ms is None else f"{progress.p99_ms:.1f} ms"
     return (
         f"{duration(progress.elapsed_s):>7}  {progress.decisions_s:>7.1f} decisions/s  p99 {p99:>8}"
         f"  clients {live.clients}  territories {live.territories}  open {live.ledger.open}"
-        f"  reward {live.recent_reward:+.3f}  version {live.version}  learner {progress.learner}"
+        f"  reward {live.recent_reward:+.3f}  {plays}version {live.version}"
+        f"  learner {progress.learner}"
     )
 
 

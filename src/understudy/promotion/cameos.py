@@ -5,12 +5,12 @@ at its beginning. The coin gave some windows to the policy and left the others t
 test is that of matches (`gates.promotion.evidence`), with the value at the end as the result and
 the value at the beginning as the forecast:
 
-    result   = (1 + tanh((v - c) / s)) / 2      of v = rewards in the window + value at its end
-    forecast = the same                         of v = value at its beginning
+    result   = (1 + tanh(v / 2s)) / 2      of v = rewards in the window + value at its end
+    forecast = the same                    of v = value at its beginning
 
-c is the middle between the rewards of victory and defeat, and s half of their distance, so that
-about the same share of [0, 1] lies between a sure victory and a sure defeat in every run. Where
-values move by 0.03 in a window, 300 windows mostly show a difference of 0.02.
+s is the scale of returns that the policy was trained with (`Weights.value_scale`), so that [0, 1]
+means about the same in every run. Where values move by 0.03 in a window, 300 windows mostly show a
+difference of 0.02.
 
 Values are what a network believes, not what happened. So this may refuse a version, or be shown; it
 promotes none.
@@ -18,13 +18,13 @@ promotes none.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from understudy.core.arrays import NDArray
-from understudy.experience.episode import Episode, Outcome
+from understudy.experience.episode import Episode
 from understudy.gates.promotion import evidence
 
 
@@ -58,24 +58,13 @@ class CameoEvidence(NamedTuple):
         )
 
 
-class ValueScale(NamedTuple):
-    """Turns values, in units of reward, into numbers in [0, 1]."""
-
-    middle: float
-    half: float
-
-    def of(self, value: float) -> float:
-        return float(0.5 + 0.5 * np.tanh((value - self.middle) / self.half))
+def bounded(value: float, *, scale: float) -> float:
+    """A value, in units of reward, as a number in [0, 1]."""
+    return float(0.5 + 0.5 * np.tanh(value / (2.0 * scale)))
 
 
-def value_scale(result_rewards: Mapping[str, float]) -> ValueScale:
-    """The scale of a run whose results are rewarded like this."""
-    high, low = result_rewards[Outcome.VICTORY], result_rewards[Outcome.DEFEAT]
-    return ValueScale((high + low) / 2.0, abs(high - low) / 2.0 or 1.0)
-
-
-def results_of(episode: Episode, *, gamma: float, scale: ValueScale) -> list[CameoResult]:
-    """The windows of a match.
+def results_of(episode: Episode, *, gamma: float, scale: float) -> list[CameoResult]:
+    """The windows of a match; `scale` is that of returns.
 
     One that lasted to the end of the match is worth what it earned, the reward of the result
     included; of an aborted match its end is unknown, and it is left out.
@@ -97,8 +86,8 @@ def results_of(episode: Episode, *, gamma: float, scale: ValueScale) -> list[Cam
             CameoResult(
                 policy=bool(cameos[begin] > 0),
                 coin=episode.meta.cameo_coin,
-                before=scale.of(float(episode.values[begin])),
-                after=scale.of(value),
+                before=bounded(float(episode.values[begin]), scale=scale),
+                after=bounded(value, scale=scale),
             )
         )
     return found

@@ -1,10 +1,11 @@
 """Candidates: which version is tried next, and whether it is fit to play at all.
 
 A version is tried if it has learned from enough more matches than the last one that was tried, or
-decides differently enough from it. Before its first match it must be fit: finite, neither certain
-nor aimless on recent observations, and fast. What is unfit is refused, and not looked at again by
-this bot: one that opens the run later looks at its own recent matches, and may refuse it again.
-Nothing here runs inside `decide` or `match`.
+decides differently enough from it, and does not look worse than the incumbent in practice. Before
+its first match it must be fit: finite, neither certain nor aimless on recent observations, and
+fast. What is unfit is refused, and not looked at again by this bot: one that opens the run later
+looks at its own recent matches, and may refuse it again. Nothing here runs inside `decide` or
+`match`.
 """
 
 from __future__ import annotations
@@ -22,12 +23,15 @@ from understudy.core.arrays import NDArray
 from understudy.core.config import PromotionConfig
 from understudy.core.errors import FileFormatError, RunFolderError
 from understudy.core.ops import NUMPY
+from understudy.experience.episode import Episode
 from understudy.gates.promotion import roles
-from understudy.gates.promotion.records import Ordered
+from understudy.gates.promotion.practice import PracticeArm
+from understudy.gates.promotion.records import RULES, Ordered
 from understudy.gates.promotion.roles import PromotionState
 from understudy.policy import distributions
 from understudy.policy.policy import Policy
 from understudy.policy.weights import normalise
+from understudy.promotion.cameos import CameoResult, results_of, weigh
 from understudy.promotion.promotion import Promotion
 from understudy.registry.checkpoints import learned_matches
 from understudy.registry.pointers import PointerRecord
@@ -46,6 +50,8 @@ COMPARE_EVERY_S = 10.0
 """How often the newest version is compared with the one that was tried last: a learner publishes
 twice a second, and the bot needs the processor."""
 _TIMED_DECISIONS = 20
+_CAMEO_WINDOWS = 200
+"""Recent windows, of both players, that are weighed: older ones tell of other versions."""
 _MORE_AFTER_REFUSAL = 1.05
 """After a refusal a version must have learned from so many times the matches: a learner publishes
 twice a second, and what is wrong with one version is mostly wrong with the next."""
@@ -76,6 +82,26 @@ def reason_to_try(
     if divergence >= config.least_kl:
         return f"it decides otherwise than the last one tried: KL {divergence:.2f} a decision"
     return ""
+
+
+def practice_objection(practice: PracticeArm, config: PromotionConfig) -> str:
+    """Why no version is tried as long as practice looks like this; empty: nothing speaks against.
+
+    Practice is no evidence for a promotion. It spares matches of a test that would fail.
+    """
+    if config.practice_share == 0.0 or practice.promising:
+        return ""
+    if not practice.begun:
+        return "no version has practised yet"
+    if practice.suspended:
+        return f"practice is suspended for {practice.suspended} more matches"
+    recent, incumbent = practice.recent, practice.incumbent
+    against = roles.name_of(practice.against)
+    if recent.mean > incumbent.mean or not (recent.matches and incumbent.matches):
+        return f"practice has {recent.matches} matches, {against} {incumbent.matches}: too few"
+    return (
+        f"practice does not look better: {recent.mean:.0%} of late, {against} {incumbent.mean:.0%}"
+    )
 
 
 def may_test(state: PromotionState, champion: PointerRecord | None) -> bool:
@@ -220,18 +246,27 @@ class CandidateSearch:
         """A version, and the matches that it has learned from."""
         self._tried: _TriedPolicy | None = None
         self._compared_at = -math.inf
+        self._cameos: deque[CameoResult] = deque(maxlen=_CAMEO_WINDOWS)
+        self.waits = ""
+        """Why the newest version is due and not tried; empty: it is not due, or there is nothing
+        against it."""
+        self._value_scale = 1.0
         self._not_below = 0.0
         """Matches that a version must have learned from, after a refusal."""
         self._lock = threading.Lock()
         self._looking = threading.Lock()
 
-    def remember(self, observations: NDArray, legal: NDArray | None) -> None:
-        """Keeps some observations [T, F] and masks [T, options] of a match that is over: copies, so
-        that a long match is not kept as a whole."""
+    def remember(self, episode: Episode) -> None:
+        """Keeps the windows of a match, and some observations [T, F] and masks [T, options]; they
+        are copied, so that a long match is not kept as a whole."""
+        observations, legal = episode.observations, episode.legal
+        gamma = self._folder.config.learner.gamma
+        windows = results_of(episode, gamma=gamma, scale=self._value_scale)
         rows = min(len(observations), int(_MOST_OF_A_MATCH * self._most))
         if legal is None:
             legal = np.ones((rows, self._folder.spec.actions.options), np.bool_)
         with self._lock:
+            self._cameos.extend(windows)
             self._recent.append(RecentMatch(observations[:rows].copy(), legal[:rows].copy()))
             while self._decisions() - len(self._recent[0].observations) >= self._most:
                 self._recent.popleft()
@@ -257,12 +292,16 @@ class CandidateSearch:
 
     def _look(self, newest: Policy, recent: Sequence[RecentMatch]) -> bool:
         version = newest.version
-        experience = self._learned(version)
+        experience = self.learned(version)
         if experience is None or experience < self._not_below:
             self._looked = version
             return False
         reason = self._reason(newest, experience, recent)
         if reason is None:
+            return False
+        self._value_scale = float(newest.weights.value_scale)
+        self.waits = reason and self._objection()
+        if self.waits:  # looked at again: practice goes on, with this version or a later one
             return False
         self._looked = version
         if not reason:
@@ -272,9 +311,35 @@ class CandidateSearch:
             self._not_below = experience * _MORE_AFTER_REFUSAL
             self._refused(version, words)
             return False
-        return self._promotion.nominate(version, experience=experience, reason=reason)
+        return self._promotion.nominate(
+            version, experience=experience, reason=reason + self._looks()
+        )
 
-    def _learned(self, version: int) -> int | None:
+    def _objection(self) -> str:
+        """Why no version is tried now, though one is due; empty: nothing speaks against it."""
+        state = self._promotion.state
+        words = practice_objection(state.practice, self._config)
+        if words or state.incumbent != RULES:  # beside a champion there are no cameos
+            return words
+        with self._lock:
+            shown = weigh(self._cameos)
+        return shown.words if shown.worse >= self._config.harm else ""
+
+    def _looks(self) -> str:
+        """What practice and cameos add to the reason of a nomination."""
+        state = self._promotion.state
+        words, practice = "", state.practice
+        if self._config.practice_share and practice.recent.matches:
+            words += (
+                f"; practice {practice.recent.mean:.0%} of late, "
+                f"{roles.name_of(practice.against)} {practice.incumbent.mean:.0%}"
+            )
+        with self._lock:
+            if state.incumbent == RULES and len(self._cameos) == _CAMEO_WINDOWS:
+                words += f"; {weigh(self._cameos).words}"
+        return words
+
+    def learned(self, version: int) -> int | None:
         """Matches that a version has learned from; None: it cannot be read, and is refused."""
         if self._experience[0] != version:
             try:

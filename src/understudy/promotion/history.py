@@ -53,6 +53,11 @@ class AssignedMatch(NamedTuple):
         return self.resolved is not None and self.resolved.ending != "void"
 
     @property
+    def practises(self) -> bool:
+        """Whether it was played to learn: it is no evidence."""
+        return self.assigned.arm == "practice"
+
+    @property
     def result(self) -> float:
         return 0.0 if self.resolved is None else self.resolved.result
 
@@ -284,7 +289,7 @@ def _looks(
         _, looks = gate.advance(trial, running.settings, alpha=alpha, **columns._asdict())
         for (begin, asked), (end, _) in pairwise((*renewed, (len(matches), False))):
             against = fall_evidence if asked else harm_evidence
-            looks.worse[begin:end] = against(looks.gains[begin:end])
+            looks.worse[begin:end] = against(looks.against[begin:end])
     else:
         looks = TrialLooks(*np.zeros((5, 0)))
     return looks

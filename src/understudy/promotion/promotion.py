@@ -58,6 +58,10 @@ class Promotion:
             several bots one tells it.
         problem: Called with what a person must know, once for each trouble.
         session: The name of this session (machine/process/random), for tests.
+        lost: How a match ends that gets no result any more. A bot's match that `vanished` counts 0,
+            since its version may be to blame. The segments of a server are `void`: its end hits
+            all that are open, of every arm.
+        harm_spread: See `TrialSettings.harm_spread`.
     """
 
     def __init__(
@@ -67,7 +71,11 @@ class Promotion:
         tell: Callable[[PromotionVerdict], None] = lambda verdict: None,
         problem: Callable[[str], None] = complain,
         session: str | None = None,
+        lost: Ending = "vanished",
+        harm_spread: float = 0.0,
     ) -> None:
+        self._lost: Ending = lost
+        self._harm_spread = harm_spread
         self._folder = folder
         self._config: PromotionConfig = folder.config.promotion
         self._log = PromotionLog(folder.promotion, problem=problem)
@@ -161,11 +169,12 @@ class Promotion:
         the last declaration says the same, nothing is written: a run that is opened a thousand
         times has no longer log.
         """
-        declared = Declared(rules=rules, score=score, policy=self._config.policy)
+        policy, harm = self._config.policy, self._config.harm
+        declared = Declared(rules=rules, score=score, policy=policy, harm=harm)
 
         def made(state: PromotionState) -> Declared | None:
-            known = state.rules, state.score, state.policy
-            return None if known == (rules, score, declared.policy) else declared
+            known = state.rules, state.score, state.policy, state.harm
+            return None if known == (rules, score, policy, harm) else declared
 
         with self._lock:
             self.declared = rules, score
@@ -175,8 +184,12 @@ class Promotion:
                 self._flush()
                 self._log.compact()
 
-    def assign(self, match: str, tags: Mapping[str, str], uniform: float) -> tuple[int, Assigned]:
+    def assign(
+        self, match: str, tags: Mapping[str, str], uniform: float, *, practice: int = 0
+    ) -> tuple[int, Assigned]:
         """Decide who plays a match, durable when this returns: its number, and the assignment.
+
+        `practice` is the version that would practise, with `promotion.practice_share`; 0: none.
 
         Number 0: it could not be written, or another bot declared other rules or another scale, so
         that results cannot be compared. Then the rules play, and no result is expected.
@@ -188,14 +201,14 @@ class Promotion:
                 self._flush()
                 self._note_lost()
                 number, record = self._append(
-                    lambda state: self._assigned(state, match, stratum, uniform)
+                    lambda state: self._assigned(state, match, stratum, uniform, practice)
                 )
                 return number, record if isinstance(record, Assigned) else by_rules
             self._given_up.add(match)
             return 0, by_rules
 
     def _assigned(
-        self, state: PromotionState, match: str, stratum: str, uniform: float
+        self, state: PromotionState, match: str, stratum: str, uniform: float, practice: int
     ) -> Assigned | None:
         if self.declared is not None and (state.rules, state.score) != self.declared:
             return None
@@ -209,7 +222,14 @@ class Promotion:
                 stratum=stratum,
                 forced=True,
             )
-        return roles.assigned(roles.shares(state), uniform, match=match, stratum=stratum)
+        coin = roles.shares(state, practice=practice, practice_share=self._config.practice_share)
+        return roles.assigned(coin, uniform, match=match, stratum=stratum)
+
+    @property
+    def plays(self) -> int:
+        """The version that plays outside of any test; 0: the rules."""
+        everywhere = self._plays_every_match()
+        return self.state.incumbent if everywhere is None else everywhere
 
     def _plays_every_match(self) -> int | None:
         """What plays without a coin: a pinned champion, else by policy `latest` the newest."""
@@ -246,6 +266,7 @@ class Promotion:
             },
             TrialSettings,
         )
+        settings = msgspec.structs.replace(settings, harm_spread=self._harm_spread)
         nominated = Nominated(
             version=version,
             experience=experience,
@@ -332,7 +353,7 @@ class Promotion:
     def _note_lost(self) -> None:
         """Give the matches that are lost a result, so that those after them are counted."""
         for order, why in self._open.lost(self._folder.clock.time()):
-            lost = Resolved(order=order, ending="vanished", words=why)
+            lost = Resolved(order=order, ending=self._lost, words=why)
 
             def made(state: PromotionState, lost: Resolved = lost) -> Resolved | None:
                 return lost if self._open.is_open(lost.order) else None

@@ -13,9 +13,11 @@ import msgspec
 import numpy as np
 
 from understudy.core.arrays import NDArray
+from understudy.core.config import PromotionConfig
 from understudy.core.statistics import STAKES, wilson
 from understudy.gates.promotion import evidence as maths
 from understudy.gates.promotion import roles
+from understudy.gates.promotion.practice import FEWEST_COMPARED
 from understudy.gates.promotion.records import RULES
 from understudy.gates.promotion.roles import PromotionState, PromotionVerdict
 from understudy.gates.promotion.running import RunningTest
@@ -27,14 +29,17 @@ from understudy.promotion.history import (
 )
 from understudy.promotion.promotion import Promotion
 from understudy.registry.run_folder import RunFolder
+from understudy.telemetry.promotion_stage import staged
 from understudy.telemetry.promotion_status import (
     ArmResult,
     ExpectedVerdict,
+    PracticeStatus,
     PromotionStatus,
     TrialStatus,
     VerdictNote,
 )
 
+_DEFAULTS = PromotionConfig()
 LAST_VERDICTS = 5
 _MOST_RESULTS = 12
 """Versions, and strata of versions, that a status shows."""
@@ -62,12 +67,26 @@ def read_promotion(folder: RunFolder) -> PromotionStatus | None:
     """The promotion of a run folder now; None: evidence does not move its champion."""
     if not folder.by_evidence:
         return None
-    return promotion_status(read_history(folder), pinned=pinned_champion(folder))
+    return status_of(folder, read_history(folder))
 
 
-def read_brief(folder: RunFolder, promotion: Promotion) -> PromotionStatus:
-    """What a process that follows the log knows already."""
-    return brief_status(promotion.state, promotion.verdicts, pinned=pinned_champion(folder))
+def status_of(folder: RunFolder, told: PromotionHistory) -> PromotionStatus:
+    """The promotion of a run folder with this history."""
+    return promotion_status(told, pinned=pinned_champion(folder), config=folder.config.promotion)
+
+
+def read_brief(
+    folder: RunFolder, promotion: Promotion, *, agreement: float | None = None
+) -> PromotionStatus:
+    """What a process that follows the log knows already. `agreement`: the share of the rules'
+    decisions that the newest version agrees with."""
+    brief = brief_status(
+        promotion.state,
+        promotion.verdicts,
+        pinned=pinned_champion(folder),
+        config=folder.config.promotion,
+    )
+    return staged(brief, agreement=agreement)
 
 
 def pinned_champion(folder: RunFolder) -> int | None:
@@ -76,12 +95,15 @@ def pinned_champion(folder: RunFolder) -> int | None:
     return champion.version if champion is not None and champion.pinned else None
 
 
-def promotion_status(told: PromotionHistory, *, pinned: int | None) -> PromotionStatus:
+def promotion_status(
+    told: PromotionHistory, *, pinned: int | None, config: PromotionConfig = _DEFAULTS
+) -> PromotionStatus:
     """Everything that a screen shows. `pinned`: the version that a person pinned as champion."""
-    brief = brief_status(told.state, told.verdicts, pinned=pinned, times=told.times)
+    brief = brief_status(told.state, told.verdicts, pinned=pinned, config=config, times=told.times)
     pace = matches_per_hour(told.matches)
-    # Those of the holdout count for no test; in a recheck there is none.
-    counted_pace = None if pace is None else pace * (1.0 - brief.holdout)
+    # Those of the holdout and of practice count for no test; in a recheck there are none.
+    counted = (1.0 - brief.holdout) * (1.0 - brief.practice_now)
+    counted_pace = None if pace is None else pace * counted
     trials = {one.running.number: one for one in told.trials}
     running = [one for one in (told.state.recheck, told.state.test) if one is not None]
     return msgspec.structs.replace(
@@ -101,6 +123,7 @@ def brief_status(
     verdicts: Sequence[PromotionVerdict],
     *,
     pinned: int | None,
+    config: PromotionConfig = _DEFAULTS,
     times: Mapping[int, float] | None = None,
 ) -> PromotionStatus:
     """What the state alone says, at once: no interval, no pace and nothing to expect."""
@@ -108,7 +131,7 @@ def brief_status(
     coin = roles.shares(state)
     told = [one for one in verdicts if one.kind not in ("nominated", "refused")]
     waiting = len(state.resolved)
-    return PromotionStatus(
+    status = PromotionStatus(
         incumbent=state.incumbent,
         why=_why(state, verdicts),
         pinned=pinned,
@@ -125,10 +148,34 @@ def brief_status(
             for one in (state.recheck, state.test)
             if one is not None
         ),
+        promise=state.reigns[-1].promise,
+        practice=_practice_status(state, config.practice_share),
+        practice_share=config.practice_share,
+        agreement_enough=config.practice_agreement,
+        cameo_share=config.cameo_share,
         cool_down=state.cool_down,
         open=max(len(state.open) - waiting, 0),  # another thread may count right now
         waiting=waiting,
         verdicts=tuple(verdict_note(one, at) for one in told[-LAST_VERDICTS:]),
+    )
+    return staged(status)
+
+
+def _practice_status(state: PromotionState, share: float) -> PracticeStatus | None:
+    arm = state.practice
+    if not arm.begun:
+        return None
+    return PracticeStatus(
+        version=arm.version,
+        share=0.0 if roles.practice_refused(state, arm.version) else share,
+        suspended=arm.suspended if share else 0,
+        mean=arm.recent.mean,
+        matches=arm.recent.matches,
+        incumbent_mean=arm.incumbent.mean,
+        incumbent_matches=arm.incumbent.matches,
+        needed=FEWEST_COMPARED,
+        worse=arm.worse,
+        worse_enough=state.harm,
     )
 
 
@@ -220,10 +267,13 @@ def interval_of(told: TrialHistory, *, confidence: float) -> tuple[float, float]
 
 
 def results_of(matches: Iterable[AssignedMatch], *, most: int = _MOST_RESULTS) -> list[ArmResult]:
-    """Results by version, then by version and stratum; of each the most played, rules first."""
+    """Results by version, then by version and stratum; of each the most played, rules first.
+
+    Practice is no part of them: it is no evidence, and `PracticeStatus` shows it.
+    """
     sums: dict[tuple[int, str], tuple[float, int]] = {}
     for one in matches:
-        if one.counts:
+        if one.counts and not one.practises:
             for stratum in {"", one.assigned.stratum}:
                 key = one.assigned.version, stratum
                 total, count = sums.get(key, (0.0, 0))

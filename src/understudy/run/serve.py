@@ -19,7 +19,6 @@ import msgspec
 from understudy.registry.run_folder import remember
 from understudy.run.server_wiring import ServeOptions, ServerWiring
 from understudy.server import listening
-from understudy.server.app import Server
 from understudy.server.listening import Listening, address, bound
 from understudy.server.metrics import quantile
 from understudy.session.status import LiveStatus
@@ -43,6 +42,10 @@ class ServeProgress(NamedTuple):
     live: LiveStatus
     connections: int
     learner: str
+    plays: str = ""
+    """Who decides, by evidence; empty: the newest version, without it"""
+    news: tuple[str, ...] = ()
+    """Verdicts since the last `ServeProgress`"""
 
 
 @dataclass(frozen=True)
@@ -91,7 +94,7 @@ def serve(
         at = stack.enter_context(contextlib.closing(bound(options.host, options.port)))
         wiring = ServerWiring(options, auth, stack)
         where = address(at, tls=options.tls is not None)
-        progress = _Progress(wiring.server, show)
+        progress = _Progress(wiring, show)
         began = time.monotonic()
 
         def beat() -> None:
@@ -134,8 +137,9 @@ def _allow_files(max_clients: int) -> None:
 class _Progress:
     """Shows the progress of a server, from its counts."""
 
-    def __init__(self, server: Server, show: Callable[[ServeProgress], None]) -> None:
-        self._server = server
+    def __init__(self, wiring: ServerWiring, show: Callable[[ServeProgress], None]) -> None:
+        self._wiring = wiring
+        server = self._server = wiring.server
         self._show = show
         self._began = self._shown = time.monotonic()
         self._decisions = 0
@@ -155,6 +159,8 @@ class _Progress:
             live=live,
             connections=len(self._server.connections),
             learner=learner,
+            plays=self._wiring.plays(),
+            news=self._wiring.take_news(),
         )
         with _unread():
             self._show(progress)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections import deque
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -27,12 +28,14 @@ from understudy.gates.worker import GateWorker
 from understudy.policy.policy import Policy, untrained
 from understudy.policy.spec import AnyNetwork, PolicySpec
 from understudy.registry.run_folder import RunFolder
+from understudy.run.segment_writer import SegmentWriter, open_segments, segments_line
 from understudy.server.app import Server
 from understudy.server.auth import Auth, check_exposure, make_auth
 from understudy.server.clients import Clients
 from understudy.server.error_log import ErrorLog, logging_to
 from understudy.server.listening import Tls
 from understudy.server.status_poller import StatusPoller
+from understudy.session.segments import PlayerSegments
 from understudy.session.session import Session
 from understudy.session.translation import Translator
 from understudy.supervise import process, starter
@@ -40,7 +43,11 @@ from understudy.supervise.lock import server_lock
 from understudy.supervise.starter import LearnerParent, RunningLearner
 from understudy.telemetry import events
 from understudy.telemetry.journal import Journal
+from understudy.telemetry.promotion_status import PromotionStatus
 from understudy.telemetry.status import patience
+
+_NEWS = 100
+"""Verdicts that wait for the screen at most."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,6 +110,9 @@ class ServerWiring:
         self._errors = ErrorLog(self._journal, clock)
         self._policy = untrained(spec, config.learner.seed)
         self._learner: RunningLearner | None = None
+        self._writer: SegmentWriter | None = None
+        self.news: deque[str] = deque(maxlen=_NEWS)
+        """Verdicts for the screen, which takes them out."""
         self._spool = Spool(folder.root, spec, clock)
         self.status_poller = StatusPoller(folder.root, clock, patience(config))
         self._watcher = Watcher(
@@ -126,15 +136,18 @@ class ServerWiring:
                 tell=self._errors.note,
             )
         )
+        self._segments: PlayerSegments | None
+        self._segments, self._writer = self._promotion(options)
         self.session = Session(
             options.translator,
-            policy=lambda: self._policy,
+            policy=self._incumbent,
             gate=gate,
             ledger=self._ledger,
             config=config.live,
             clock=clock,
             seed=options.seed,
             problem=self._errors.note,
+            segments=self._segments,
         )
         self.server = Server(
             self.session,
@@ -142,6 +155,7 @@ class ServerWiring:
             auth=auth,
             clients=Clients(folder.root / "server", self.session.holds),
             run=lambda: self.status_poller.now,
+            promotion=self._promotion_status,
             problem=self._errors.note,
         )
         stack.callback(self._watcher.stop)
@@ -155,10 +169,16 @@ class ServerWiring:
         )
         self._start_learner(options, stack)
         self._watcher.start()
+        if self._writer is not None:
+            self._writer.start()
+            stack.callback(self._writer.close)
 
     def close(self) -> None:
         """Put finished segments into the spool, and stop the learner."""
         self._watcher.stop()
+        if self._segments is not None and self._writer is not None:
+            self._segments.stop()
+            self._writer.close()
         try:
             self._ledger.flush()
         except OSError as error:
@@ -169,6 +189,15 @@ class ServerWiring:
                 self._errors.note("the learner did not stop in time; nothing is lost")
         self._journal.write(events.BotStopped(matches=0))
 
+    def plays(self) -> str:
+        """Who decides, and the test that runs, in a few words; empty without promotion."""
+        return "" if self._writer is None else segments_line(self._writer.status)
+
+    def take_news(self) -> tuple[str, ...]:
+        """Verdicts since the last call."""
+        count = len(self.news)
+        return tuple(self.news.popleft() for _ in range(count))
+
     def _adopt(self, policy: Policy) -> None:
         previous, self._policy = self._policy.version, policy
         self._journal.write(events.VersionAdopted(version=policy.version, previous=previous))
@@ -176,8 +205,39 @@ class ServerWiring:
     def _put(self, episode: Episode) -> None:
         """Called from the ledger's thread."""
         self._spool.put(episode)
+        if self._writer is not None:
+            self._writer.remember(episode.observations, episode.legal)
         if self._learner is not None:
             self._learner.wake()
+
+    def _incumbent(self) -> Policy:
+        """The policy that decides, or decides outside of segments."""
+        return self._policy if self._writer is None else self._writer.policy
+
+    def _promotion(
+        self, options: ServeOptions
+    ) -> tuple[PlayerSegments, SegmentWriter] | tuple[None, None]:
+        """With `live.promotion = "auto"`: what assigns segments of play by evidence."""
+        live = options.config.live
+        if live.promotion == "latest":
+            return None, None
+        writer = open_segments(
+            self._folder,
+            newest=lambda: self._policy,
+            journal=self._journal,
+            say=self._say,
+            problem=self._errors.note,
+            seed=options.seed,
+        )
+        return PlayerSegments(writer, live), writer
+
+    def _promotion_status(self) -> PromotionStatus | None:
+        return None if self._writer is None else self._writer.status
+
+    def _say(self, words: str) -> None:
+        """A verdict, or why something else than evidence decides."""
+        self.news.append(words)
+        self._journal.write(events.Note(where="server", message=words))
 
     def _start_learner(self, options: ServeOptions, stack: contextlib.ExitStack) -> None:
         parent = LearnerParent(

@@ -26,6 +26,7 @@ from understudy.supervise.lock import learner_runs
 from understudy.telemetry import events
 from understudy.telemetry.fold import StatusFold, folders_of
 from understudy.telemetry.journal import Entry, Reader
+from understudy.telemetry.promotion_stage import staged
 from understudy.telemetry.status import Status, patience
 
 _MATCH = events.MatchFinished
@@ -44,7 +45,10 @@ def read_status(folder: RunFolder) -> Status:
         read_pause(folder.root),
         learner_runs=learner_runs(folder.root),
     )
-    return _at_least(msgspec.structs.replace(status, promotion=read_promotion(folder)), manifests)
+    promotion = read_promotion(folder)
+    if promotion is not None:
+        promotion = staged(promotion, agreement=status.agreement_last)
+    return _at_least(msgspec.structs.replace(status, promotion=promotion), manifests)
 
 
 def read_entries(folder: RunFolder) -> list[Entry]:

@@ -30,6 +30,7 @@ from understudy.server.refusal import Code, Refusal
 from understudy.session import protocol
 from understudy.session.protocol import Error, RequestId
 from understudy.session.status import LiveStatus
+from understudy.telemetry.promotion_status import PromotionStatus
 from understudy.telemetry.status import Status, stalled
 
 _TICK_S = 1.0
@@ -64,6 +65,7 @@ class Server:
         auth: Auth,
         clients: Clients,
         run: Callable[[], Status],
+        promotion: Callable[[], PromotionStatus | None] = lambda: None,
         problem: Callable[[str, Exception], None],
     ) -> None:
         self.session = session
@@ -72,6 +74,7 @@ class Server:
         self.batching = Batching(session, queue=config.queue, problem=problem)
         self._clients = clients
         self._run = run
+        self._promotion = promotion
         self._problem = problem
         self._ticked = 0.0
         self.connections = Connections(
@@ -130,6 +133,7 @@ class Server:
             slow_readers=self.connections.slow_readers,
             refusals=self.refusals,
             run=self._run(),
+            promotion=self._promotion(),
         )
 
     def status(self) -> dict[str, object]:
@@ -144,6 +148,7 @@ class Server:
             "slow_readers": self.connections.slow_readers,
             "answer_ms": {"p50": _ms(p50), "p99": _ms(p99)},
             **_learning(self._run()),
+            **_by_evidence(self._promotion()),
         }
 
     def _welcome(self, client: str, request: RequestId | None) -> bytes:
@@ -165,6 +170,11 @@ def _learning(run: Status) -> dict[str, object]:
         **({} if run.paused_since is None else {"paused_since": run.paused_since}),
         **({"problem": stall} if stall else {}),
     }
+
+
+def _by_evidence(status: PromotionStatus | None) -> dict[str, object]:
+    """Who plays by evidence, with every share and test."""
+    return {} if status is None else {"by_evidence": msgspec.to_builtins(status)}
 
 
 def _ms(seconds: float | None) -> float | None:

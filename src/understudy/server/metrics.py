@@ -21,6 +21,7 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 
 from understudy.session.status import LiveStatus
+from understudy.telemetry.promotion_status import PromotionStatus
 from understudy.telemetry.status import LearnerState, Learning, Status
 
 BOUNDS_S = (
@@ -71,6 +72,8 @@ class MetricsReading(NamedTuple):
     """By code, of the server itself"""
     run: Status
     """What the journals say of the run and its learner; a second or two old"""
+    promotion: PromotionStatus | None = None
+    """None: the newest version decides, without evidence"""
 
 
 class Metrics(Collector):
@@ -94,6 +97,7 @@ class Metrics(Collector):
         yield from _serving(now)
         yield from _decisions(now.live)
         yield from _learning(now.run)
+        yield from _by_evidence(now)
 
 
 def _serving(now: MetricsReading) -> Iterator[Metric]:
@@ -179,6 +183,30 @@ def _learning(run: Status) -> Iterator[Metric]:
             yield _gauge(
                 "gate_agreement", "Share that the gate judges as before.", learner.agreement
             )
+
+
+def _by_evidence(now: MetricsReading) -> Iterator[Metric]:
+    if now.promotion is None:
+        return
+    decided = CounterMetricFamily(
+        "understudy_decided", "Decisions by the role of the player.", labels=["role"]
+    )
+    for role, count in sorted(now.live.decided_by.items()):
+        decided.add_metric([role], count)
+    yield decided
+    if now.live.segments is not None:
+        endings = CounterMetricFamily(
+            "understudy_segments", "Assigned segments by how they ended.", labels=["ending"]
+        )
+        for ending, count in now.live.segments._asdict().items():
+            endings.add_metric([ending], count)
+        yield endings
+    yield _gauge("incumbent", "The champion by evidence; 0: the rules.", now.promotion.incumbent)
+    for one in now.promotion.tests[:1]:
+        yield _gauge("canary", "The version that is tested.", one.version)
+        yield _gauge("canary_share", "The share of segments that it plays.", one.share)
+        yield _gauge("evidence_better", "Evidence that it is better.", one.better)
+        yield _gauge("evidence_worse", "Evidence that it is worse.", one.worse)
 
 
 def _gauge(name: str, words: str, value: float) -> GaugeMetricFamily:

@@ -23,7 +23,7 @@ from understudy.core.ops import Tree, mapped, stacked
 from understudy.experience.ledger import Closing, Ledger, Opened, pack_legal
 from understudy.gates.decision import DecisionGate, Verdict, judge
 from understudy.gates.worker import GateFailed, GateLate
-from understudy.policy.policy import Policy
+from understudy.policy.policy import Choice, Policy
 from understudy.session.protocol import Decision, RequestId
 from understudy.session.rewards import settled_by_observations
 from understudy.session.status import SessionCounts
@@ -34,9 +34,9 @@ _LARGEST = float(np.finfo(np.float32).max)
 
 
 class SafeReason(NamedTuple):
-    """Why an observation is answered with the safe action."""
+    """Why the rules answer an observation: with what its client proposed, or the safe action."""
 
-    cause: Literal["overload", "disk", "territories", "rate", "gate_deadline", "error"]
+    cause: Literal["overload", "disk", "territories", "rate", "gate_deadline", "error", "rules"]
     """What it is counted under"""
     words: str
     """What the client is told"""
@@ -46,6 +46,12 @@ OVERLOAD = SafeReason("overload", "no time for a policy")
 DISK = SafeReason("disk", "the record cannot be written")
 GATE_LATE = SafeReason("gate_deadline", "the gate took too long")
 FAILED = SafeReason("error", "the policy or the gate failed")
+BY_RULES = SafeReason("rules", "the rules play")
+"""No failure: the rules are the player. Their action is the one that answers a failure too."""
+
+
+class PolicyFailed(Exception):
+    """A policy raised, or answered what is not finite."""
 
 
 class Proposal(NamedTuple):
@@ -64,7 +70,7 @@ class Proposal(NamedTuple):
 class Decider:
     """Decides batches of observations, one after the other.
 
-    `problem` gets what a gate or a policy raised.
+    `problem` gets what a gate or a policy raised, `closed` every decision that has ended.
     """
 
     def __init__(
@@ -77,6 +83,7 @@ class Decider:
         rng: np.random.Generator,
         counts: SessionCounts,
         problem: Callable[[str, Exception], None],
+        closed: Callable[[Sequence[Closing]], None] = lambda closings: None,
     ) -> None:
         self._translator = translator
         self._gate = gate
@@ -85,6 +92,9 @@ class Decider:
         self._rng = rng
         self._counts = counts
         self._problem = problem
+        self._closed = closed
+        self._failed: dict[str, str] = {}
+        """Territories in which the policy failed, with how, until `take_failed`."""
         self._widest = (config.max_gap + 0.5) * translator.tick_length
 
     def decide(
@@ -97,9 +107,10 @@ class Decider:
     ) -> list[tuple[DecisionRequest, Decision]]:
         """A decision for each observation, in any order; the territories are all different.
 
-        `safe`: each gets the safe action, and neither the policy nor the gate is asked. Where a
-        batch fails, each observation is decided alone, so that one on which a gate fails costs the
-        others nothing; it gets the safe action itself.
+        `safe`: each gets the safe action, and neither the policy nor the gate is asked. `BY_RULES`:
+        the same action, as what the rules decide, which is no failure. Where a batch fails, each
+        observation is decided alone, so that one on which a gate fails costs the others nothing;
+        it gets the safe action itself.
         """
         try:
             decisions = self._decide_together(batch, policy, now=now, safe=safe)
@@ -119,9 +130,12 @@ class Decider:
                 each = [self.decide([one], policy, now=now, safe=safe) for one in alone]
                 return [pair for pairs in each for pair in pairs]
             self._problem("an observation could not be decided", error)
+            if isinstance(error, PolicyFailed):
+                self._failed[batch[0].territory.name] = str(error)
             if safe is None:
                 return self.decide(alone, policy, now=now, safe=FAILED)
-            return self.unrecorded(alone, policy.version, safe)  # the ledger refuses it
+            why = FAILED if safe is BY_RULES else safe
+            return self.unrecorded(alone, policy.version, why)  # the ledger refuses it
         return list(zip(batch, decisions, strict=True))
 
     def _decide_together(
@@ -141,7 +155,7 @@ class Decider:
             widest_gap=self._widest,
             now=now,
         )
-        remembers = policy.remembers
+        remembers = policy.remembers and safe is not BY_RULES
         cuts = self._cuts(batch, policy.version, remembers=remembers)
         if safe is None:
             share = self._config.explore_share
@@ -156,19 +170,20 @@ class Decider:
                 self._ledger.cut(name, bootstrap)
             ids = self._ledger.take_ids(len(batch))
             opened = [
-                _opened(key, one, proposal, policy.version, now=now, sampled=safe is None)
+                _opened(key, one, proposal, policy.version, now=now, safe=safe)
                 for key, one, proposal in zip(ids, batch, proposals, strict=True)
             ]
             self._ledger.open(opened)
         except OSError:
             self._counts.ledger_errors += 1
-            return [
-                decision for _, decision in self.unrecorded(batch, policy.version, safe or DISK)
-            ]
+            why = DISK if safe is None or safe is BY_RULES else safe
+            return [decision for _, decision in self.unrecorded(batch, policy.version, why)]
         by_observation = self._translator.rewards_by_observation
         for one, proposal, entry in zip(batch, proposals, opened, strict=True):
             one.territory.recorded(WaitingDecision(entry, one.sight) if by_observation else None)
-            if remembers and safe is not None:
+            if safe is BY_RULES:
+                one.territory.stop_remembering()
+            elif remembers and safe is not None:
                 one.territory.forget()  # the policy did not see this observation
             elif remembers:
                 one.territory.remember(proposal.memory, policy.version)
@@ -211,11 +226,17 @@ class Decider:
             request=request,
         )
 
+    def take_failed(self) -> dict[str, str]:
+        """Territories in which the policy failed since the last call, and how."""
+        failed, self._failed = self._failed, {}
+        return failed
+
     def close(self, closings: Sequence[Closing]) -> None:
         """Close decisions in the ledger, then count them. Raises OSError if it cannot write."""
         if not closings:
             return
         self._ledger.close(closings)
+        self._closed(closings)
         for closing in closings:
             if closing.state == "settled":
                 self._counts.reward(closing.reward)
@@ -277,7 +298,8 @@ class Decider:
         counts.sent += sent
         counts.waited += not sent
         counts.explored += proposal.explored
-        if safe is not None:
+        degraded = safe is not None and safe is not BY_RULES
+        if safe is not None and degraded:
             counts.degraded += 1
             counts.safe_actions[safe.cause] += 1
         return Decision(
@@ -286,7 +308,8 @@ class Decider:
             tick=tick,
             action=self._translator.label(proposal.action),
             confidence=0.0 if safe is not None else math.exp(min(proposal.log_prob, 0.0)),
-            version=version,
+            version=0 if safe is BY_RULES else version,
+            by="policy" if safe is None else "rules",
             verdict="SEND" if sent else "WAIT",
             reasons=verdict.reasons,
             # nan, a gate's "no expectation", is not JSON.
@@ -294,7 +317,7 @@ class Decider:
                 0.0 if math.isnan(verdict.expected_reward) else verdict.expected_reward
             ),
             explored=proposal.explored,
-            degraded=safe is not None,
+            degraded=degraded,
             id=request,
         )
 
@@ -305,7 +328,13 @@ def _proposal(action: Sequence[int], safe: SafeReason) -> Proposal:
 
 
 def _opened(
-    key: int, one: DecisionRequest, proposal: Proposal, version: int, *, now: float, sampled: bool
+    key: int,
+    one: DecisionRequest,
+    proposal: Proposal,
+    version: int,
+    *,
+    now: float,
+    safe: SafeReason | None,
 ) -> Opened:
     return Opened(
         id=key,
@@ -317,12 +346,13 @@ def _opened(
         action=proposal.action,
         log_prob=min(proposal.log_prob, 0.0),
         value=proposal.value,
-        sampled=sampled,
+        sampled=safe is None,
         sent=proposal.verdict.send or proposal.explored,
         explored=proposal.explored,
         expected=proposal.verdict.expected_reward,
         observation=one.sight.features.tobytes(),
         legal=pack_legal(one.sight.legal),
+        rules=safe is BY_RULES,
     )
 
 
@@ -342,12 +372,7 @@ def propose(
     observations = np.array([one.sight.features for one in batch])
     # Features near the limit of float32 may overflow in between; the normaliser clips them.
     with np.errstate(over="ignore", invalid="ignore"):
-        choice = policy.act(
-            observations,
-            _gathered(policy, batch),
-            legal=masks([one.sight.legal for one in batch], policy.spec.actions.options),
-            uniforms=rng.random((count, len(policy.spec.actions.parts)), np.float32),
-        )
+        choice = _choice(policy, batch, observations, rng)
         verdicts = judge(gate, observations, choice.actions)
     explore = (rng.random(count) < explore_share).tolist()
     columns = zip(
@@ -365,6 +390,25 @@ def propose(
         )
         for action, log_prob, value, verdict, drawn, memory in columns
     ]
+
+
+def _choice(
+    policy: Policy,
+    batch: Sequence[DecisionRequest],
+    observations: NDArray,
+    rng: np.random.Generator,
+) -> Choice:
+    """The actions of a policy. Raises `PolicyFailed`: a version is to blame, and no gate."""
+    memory = _gathered(policy, batch)
+    uniforms = rng.random((len(batch), len(policy.spec.actions.parts)), np.float32)
+    legal = masks([one.sight.legal for one in batch], policy.spec.actions.options)
+    try:
+        choice = policy.act(observations, memory, legal=legal, uniforms=uniforms)
+    except Exception as error:
+        raise PolicyFailed(f"{type(error).__name__}: {error}") from error
+    if not (np.isfinite(choice.log_probs).all() and np.isfinite(choice.values).all()):
+        raise PolicyFailed("its answer is not finite")
+    return choice
 
 
 def masks(legal: Sequence[NDArray | None], options: int) -> NDArray | None:

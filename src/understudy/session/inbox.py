@@ -17,7 +17,7 @@ from understudy.core.config.serving import LiveConfig
 from understudy.experience.ledger import Added, Closing, Ledger
 from understudy.policy.policy import Policy
 from understudy.session import protocol
-from understudy.session.deciding import Decider, SafeReason
+from understudy.session.deciding import BY_RULES, Decider, SafeReason
 from understudy.session.limits import Beyond, Rates
 from understudy.session.protocol import (
     Answer,
@@ -36,6 +36,7 @@ from understudy.session.protocol import (
     Welcome,
 )
 from understudy.session.rewards import ended_with_territory, settled_by_message
+from understudy.session.segments import PlayerSegments, grouped
 from understudy.session.status import SessionCounts
 from understudy.session.territory import DecisionRequest, Territories, TerritoryState
 from understudy.session.translation import TranslatedObservation, Translator
@@ -61,6 +62,8 @@ class SessionParts:
     rates: Rates
     config: LiveConfig
     counts: SessionCounts
+    segments: PlayerSegments | None = None
+    """Who decides which territory; None: the newest version decides all of them"""
 
 
 class Inbox:
@@ -222,7 +225,30 @@ class Inbox:
             self._decide(batch, self._safe)
 
     def _decide(self, batch: Sequence[DecisionRequest], safe: SafeReason | None) -> None:
-        self._answer(self._parts.decider.decide(batch, self._policy, now=self._now, safe=safe))
+        segments = self._parts.segments
+        if segments is None or safe is not None:
+            self._answer(self._parts.decider.decide(batch, self._policy, now=self._now, safe=safe))
+        else:
+            self._decide_by_segments(batch, segments)
+
+    def _decide_by_segments(
+        self, batch: Sequence[DecisionRequest], segments: PlayerSegments
+    ) -> None:
+        """Each observation by the player of its territory, those of one policy together."""
+        decider, now = self._parts.decider, self._monotonic
+        for player, places in grouped([segments.player(one.territory, now) for one in batch]):
+            decided = decider.decide(
+                [batch[place] for place in places],
+                player.policy or self._policy,
+                now=self._now,
+                safe=BY_RULES if player.policy is None else None,
+            )
+            for asked, decision in decided:
+                if decision.decision_id is not None and not decision.degraded:
+                    segments.decided(asked.territory.name, player, decision.decision_id, now)
+            self._answer(decided)
+        for name, words in decider.take_failed().items():
+            segments.failed(name, words)
 
     def _answer(self, decided: Sequence[tuple[DecisionRequest, Decision]]) -> None:
         for asked, decision in decided:
@@ -307,6 +333,8 @@ class Inbox:
             parts.counts.ledger_errors += 1
             return _unavailable(request.id)
         parts.territories.remove(territory)
+        if parts.segments is not None:
+            parts.segments.gone(territory.name)
         last: Literal["settled", "orphaned", "closed"] | None = None
         if closings:
             last = "settled" if closings[-1].state == "settled" else "orphaned"

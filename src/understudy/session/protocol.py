@@ -77,6 +77,8 @@ class Observation(ObservationRequest, frozen=True, kw_only=True, gc=False, tag="
     """None: one more than the last."""
     legal: list[bool] | None = None
     """One for each option of the actions; None: everything."""
+    proposed: str | dict[str, str] | None = None
+    """What the game's own rules would do, by name; with several parts, a name for each."""
 
 
 class Reward(_In, frozen=True, kw_only=True, gc=False, tag="reward"):
@@ -118,24 +120,27 @@ class Welcome(_Out, frozen=True, kw_only=True, gc=False, tag="welcome"):
 
 
 class Decision(_Out, frozen=True, kw_only=True, gc=False, tag="decision"):
-    """What the policy proposes, and whether it is to be executed."""
+    """What to do, who decided it, and whether it is to be executed."""
 
     decision_id: int | None
     """None: it is not in the ledger, nothing can be learned from it."""
     territory: str
     tick: int
     action: Any
-    """The proposed action by its name; executed only where the verdict is SEND."""
+    """The action by its name; executed only where the verdict is SEND."""
     confidence: float
     """How likely the policy was to choose this; 0 where none was asked."""
     version: int
+    """Of the policy; 0 where the rules play."""
+    by: Literal["policy", "rules"] = "policy"
+    """Who decided. The rules: the `proposed` action, or the safe action where there is none."""
     verdict: Literal["SEND", "WAIT"]
     reasons: tuple[str, ...] = ()
     expected_reward: float = 0.0
     explored: bool = False
     """The gate would have waited; it is to be executed all the same, to learn from it."""
     degraded: bool = False
-    """There was no time for a policy, or no room for a record: this is the safe action."""
+    """There was no time for a policy, or no room for a record: the rules decided."""
     duplicate: bool = False
     id: RequestId | None = None
 

@@ -40,6 +40,8 @@ from understudy.session.translation import Sight, Step, TranslatedObservation
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._ -]{0,63}")
 _MOST = 4_096
 _SHOWN = 3
+_SHOWN_ACTIONS = 8
+_LONGEST_LIST = 160
 _LONGEST_NAME = 64
 _SHORTEST_PART = 3
 _OTHER_GAME = Error(code="unknown_type", message="this game is sent as 'observation'", field="type")
@@ -62,7 +64,8 @@ class GameTable(Section, frozen=True, kw_only=True):
     actions: tuple[str, ...] | dict[str, tuple[str, ...]]
     """Names to choose one from; or a table of parts, one name of each being chosen."""
     fallback: str | dict[str, str]
-    """The safe action, for when there is no time for a policy."""
+    """The safe action, for when there is no time for a policy, and what the rules do in an
+    observation without a `proposed` action."""
 
 
 class RewardTable(Section, frozen=True, kw_only=True):
@@ -103,6 +106,7 @@ class SchemaGame:
         self._fallback = np.array(_fallback(game), np.int32)
         self._reader = FeatureReader(game.features)
         self._masks = MaskReader(self.actions.parts)
+        self._proposals = ProposalReader(self._parts, one=self._one)
         self._terms = schema.rewards
         self.rewards_by_observation = bool(schema.rewards)
 
@@ -127,9 +131,17 @@ class SchemaGame:
         return [float(one) for one in worth.tolist()]
 
     def fallback(self, sights: Sequence[Sight]) -> NDArray:
-        """The declared action, with a legal option where a part of it is not."""
+        """What the client proposed; else the declared action, with a legal option where a part of
+        it is not."""
         parts = self.actions.parts
-        return np.stack([legal_action(self._fallback, one.legal, parts) for one in sights])
+        return np.stack(
+            [
+                legal_action(self._fallback, one.legal, parts)
+                if one.proposed is None
+                else np.array(one.proposed, np.int32)
+                for one in sights
+            ]
+        )
 
     def label(self, action: Sequence[int]) -> Any:
         """The name of the action, or a name for each part."""
@@ -159,7 +171,11 @@ class SchemaGame:
         legal = self._masks.read(request.legal)
         if isinstance(legal, Error):
             return legal
-        return TranslatedObservation(request.territory, request.tick, Sight(features, legal))
+        proposed = self._proposals.read(request.proposed, legal)
+        if isinstance(proposed, Error):
+            return proposed
+        sight = Sight(features, legal, proposed=proposed)
+        return TranslatedObservation(request.territory, request.tick, sight)
 
 
 class FeatureReader:
@@ -243,6 +259,57 @@ class MaskReader:
                 message = f"at least one of options {start} to {end - 1} has to be legal"
                 return Error(code="illegal", message=message, field="legal")
         return np.array(legal, np.bool_)
+
+
+class ProposalReader:
+    """Checks the actions that clients propose, against the names of one action space."""
+
+    def __init__(self, parts: Mapping[str, tuple[str, ...]], *, one: bool) -> None:
+        self._one = one
+        """The action is a single choice, proposed as a name; else a table of parts."""
+        self._options = {
+            part: {name: index for index, name in enumerate(names)} for part, names in parts.items()
+        }
+        sizes = [len(names) for names in parts.values()]
+        self._starts = list(itertools.accumulate(sizes[:-1], initial=0))
+
+    def read(
+        self, proposed: str | dict[str, str] | None, legal: NDArray | None
+    ) -> tuple[int, ...] | Error | None:
+        """One option a part, each legal; None: none was proposed."""
+        if proposed is None:
+            return None
+        if isinstance(proposed, str):
+            if not self._one:
+                return _unfit(f"expected an object with a name each for {self._part_names}")
+            proposed = {"action": proposed}
+        elif self._one:
+            return _unfit("expected the name of an action, got an object")
+        elif proposed.keys() != self._options.keys():
+            return _unfit(f"expected a name each for {self._part_names}")
+        action = []
+        for start, (part, options) in zip(self._starts, self._options.items(), strict=True):
+            name = proposed[part]
+            field = "proposed" if self._one else f"proposed.{part}"
+            option = options.get(name)
+            if option is None:
+                names = ", ".join(itertools.islice(options, _SHOWN_ACTIONS))
+                more = ", ..." if len(options) > _SHOWN_ACTIONS else ""
+                message = f"there is no {name[:_LONGEST_NAME]!r}, expected one of {names}{more}"
+                return _unfit(message, field)
+            if legal is not None and not legal[start + option]:
+                message = f"{name[:_LONGEST_NAME]!r} is not legal here, as 'legal' says"
+                return Error(code="illegal", message=message, field=field)
+            action.append(option)
+        return tuple(action)
+
+    @property
+    def _part_names(self) -> str:
+        return ", ".join(self._options)[:_LONGEST_LIST]
+
+
+def _unfit(message: str, field: str = "proposed") -> Error:
+    return Error(code="bad_message", message=message, field=field)
 
 
 def legal_action(action: NDArray, legal: NDArray | None, parts: tuple[int, ...]) -> NDArray:

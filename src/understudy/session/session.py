@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from understudy.session.deciding import OVERLOAD, Decider
 from understudy.session.inbox import Inbox, Incoming, SessionParts, beyond_rate, welcome
 from understudy.session.limits import Rates
 from understudy.session.protocol import Error, RequestId
+from understudy.session.segments import PlayerSegments
 from understudy.session.status import LiveStatus, SessionCounts
 from understudy.session.territory import Territories
 from understudy.session.translation import Translator
@@ -46,7 +47,8 @@ class Session:
 
     `policy` is called once for every inbox, and returns the version to decide with. `problem` gets
     what a gate or a policy raised, and the observation on which it raised gets the safe action;
-    without `problem`, `receive` raises.
+    without `problem`, `receive` raises. With `segments` a coin decides who plays, and `policy` is
+    only named: where the rules are the incumbent, it has version 0 and decides nothing.
     """
 
     def __init__(
@@ -60,6 +62,7 @@ class Session:
         clock: Clock,
         seed: int | None,
         problem: Callable[[str, Exception], None] = _raise,
+        segments: PlayerSegments | None = None,
     ) -> None:
         self._policy = policy
         self._gate = gate
@@ -76,6 +79,7 @@ class Session:
                 rng=np.random.default_rng(seed),
                 counts=counts,
                 problem=problem,
+                **({} if segments is None else {"closed": segments.closed}),
             ),
             ledger=ledger,
             territories=Territories(
@@ -92,6 +96,7 @@ class Session:
             ),
             config=config,
             counts=counts,
+            segments=segments,
         )
         self._restore()
 
@@ -171,6 +176,10 @@ class Session:
                 late.expire(one.id)
         for territory in quiet:
             parts.territories.remove(territory)
+        if parts.segments is not None:
+            for territory in quiet:
+                parts.segments.gone(territory.name)
+            parts.segments.tick(self._clock.monotonic())
 
     def _restore(self) -> None:
         """After a restart: territories whose decisions are still in the ledger continue."""
@@ -208,4 +217,17 @@ class Session:
             evictions=parts.territories.evictions,
             gate_misses=0 if worker is None else worker.misses,
             gate_circuit="closed" if worker is None else worker.circuit,
+            **_playing(parts.segments),
         )
+
+
+def _playing(segments: PlayerSegments | None) -> dict[str, Any]:
+    """Who decides what, of a session with segments."""
+    if segments is None:
+        return {}
+    return {
+        "promotion": "auto",
+        "decided_by": dict(segments.decided_by),
+        "playing": segments.playing,
+        "segments": segments.counts,
+    }

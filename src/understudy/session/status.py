@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -11,6 +12,14 @@ from understudy.gates.worker import Circuit
 
 _RECENT = 1_000
 """About how many settled decisions the recent mean covers."""
+
+
+class SegmentCounts(NamedTuple):
+    """Assigned segments since this start, by how they ended."""
+
+    finished: int = 0
+    fault: int = 0
+    void: int = 0
 
 
 class LiveStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,6 +61,15 @@ class LiveStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Deadlines that a custom gate missed"""
     gate_circuit: Circuit = "closed"
     """`open`: a custom gate missed its deadline several times in a row and is not asked"""
+    promotion: Literal["latest", "auto"] = "latest"
+    decided_by: dict[str, int] = {}
+    """With promotion `auto`: decisions by the role of the player: `rules`, `champion`, `canary`,
+    `practice`, `holdout`, `newest`"""
+    playing: dict[str, int] = {}
+    """With promotion `auto`: territories with an assigned segment, by the role of its player; the
+    incumbent decides all others"""
+    segments: SegmentCounts | None = None
+    """With promotion `auto`: assigned segments by how they ended"""
 
 
 class SessionCounts:

@@ -67,6 +67,11 @@ class TerritoryState:
         """Empty the policy's memory."""
         self.memory, self.remembered, self.severed = None, 0, True
 
+    def stop_remembering(self) -> None:
+        """Another player decides than the policy whose memory this is."""
+        if self.memory is not None:
+            self.forget()
+
     def cut(
         self, tick: int, sight: Sight, version: int, remembers: bool, widest: float, segment: int
     ) -> bytes | None:
@@ -146,11 +151,12 @@ def _answer_again(opened: Opened, translator: Translator) -> Decision:
         tick=opened.tick,
         action=translator.label(opened.action),
         confidence=math.exp(opened.log_prob) if opened.sampled else 0.0,
-        version=opened.version,
+        version=0 if opened.rules else opened.version,
+        by="policy" if opened.sampled else "rules",
         verdict="SEND" if opened.sent else "WAIT",
         expected_reward=0.0 if math.isnan(opened.expected) else opened.expected,
         explored=opened.explored,
-        degraded=not opened.sampled,
+        degraded=not opened.sampled and not opened.rules,
     )
 
 

@@ -18,7 +18,7 @@ from understudy.session.protocol import Decision, Error, ObservationRequest
 
 
 class Sight(NamedTuple):
-    """One observation as the policy takes it."""
+    """One observation: what the policy takes, and what the reward and the rules need."""
 
     features: NDArray
     """float32 [F], finite, raw"""
@@ -26,6 +26,8 @@ class Sight(NamedTuple):
     """bool [options], something in every part; None: everything"""
     reward_inputs: Any = None
     """What else the reward needs, if anything; `read` makes it and `rewards` alone uses it"""
+    proposed: tuple[int, ...] | None = None
+    """The action of the client's own rules, one option a part, legal; None: it sent none"""
 
 
 class TranslatedObservation(NamedTuple):
@@ -84,7 +86,8 @@ class Translator(Protocol):
         """The reward of each step; None: unknown, its `reward_inputs` were lost in a restart."""
 
     def fallback(self, sights: Sequence[Sight]) -> NDArray:
-        """Safe actions int32 [B, parts], legal, for when there is no time for a policy."""
+        """Actions of the rules int32 [B, parts], legal: what the client proposed, else the game's
+        safe action. They answer where the rules play, and where there is no time for a policy."""
 
     def label(self, action: Sequence[int]) -> Any:
         """An action (one option a part) in the game's terms, as plain JSON."""

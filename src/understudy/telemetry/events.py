@@ -59,7 +59,8 @@ class MatchFinished(_Event, frozen=True, kw_only=True):
     not_finite: dict[str, int] = {}
     """Features that were not finite, and at how many decisions: the fallback made those."""
     role: str = ""
-    """Who was given the match: `rules`, `canary`, `champion`, `holdout` or `newest`."""
+    """Who was given the match: `rules`, `practice`, `canary`, `champion`, `holdout` or
+    `newest`."""
     recorded: bool = True
     """False: mode `play`, which keeps no episodes."""
     mode: str = ""

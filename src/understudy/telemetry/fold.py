@@ -10,7 +10,7 @@ import contextlib
 import math
 import os
 from collections import Counter, deque
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
@@ -96,6 +96,18 @@ _AT_WORK = (
 )
 
 T = TypeVar("T", bound=msgspec.Struct)
+
+
+def recent_agreement(entries: Iterable[Entry]) -> float | None:
+    """Share of the rules' decisions that the newest version agreed with, in their last matches."""
+    matches = (one.e for one in entries if isinstance(one.e, ev.MatchFinished))
+    return _agreement([(e.fallback, e.agreed) for e in matches if e.fallback][-_LAST_MATCHES:])
+
+
+def _agreement(matches: Collection[tuple[int, int]]) -> float | None:
+    """Of decisions of the rules and those agreed with, by match; None: there are none."""
+    decisions = sum(count for count, _ in matches)
+    return sum(agreed for _, agreed in matches) / decisions if decisions else None
 
 
 class StatusFold:
@@ -208,7 +220,6 @@ class StatusFold:
         told = self._now.learner  # before anything is concluded from what lies in the buffer
         results, fifth = len(self._results), len(self._results) // 5
         finished = self._now.wins + self._now.defeats + self._now.ties
-        fallback = sum(count for count, _ in self._agreement)
         status = msgspec.structs.replace(
             self._now,
             at=now,
@@ -228,7 +239,7 @@ class StatusFold:
             win_rate=self._now.wins / finished if finished else None,
             win_rate_first=self._win_rate(0, fifth),
             win_rate_last=self._win_rate(results - fifth, results),
-            agreement_last=sum(n for _, n in self._agreement) / fallback if fallback else None,
+            agreement_last=_agreement(self._agreement),
             agreement_last_matches=len(self._agreement),
             decision_ms=self._decision_ms(),
             problems=tuple(self._problems),

@@ -44,10 +44,13 @@ def playing_text(status: PromotionStatus) -> str:
     plays = "plays" if status.incumbent else "play"
     parts = []
     if tried is not None:
-        share = tried.share * (1.0 - status.holdout)
+        share = tried.share * (1.0 - status.holdout) * (1.0 - status.practice_now)
         parts.append(f"version {tried.version} is tried in {share:.0%} of the matches")
     elif status.tests:
         parts.append(f"version {status.tests[-1].version} is tried in simulated matches")
+    if status.practice_now:
+        share = status.practice_now * (1.0 - status.holdout)
+        parts.append(f"the newest version practises in {share:.0%}")
     if status.incumbent and status.holdout:
         parts.append(f"the rules keep {status.holdout:.0%} of the matches")
     if not parts:
@@ -66,7 +69,7 @@ def why_text(status: PromotionStatus) -> str:
 
 def promotion_lines(status: PromotionStatus) -> Lines:
     """The short form: who plays matches of mode `auto`, and the tests that run."""
-    rows = [playing_text(status)]
+    rows = [f"{status.stage}: {status.line}" if status.line else playing_text(status)]
     if status.pinned is None:
         rows += [trial_text(one) for one in status.tests]
     if status.paused:
@@ -97,6 +100,7 @@ def describe_promotion(status: PromotionStatus, *, run: str, at: float, mode: st
     lines = wrapped("Run", f"{plain(run, limit=4096)}   {stamp(at)}", wrap=False)
     if mode not in ("", "auto"):
         lines += wrapped("Mode", f"{plain(mode)}; what follows holds for matches of mode auto")
+    lines += wrapped("Stage", f"{status.stage}: {status.line}" if status.line else status.stage)
     lines += wrapped("Plays", playing_text(status))
     lines += wrapped("Why", plain(why_text(status), limit=400))
     lines += wrapped("Policy", _policy(status))

@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import msgspec
+
+Stage: TypeAlias = Literal["shadow", "cameos", "practice", "canary", "champion", "pinned", "latest"]
 
 
 class ArmResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,6 +83,39 @@ class TrialStatus(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
+class PracticeStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """The newest version plays a share of matches to learn; they count for no test."""
+
+    version: int
+    """What practised last."""
+    share: float
+    """The probability with which the next match is practice, given that it is not of the holdout;
+    0: there is none now."""
+    suspended: int = 0
+    """Matches without practice from now on, since it was worse."""
+    mean: float = 0.0
+    """The mean result of late, the older the lighter, since practice last began."""
+    matches: int = 0
+    incumbent_mean: float = 0.0
+    """That of the incumbent in matches that might have been practice."""
+    incumbent_matches: int = 0
+    needed: int = 0
+    """Matches of each before they are compared."""
+    worse: float = 1.0
+    """Evidence that practice is worse, and how much suspends it."""
+    worse_enough: float = 4.0
+
+    @property
+    def missing(self) -> int:
+        """Matches of the one that has fewer before both are compared."""
+        return max(self.needed - min(self.matches, self.incumbent_matches), 0)
+
+    @property
+    def compared(self) -> bool:
+        """Whether both have enough matches."""
+        return not self.missing
+
+
 class VerdictNote(msgspec.Struct, frozen=True, kw_only=True):
     """A verdict of the promotion gate or of a person."""
 
@@ -97,6 +132,9 @@ class PromotionStatus(msgspec.Struct, frozen=True, kw_only=True):
 
     incumbent: int
     """The champion by evidence; 0: the rules."""
+    stage: Stage = "shadow"
+    line: str = ""
+    """Who plays, why, and what would change it, in one line (`promotion_stage`)."""
     why: str = ""
     pinned: int | None = None
     """The version that a person pinned as champion: it plays every match."""
@@ -107,6 +145,19 @@ class PromotionStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Share of matches that the rules play beside a champion."""
     tests: tuple[TrialStatus, ...] = ()
     """The recheck of the champion, if there is one, and the test of a version."""
+    promise: float = 0.0
+    """The mean result that the champion is held to; 0: not known yet."""
+    practice: PracticeStatus | None = None
+    """None: no version has practised yet."""
+    practice_share: float = 0.0
+    """`promotion.practice_share`."""
+    agreement: float | None = None
+    """Share of the rules' decisions that the newest version agrees with, in their last matches;
+    None: not known."""
+    agreement_enough: float = 0.9
+    """The agreement at which practice begins."""
+    cameo_share: float = 0.0
+    """`promotion.cameo_share`."""
     cool_down: int = 0
     """Matches after a rollback before another version is tested."""
     open: int = 0
@@ -120,6 +171,11 @@ class PromotionStatus(msgspec.Struct, frozen=True, kw_only=True):
     """By version, then by version and stratum; the most played."""
     verdicts: tuple[VerdictNote, ...] = ()
     """The last few, oldest first."""
+
+    @property
+    def practice_now(self) -> float:
+        """The probability of practice in the next match, given that it is not of the holdout."""
+        return 0.0 if self.practice is None else self.practice.share
 
     @property
     def plays(self) -> int | None:

@@ -63,6 +63,14 @@ VERDICTS = {
     ),
     "paused": VerdictWords("no version is tried or promoted", "promotion was paused"),
     "resumed": VerdictWords("versions are tried and promoted again", "promotion goes on"),
+    "practising": VerdictWords(
+        "version {version} and those after it practise",
+        "the newest version plays a share of matches to learn, which count for no test",
+    ),
+    "suspended": VerdictWords(
+        "no version practises for a while",
+        "practice was suspended: the evidence that it is worse was enough",
+    ),
 }
 """By kind (`gates.promotion.roles.VerdictKind`)."""
 

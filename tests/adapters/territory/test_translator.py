@@ -10,11 +10,16 @@ import numpy as np
 import pytest
 from session.sessions import Table, Wait
 
-from understudy.adapters.territory.messages import ObservationData, QueenObservation
+from understudy.adapters.territory.messages import (
+    ObservationData,
+    ProposedSpawn,
+    QueenObservation,
+)
 from understudy.adapters.territory.translator import TerritoryTranslator
 from understudy.core.ops import NUMPY
 from understudy.games.territory import Territory, tables
 from understudy.games.territory.state import State, at_work, chunk_of, on_guard
+from understudy.session.protocol import Error
 from understudy.session.translation import Step, TranslatedObservation
 
 GAME = Territory()
@@ -213,3 +218,38 @@ def test_the_degraded_queen_still_answers(tmp_path: Path) -> None:
     (one,) = read(GAME.start(NUMPY, np.zeros(1, np.uint32)), 0)
     spawn = TerritoryTranslator().label(TerritoryTranslator().fallback([one.sight])[0].tolist())
     assert {"chunk": answer["spawnChunk"], "type": answer["spawnType"]} == spawn
+
+
+def proposing(**proposed: Any) -> TranslatedObservation | Error:
+    spawn = msgspec.convert(proposed, ProposedSpawn)
+    asked = msgspec.structs.replace(request(some_data()), proposed=spawn)
+    (reading,) = TerritoryTranslator().read([asked])
+    return reading
+
+
+def test_the_rules_are_what_the_client_proposes_and_else_the_scripted_player() -> None:
+    translator = TerritoryTranslator()
+    spawning = proposing(spawnChunk=33, spawnType="combat")
+    idle = proposing(spawnChunk=-1, spawnType=None)
+    (silent,) = translator.read([request(some_data())])
+    sights = []
+    for one in (spawning, idle, silent):
+        assert isinstance(one, TranslatedObservation)
+        sights.append(one.sight)
+    actions = translator.fallback(sights)
+    assert translator.label(actions[0]) == {"chunk": 33, "type": "combat"}
+    assert translator.label(actions[1]) == {"chunk": -1, "type": None}
+    assert actions[2].tolist() == translator.fallback([sights[2]])[0].tolist()
+    assert actions.dtype == np.int32
+
+
+def test_a_spawn_that_cannot_be_paid_for_is_not_proposed() -> None:
+    data = some_data(queenEnergy={"current": 0.0, "max": 100.0})
+    spawn = ProposedSpawn(spawn_chunk=33, spawn_type="energy")
+    poor = msgspec.structs.replace(request(data), proposed=spawn)
+    (error,) = TerritoryTranslator().read([poor])
+    assert isinstance(error, Error)
+    assert (error.code, error.field) == ("illegal", "proposed")
+    torn = proposing(spawnChunk=3, spawnType=None)
+    assert isinstance(torn, Error)
+    assert (torn.code, torn.field) == ("bad_message", "proposed")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -10,6 +11,7 @@ from understudy.experience.ledger.records import (
     Closing,
     Cut,
     Header,
+    Opened,
     Record,
     Sealed,
     Spooled,
@@ -78,3 +80,33 @@ def test_a_whole_frame_of_another_program_is_told() -> None:
     read, told = split(FRAMES[0] + strange + FRAMES[1])
     assert read == BATCHES[:2]
     assert told == [f"{len(strange)} damaged bytes at {len(FRAMES[0])}: left out"]
+
+
+def test_ledgers_of_programs_that_knew_no_rules_are_read_and_theirs_read_ours() -> None:
+    old = msgspec.msgpack.decode(msgspec.msgpack.encode(decision(1)))[:-1]
+    assert msgspec.convert(old, type=Opened) == decision(1)
+    ours = msgspec.msgpack.encode(decision(1, rules=True, sampled=False))
+    theirs = msgspec.msgpack.decode(ours, type=_OpenedBefore)
+    assert (theirs.id, theirs.sampled, theirs.legal) == (1, False, b"")
+
+
+class _OpenedBefore(
+    msgspec.Struct, frozen=True, array_like=True, kw_only=True, gc=False, tag="open"
+):
+    """`Opened` as it was before it said whether the rules play."""
+
+    id: int
+    territory: str
+    client: str
+    tick: int
+    at: float
+    version: int
+    action: tuple[int, ...]
+    log_prob: float
+    value: float
+    sampled: bool
+    sent: bool
+    explored: bool
+    expected: float
+    observation: bytes
+    legal: bytes = b""

@@ -22,11 +22,15 @@ from .decisions import Spooled, decision, ledger_at, no_waiting, seen, settled
 NAMES = ("north", "south", "east")
 
 
-def ends(book: DecisionIndex, moments: Sequence[float]) -> list[tuple[tuple[int, ...], bytes]]:
+def ends(
+    book: DecisionIndex, moments: Sequence[float], **changes: Any
+) -> list[tuple[tuple[int, ...], bytes]]:
     """Decisions of one territory at these moments, each settled before the next; what left."""
     left = []
     for key, moment in enumerate(moments, start=1):
-        segments = book.open([decision(key, at=START + moment)]) + book.close(settled(key))
+        segments = book.open([decision(key, at=START + moment, **changes)]) + book.close(
+            settled(key)
+        )
         left += [(segment.ids, segment.bootstrap) for segment in segments]
     return left
 
@@ -44,6 +48,14 @@ def test_in_a_slow_game_a_decision_leaves_with_the_next_observation() -> None:
 def test_a_fast_game_ends_them_by_count() -> None:
     left = ends(DecisionIndex(segment=2, segment_s=3.0), [0.0, 0.1, 0.2, 0.3, 0.4])
     assert left == [((1, 2), seen(3)), ((3, 4), seen(5))]
+
+
+def test_with_memory_only_segments_of_the_rules_end_by_count_and_time() -> None:
+    moments = [0.0, 0.1, 0.2, 5.0]
+    assert ends(DecisionIndex(segment=2, segment_s=3.0, remembers=True), moments) == []
+    rules = DecisionIndex(segment=2, segment_s=3.0, remembers=True)
+    left = ends(rules, moments, rules=True, sampled=False, log_prob=0.0)
+    assert left == [((1, 2), seen(3)), ((3,), seen(4))], "nothing remembers what began before"
 
 
 def test_without_a_time_only_the_count_matters() -> None:

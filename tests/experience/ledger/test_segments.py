@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -104,3 +105,52 @@ def test_a_cut_waits_for_the_reward_and_the_first_one_holds(tmp_path: Path) -> N
     assert spooled[0].bootstrap is not None and spooled[0].bootstrap[0] == 70
     with pytest.raises(InputError, match="bootstrap_observation: 3 bytes, expected 8"):
         ledger.cut("north", b"123")
+
+
+def test_a_segment_ends_where_the_player_changes(tmp_path: Path) -> None:
+    spooled = Spooled()
+    ledger = ledger_at(tmp_path, spooled, segment=8)
+    by_rules: dict[str, Any] = {"rules": True, "sampled": False, "log_prob": 0.0}
+    open_some(ledger, 2)
+    open_some(ledger, 2, **by_rules)
+    open_some(ledger, 2)
+    ledger.close(settled(1, 2, 3, 4, 5))
+    policy, rules = spooled
+    assert (keys_of(policy), keys_of(rules)) == ((1, 2), (3, 4))
+    np.testing.assert_array_equal(policy.bootstrap, [3, 0.5])
+    np.testing.assert_array_equal(rules.bootstrap, [5, 0.5])
+    assert policy.sampled.all()
+    assert policy.sent is not None
+
+
+def test_the_rules_are_recorded_without_a_gate_and_with_the_version_beside_them(
+    tmp_path: Path,
+) -> None:
+    spooled = Spooled()
+    ledger = ledger_at(tmp_path, spooled)
+    open_some(ledger, 2, rules=True, sampled=False, log_prob=0.0)
+    ledger.close(settled(1, 2))
+    ledger.cut("north", seen(3))
+    (episode,) = spooled
+    assert not episode.sampled.any()
+    assert (episode.sent, episode.explored, episode.expected) == (None, None, None)
+    np.testing.assert_array_equal(episode.versions, [3, 3])
+
+
+def test_decisions_of_the_rules_end_like_all_others_and_outlive_the_process(
+    tmp_path: Path,
+) -> None:
+    spooled = Spooled()
+    ledger = ledger_at(tmp_path, spooled)
+    open_some(ledger, 3, rules=True, sampled=False, log_prob=0.0)
+    ledger.close([*settled(1), Closing(id=2, state="expired")])
+    ledger.stop()
+    again = ledger_at(tmp_path, spooled)
+    assert [again.state_of(key) for key in (1, 2, 3)] == ["settled", "expired", "open"]
+    left = again.opened(3)
+    assert left is not None
+    assert left.rules
+    again.close(settled(3))
+    again.cut("north")
+    assert spooled.keys == [(1,), (3,)]
+    assert all(one.sent is None for one in spooled)

@@ -180,3 +180,42 @@ def test_the_safe_answers_of_an_overloaded_server_teach_the_value_and_are_never_
     assert not degraded.imitated.any()
     ruled = laid(cut(played(4, sampled=sampled), SPEC, length=4))
     np.testing.assert_array_equal(ruled.imitated[:4, 0], ~sampled)
+
+
+def of_rules(length: int = 6) -> Episode:
+    """A segment of a served game that the rules played: nothing was sampled, no gate judged."""
+    nothing = np.zeros(length, np.float32)
+    return played(
+        length, bootstrap=SEEN, sampled=np.zeros(length, bool), log_probs=nothing, values=nothing
+    )
+
+
+@pytest.mark.parametrize("left", [1.0, 0.25, 0.0])
+def test_as_imitation_fades_the_rules_become_experience_of_another_policy(left: float) -> None:
+    batch = laid(cut(of_rules(), SPEC, length=8), imitation=left)
+    rows = batch.valid[:, 0] > 0
+    assert rows.sum() == 6
+    np.testing.assert_allclose(batch.imitated[rows, 0], left)
+    np.testing.assert_allclose(batch.on_policy[rows, 0], 1.0 - left)
+    # A ratio of 1 runs through them only as long as the policy is to become what they are.
+    assert (batch.sampled[rows, 0] == (left < 1.0)).all()
+    assert (batch.log_probs[rows, 0] == 0.0).all()
+
+
+@pytest.mark.parametrize("left", [1.0, 0.25, 0.0])
+def test_fading_imitation_changes_nothing_of_what_a_policy_or_an_overloaded_server_did(
+    left: float,
+) -> None:
+    everything = np.ones(6, bool)
+    sampled = np.array([1, 1, 0, 1, 1, 1], bool)
+    judged: dict[str, Any] = {
+        "sent": everything,
+        "explored": ~everything,
+        "expected": np.zeros(6, np.float32),
+    }
+    items = cut(played(6, bootstrap=SEEN, sampled=sampled, **judged), SPEC, length=8)
+    before, after = laid(items), laid(items, imitation=left)
+    for name in ("sampled", "on_policy", "imitated", "valid"):
+        np.testing.assert_array_equal(getattr(after, name), getattr(before, name))
+    assert not after.imitated.any()
+    assert after.on_policy.sum() == 5

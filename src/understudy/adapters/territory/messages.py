@@ -74,12 +74,23 @@ class QueenObservation(_Part, frozen=True):
     player_minerals: Span
 
 
+class ProposedSpawn(_Part, frozen=True):
+    """What the client's own rules would do, in the form of a `spawn_decision`."""
+
+    spawn_chunk: Annotated[int, Meta(ge=-1, le=tables.CHUNKS - 1)]
+    """-1: spawn nothing."""
+    spawn_type: Literal["energy", "combat"] | None
+    """null: spawn nothing."""
+
+
 class ObservationData(
     ObservationRequest, frozen=True, kw_only=True, gc=False, tag="observation_data"
 ):
     """What the Queen sees: answered by `spawn_decision` or `observation_ack`."""
 
     data: QueenObservation
+    proposed: ProposedSpawn | None = None
+    """What the client's own rules would do."""
 
 
 class SpawnDecision(
@@ -98,6 +109,8 @@ class SpawnDecision(
     skip_reason: str | None = msgspec.field(name="skipReason", default=None)
     decision_id: int | None
     version: int
+    by: Literal["policy", "rules"] = "policy"
+    """Who decided. The rules: the `proposed` action, or the safe action where there is none."""
     explored: bool = False
     degraded: bool = False
     duplicate: bool = False

@@ -15,6 +15,7 @@ import numpy as np
 from understudy.adapters.territory.messages import (
     ObservationAck,
     ObservationData,
+    ProposedSpawn,
     QueenObservation,
     SpawnDecision,
 )
@@ -26,12 +27,16 @@ from understudy.session.protocol import Decision, Error, ObservationRequest
 from understudy.session.translation import Sight, Step, TranslatedObservation
 
 _CHUNKS, _KINDS = tables.CHUNKS, tables.KINDS
+_NO_CHUNK = -1
 _FIELDS = 5
 """workers, mining, protectors, energy parasites, combat parasites: in the order of `Seen`."""
 _OTHER_GAME = Error(
     code="unknown_type", message="this game is sent as 'observation_data'", field="type"
 )
-_NOTHING = "the policy chose to spawn nothing"
+_NOTHING = {
+    "policy": "the policy chose to spawn nothing",
+    "rules": "the rules chose to spawn nothing",
+}
 
 
 class RewardInputs(NamedTuple):
@@ -62,7 +67,7 @@ class TerritoryTranslator:
             for one in requests
         ]
         good = [
-            one.data
+            one
             for one, error in zip(requests, wrong, strict=True)
             if error is None and isinstance(one, ObservationData)
         ]
@@ -88,16 +93,19 @@ class TerritoryTranslator:
         ]
 
     def fallback(self, sights: Sequence[Sight]) -> NDArray:
-        """The actions of the game's scripted bot."""
+        """What the client proposed, else the actions of the game's scripted bot."""
         obs = np.array([one.features for one in sights]).T
         seeds = np.zeros(len(sights), np.uint32)
         actions: NDArray = self._fallback.act(NUMPY, obs, seeds, np.zeros(len(sights), np.int32))
-        return actions.T
+        rows = zip(sights, actions.T, strict=True)
+        return np.array(
+            [row if one.proposed is None else one.proposed for one, row in rows], np.int32
+        )
 
     def label(self, action: Sequence[int]) -> Any:
         """`{"chunk": 17, "type": "combat"}`; chunk -1 and type null spawn nothing."""
         if action[0] == tables.NO_SPAWN:
-            return {"chunk": -1, "type": None}
+            return {"chunk": _NO_CHUNK, "type": None}
         chunk, kind = tables.spawn_of(action[0])
         return {"chunk": chunk, "type": _KINDS[kind]}
 
@@ -127,9 +135,10 @@ class TerritoryTranslator:
             confidence=decision.confidence,
             type_confidence=decision.confidence,
             skipped=skipped,
-            skip_reason=_NOTHING if skipped else None,
+            skip_reason=_NOTHING[decision.by] if skipped else None,
             decision_id=decision.decision_id,
             version=decision.version,
+            by=decision.by,
             explored=decision.explored,
             degraded=decision.degraded,
             duplicate=decision.duplicate,
@@ -163,7 +172,8 @@ def _wrong(data: QueenObservation) -> Error | None:
     return Error(code="bad_number", message=message, field=f"data.{name}")
 
 
-def _readings(data: Sequence[QueenObservation]) -> list[TranslatedObservation]:
+def _readings(requests: Sequence[ObservationData]) -> list[TranslatedObservation | Error]:
+    data = [one.data for one in requests]
     heads = _heads(data)
     amounts = np.array([_amounts(one) for one in data], np.float32)
     inputs = [RewardInputs(*pair) for pair in zip(heads, amounts, strict=True)]
@@ -171,15 +181,35 @@ def _readings(data: Sequence[QueenObservation]) -> list[TranslatedObservation]:
     with np.errstate(over="ignore"):  # the player's energy; its rate is clipped
         features = observation.features(NUMPY, seen).T
     legal = observation.legal(NUMPY, seen).T
-    # Copies: one territory must not keep the arrays of the whole batch alive.
-    return [
-        TranslatedObservation(
-            one.territory_id,
-            round(one.timestamp),
-            Sight(row.copy(), mask.copy(), RewardInputs(mine.heads.copy(), mine.amounts.copy())),
+    readings: list[TranslatedObservation | Error] = []
+    for one, row, mask, mine in zip(requests, features, legal, inputs, strict=True):
+        proposed = _proposed(one.proposed, mask)
+        if isinstance(proposed, Error):
+            readings.append(proposed)
+            continue
+        # Copies: one territory must not keep the arrays of the whole batch alive.
+        kept = RewardInputs(mine.heads.copy(), mine.amounts.copy())
+        sight = Sight(row.copy(), mask.copy(), kept, proposed)
+        readings.append(
+            TranslatedObservation(one.data.territory_id, round(one.data.timestamp), sight)
         )
-        for one, row, mask, mine in zip(data, features, legal, inputs, strict=True)
-    ]
+    return readings
+
+
+def _proposed(spawn: ProposedSpawn | None, legal: NDArray) -> tuple[int] | Error | None:
+    """The action that a client proposes, checked; None: it proposes none."""
+    if spawn is None:
+        return None
+    if (spawn.spawn_chunk == _NO_CHUNK) != (spawn.spawn_type is None):
+        message = "expected spawnChunk -1 and spawnType null together, to spawn nothing"
+        return Error(code="bad_message", message=message, field="proposed")
+    if spawn.spawn_type is None:
+        return (tables.NO_SPAWN,)
+    action = tables.action_of(spawn.spawn_chunk, _KINDS.index(spawn.spawn_type))
+    if not legal[action]:
+        message = f"{spawn.spawn_type} cannot be spawned in chunk {spawn.spawn_chunk} now"
+        return Error(code="illegal", message=message, field="proposed")
+    return (action,)
 
 
 def _heads(data: Sequence[QueenObservation]) -> NDArray:

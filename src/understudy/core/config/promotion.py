@@ -50,36 +50,36 @@ class PromotionConfig(Section, frozen=True, kw_only=True):
     """A version is tested if it has learned from so many times the matches of the last one…"""
     least_kl: float = 0.05
     """…or if its decisions differ from that one's by so many nats on recent matches."""
+    practice_share: float = 0.2
+    """Share of matches that the newest version plays to learn, once it decides as the rules do;
+    they count for no test. 0: none."""
+    practice_agreement: float = 0.9
+    """Practice begins where the newest version agrees with the rules in so many of their recent
+    decisions, or has learned from 300 matches."""
+    cameo_share: float = 0.05
+    """Share of decisions, in matches that the rules play outside of a test, that the newest version
+    may take over for a few at a time, to learn. 0: none."""
     slow_ms: float = 50.0
     """A version whose decisions take longer, three times in a row, gives its match to the rules."""
     match_timeout_s: float = 7200.0
     """A match that has no result after this time counts as lost for who played it."""
     strata: tuple[str, ...] = ("opponent", "map", "race", "difficulty")
     """Tags by which results are compared like with like."""
-    cameo_share: float = 0.05
-    """Share of the decisions in matches of the rules that the newest version may make, in short
-    windows, to learn; 0: none. Matches that count for a test have none."""
-    practice_share: float = 0.2
-    """Share of matches that the newest version plays to learn, once it decides like the rules;
-    0: none. They count for no test."""
-    practice_agreement: float = 0.9
-    """Share of the rules' recent decisions that the newest version must agree with before it
-    practises."""
     simulator_share: float = 0.25
     """With evidence of a simulator: share of one core that its matches may take."""
 
     def __post_init__(self) -> None:
         for name in ("alpha", "reign_alpha", "first_share", "share"):
             check(self, "promotion", [name], "a share between 0 and 1", lambda one: 0 < one < 1)
-        shares = ["holdout", "cameo_share", "practice_share"]
-        check(self, "promotion", shares, "0 or more, and below 1", lambda one: 0 <= one < 1)
+        for name in ("holdout", "practice_share", "cameo_share"):
+            check(self, "promotion", [name], "0 or more, and below 1", lambda one: 0 <= one < 1)
         check(self, "promotion", ["harm", "alarm", "growth"], "above 1", lambda one: one > 1)
         positive(self, "promotion", "long", "longest", "slow_ms", "match_timeout_s")
         at_least_zero(self, "promotion", "first_canaries", "cool_down", "first_matches", "least_kl")
         check(
             self,
             "promotion",
-            ["simulator_share"],
+            ["simulator_share", "practice_agreement"],
             "a share above 0, and at most 1",
             lambda one: 0 < one <= 1,
         )

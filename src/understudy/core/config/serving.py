@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
-from understudy.core.config.section import Section, at_least_zero, finite, positive, share
+from understudy.core.config.section import Section, at_least_zero, check, finite, positive, share
 from understudy.core.errors import ConfigError
 
 
@@ -57,6 +58,25 @@ class LiveConfig(Section, frozen=True, kw_only=True):
     queue: int = 64
     """Messages of one connection that may wait; beyond that the oldest are answered `degraded`, and
     beyond twice that it is not read."""
+    promotion: Literal["latest", "auto"] = "latest"
+    """Who decides. `latest`: the newest version. `auto`: the rules (the action that a client
+    proposes, else the safe action), until a version is better by evidence."""
+    promotion_segment: int = 128
+    """With `promotion = "auto"`: decisions of a territory that one player makes in a row, by one
+    throw of the coin."""
+    promotion_segment_s: float = 10.0
+    """They end before, once they span this and `least_settled` of them count."""
+    wash_out: float = 0.2
+    """Share of such a segment, at its beginning, that counts for no score: the player before left
+    the state in which it is decided."""
+    least_settled: int = 8
+    """Decisions that must count and have a reward, else the segment counts for no player."""
+    promotion_segments_per_s: float = 10.0
+    """Segments that are assigned at most, in all territories; beyond it the incumbent plays and
+    nothing is counted, so that neither the disk nor the log is overrun."""
+    score: tuple[float, ...] = ()
+    """The lowest and the highest mean reward of a segment, which count 0 and 1; beyond them rewards
+    are clipped. Empty: plus and minus `reward_clip`."""
 
     def __post_init__(self) -> None:
         positive(
@@ -74,8 +94,26 @@ class LiveConfig(Section, frozen=True, kw_only=True):
         positive(self, "live", "messages_per_s_in_all", "territories_per_client")
         positive(self, "live", "territories_per_address", "max_territories", "max_clients")
         positive(self, "live", "evict_after_s", "queue")
+        positive(self, "live", "promotion_segment", "promotion_segment_s", "least_settled")
+        positive(self, "live", "promotion_segments_per_s")
         finite(self, "live", "threshold", "reward_window_s", "reward_clip")
         share(self, "live", "explore_share")
+        check(self, "live", ["wash_out"], "0 or more, and below 1", lambda one: 0 <= one < 1)
+        check(
+            self,
+            "live",
+            ["score"],
+            "the lowest and the highest mean reward, or nothing",
+            lambda one: not one or (len(one) == 2 and -math.inf < one[0] < one[1] < math.inf),
+        )
+        if self.promotion_segment - round(self.wash_out * self.promotion_segment) < (
+            self.least_settled
+        ):
+            raise ConfigError(
+                f"live.least_settled: expected at most what live.promotion_segment = "
+                f"{self.promotion_segment} leaves after live.wash_out = {self.wash_out:g}, "
+                f"got {self.least_settled}"
+            )
 
 
 class ContinuousConfig(Section, frozen=True, kw_only=True):

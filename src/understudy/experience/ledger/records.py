@@ -52,6 +52,9 @@ class Opened(msgspec.Struct, frozen=True, array_like=True, kw_only=True, gc=Fals
     """float32 [F], little-endian"""
     legal: bytes = b""
     """`pack_legal` of bool [options]; empty: everything was legal"""
+    rules: bool = False
+    """The game's rules play, and made this decision; `version` ran beside them. Ledgers of earlier
+    programs do not have it, and earlier programs skip it."""
 
 
 class Closing(msgspec.Struct, frozen=True, array_like=True, kw_only=True, gc=False, tag="close"):

@@ -182,7 +182,11 @@ class Spooler:
 
 
 def to_episode(segment: Segment, spec: PolicySpec, *, finished_at: float) -> Episode:
-    """The episode of a segment of T decisions, with the proposed actions."""
+    """The episode of a segment of T decisions, with the proposed actions.
+
+    No gate judges the rules: of their decisions there is neither `sent` nor `explored` nor
+    `expected`, as in an episode of a bot's rules.
+    """
     opened = [entry.opened for entry in segment.entries]
     closings = [entry.closing for entry in segment.entries if entry.closing is not None]
     options = spec.actions.options
@@ -191,6 +195,7 @@ def to_episode(segment: Segment, spec: PolicySpec, *, finished_at: float) -> Epi
     if any(one.legal for one in opened):
         legal = np.stack([unpack_legal(one.legal, options) for one in opened])
     first = opened[0]
+    judged = not all(one.rules for one in opened)
     return Episode(
         meta=Meta(
             id=f"live-{first.id}",
@@ -207,9 +212,9 @@ def to_episode(segment: Segment, spec: PolicySpec, *, finished_at: float) -> Epi
         versions=np.array([one.version for one in opened], np.int64),
         legal=legal,
         bootstrap=_floats(segment.bootstrap) if segment.bootstrap else None,
-        sent=np.array([one.sent for one in opened], np.bool_),
-        explored=np.array([one.explored for one in opened], np.bool_),
-        expected=_column([one.expected for one in opened]),
+        sent=np.array([one.sent for one in opened], np.bool_) if judged else None,
+        explored=np.array([one.explored for one in opened], np.bool_) if judged else None,
+        expected=_column([one.expected for one in opened]) if judged else None,
         settled=None if settled.all() else settled,
     )
 

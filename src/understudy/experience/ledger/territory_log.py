@@ -4,6 +4,10 @@ Without memory a segment is a run of settled decisions: a decision that ended in
 to no segment and ends the one before it. With memory, later decisions depend on earlier ones, so
 unsettled decisions stay in the segment as inputs without a reward, and a segment ends only where
 the session empties the memory (`Ledger.cut`).
+
+A segment has one player. It ends where the rules begin to play and where they stop, so that credit
+for what one player does never passes through decisions of the other: the value of the observation
+in between stands for what follows.
 """
 
 from __future__ import annotations
@@ -46,6 +50,11 @@ class Segment(NamedTuple):
         return tuple(entry.opened.id for entry in self.entries)
 
 
+def _player(entry: LoggedDecision) -> tuple[str, bool]:
+    """The client, and whether its rules play."""
+    return entry.opened.client, entry.opened.rules
+
+
 class TerritoryLog:
     """The run of ended decisions of the next segment, then all later decisions in order."""
 
@@ -53,7 +62,8 @@ class TerritoryLog:
 
     def __init__(self, *, first: int, segment: int, segment_s: float, remembers: bool) -> None:
         """`first`, `segment`: the most decisions of the first and of each later segment.
-        `segment_s`: the most seconds. None of them applies if the policy `remembers`."""
+        `segment_s`: the most seconds. None of them applies to decisions of a policy that
+        `remembers`."""
         self._limit = first
         self._remembers = remembers
         self._segment = segment
@@ -101,7 +111,8 @@ class TerritoryLog:
             return None
         full = len(run) >= self._limit
         old = following.opened.at - run[0].opened.at >= self._segment_s
-        if ((full or old) and not self._remembers) or following.opened.client != last.opened.client:
+        bounded = last.opened.rules or not self._remembers
+        if ((full or old) and bounded) or _player(following) != _player(last):
             return following.opened.observation, Outcome.ABORTED
         return None
 

@@ -30,6 +30,10 @@ _STRATUM_WEIGHT = 10.0
 """The forecast of a stratum counts the mean of all strata as so many matches."""
 _PRIOR_WEIGHT = 2.0
 """The mean of all strata begins at one half, counted as so many matches."""
+_KEPT_ERRORS = 0.98
+"""What an earlier error of the forecast counts in the spread, match by match: about 50 count."""
+_FIRST_ERRORS = 8.0
+"""Matches before the spread of scores is known well enough to bet on its scale."""
 _MOST = 600.0
 """Log capital above it counts as this: the exponential does not overflow."""
 _CHUNK = 256
@@ -77,6 +81,32 @@ def coin_gains(arms: NDArray, shares: NDArray) -> NDArray:
     """What an even bet on "the canary comes more often than its share" gains, in [-1, 1]."""
     gained: NDArray = (arms - shares) / np.maximum(shares, 1.0 - shares)
     return gained
+
+
+def losses(
+    whole: NDArray, *, coins: NDArray, errors: NDArray, spread: NDArray, deviations: float
+) -> tuple[NDArray, NDArray]:
+    """What an even bet on "the canary is worse" gains, in [-1, 1], on the scale of the spread.
+
+    Scores that lie close together on their scale move a bet on the whole scale by little. Here the
+    error of the forecast counts in units of `deviations` standard deviations, as the matches before
+    it say, and is clipped to one such unit. So the bet is on clipped errors, and still gains
+    nothing on average between versions that are equal: the coin is thrown before the error, and the
+    unit is known before it. Until a few matches are known it is the bet on the whole scale.
+
+    `whole`: the gains [N, ...] there. `coins`, `errors`: [N, ...], of `coin_gains` and of the
+    forecast. `spread`: [2, ...] of `PromotionTrial`; its next value is the second result. A loop:
+    a closed form would round differently in other pieces of the same matches.
+    """
+    total, number = spread
+    gained = []
+    for loss, coin, error in zip(whole, coins, errors, strict=True):
+        unit = deviations * np.sqrt(total / np.maximum(number, 1.0))
+        known = (number >= _FIRST_ERRORS) & (unit > 0.0)
+        share = np.clip(error / np.where(known, unit, 1.0), -1.0, 1.0)
+        gained.append(np.where(known, -coin * share, loss))
+        total, number = _KEPT_ERRORS * total + error * error, _KEPT_ERRORS * number + 1.0
+    return np.array(gained).reshape(np.shape(whole)), np.array((total, number))
 
 
 def gains_below(results: NDArray, bar: NDArray | float) -> NDArray:

@@ -7,12 +7,14 @@ may be added with a default; none is ever renamed.
 
 from __future__ import annotations
 
+import math
 from typing import Literal, TypeAlias
 
 import msgspec
 
-Arm: TypeAlias = Literal["canary", "incumbent", "holdout"]
-"""`holdout`: the rules play beside a champion, outside of the test."""
+Arm: TypeAlias = Literal["canary", "incumbent", "holdout", "practice"]
+"""`holdout`: the rules play beside a champion, outside of the test. `practice`: the newest version
+plays to learn, outside of the test too."""
 PolicyName: TypeAlias = Literal["latest", "auto", "manual", "paused"]
 Ending: TypeAlias = Literal["finished", "aborted", "vanished", "fault", "void"]
 """`vanished`: its session ended, or it was open for too long. `fault`: the version failed, and the
@@ -37,6 +39,11 @@ class TrialSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     share: float = 0.5
     harm: float = 4.0
     """Evidence against the canary at which it is stopped."""
+    harm_spread: float = 0.0
+    """Of scores that differ little on their scale: evidence against the canary is judged on a scale
+    of so many standard deviations of the results so far to both sides of their mean, and clipped
+    there. It is then evidence that clipped scores are worse, and sooner. 0: on the whole scale, as
+    evidence for the canary always is."""
     misfit: float = 1000.0
     """Evidence that the arms do not come as often as the coin says, at which the test is closed."""
     short: int = 100
@@ -69,6 +76,8 @@ class TrialSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
             raise ValueError(
                 f"`long` is {self.long}: expected at least 1 and at most `longest` ({self.longest})"
             )
+        if not 0.0 <= self.harm_spread < math.inf:
+            raise ValueError(f"`harm_spread` is {self.harm_spread}: expected 0 or more")
         if not 0.0 <= self.hopeless < 1.0:
             raise ValueError(f"`hopeless` is {self.hopeless}: expected at least 0 and below 1")
         for name in ("first_canaries", "short", "cool_down"):
@@ -89,6 +98,12 @@ class Declared(_Record, frozen=True, kw_only=True):
     rules: str = ""
     score: tuple[float, float] | None = None
     policy: PolicyName = "auto"
+    harm: float = 4.0
+    """Evidence that practice is worse at which it is suspended (`promotion.harm`)."""
+
+    def __post_init__(self) -> None:
+        if not self.harm > 1.0:
+            raise ValueError(f"`harm` is {self.harm}: expected evidence above 1")
 
 
 class Nominated(_Record, frozen=True, kw_only=True):
@@ -113,8 +128,10 @@ class Assigned(_Record, frozen=True, kw_only=True):
     test: int = 0
     """The number of the test or recheck it counts for; 0: none."""
     share: float = 0.0
-    """The probability of the canary, given that the match is not of the holdout."""
+    """The probability of the canary, given neither the holdout nor practice."""
     holdout: float = 0.0
+    practice: float = 0.0
+    """The probability of practice, given that the match is not of the holdout."""
     uniform: float = 0.0
     """The coin: below `holdout` the rules play; `roles.draw` says the rest."""
     stratum: str = ""
@@ -123,9 +140,14 @@ class Assigned(_Record, frozen=True, kw_only=True):
     match is no evidence, for or against."""
 
     def __post_init__(self) -> None:
-        for name in ("share", "holdout", "uniform"):
+        for name in ("share", "holdout", "practice", "uniform"):
             if not 0.0 <= (value := getattr(self, name)) < 1.0:
                 raise ValueError(f"`{name}` is {value}: expected at least 0 and below 1")
+        if self.arm == "practice" and (self.test or not self.practice):
+            raise ValueError(
+                f"a match of practice has `test` {self.test} and `practice` {self.practice}: "
+                "expected no test and the probability of practice"
+            )
         if self.test and self.arm != "holdout" and not self.share:
             raise ValueError("`share` is 0: a match of a test needs the probability of the canary")
 

@@ -19,7 +19,8 @@ which it stays unless the evidence says that it is worse. A test that was runnin
 match is assigned to it, those that were still count for it, and it goes on if the champion stays.
 
 A match counts for the test or recheck whose number it carries, while that is open. Matches that
-were assigned before the rules or the scale of scores changed count for nothing.
+were assigned before the rules or the scale of scores changed count for nothing. Matches of practice
+count in `practice` alone.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ import numpy as np
 
 from understudy.core.statistics import STAKES
 from understudy.gates.promotion import trial as gate
+from understudy.gates.promotion.practice import PracticeArm, anew, first_match, practised
 from understudy.gates.promotion.records import (
     RULES,
     Arm,
@@ -81,6 +83,7 @@ __all__ = [
     "fold_owned",
     "name_of",
     "nomination_refused",
+    "practice_refused",
     "shares",
     "snapshot",
     "trial_words",
@@ -89,6 +92,7 @@ __all__ = [
 VerdictKind: TypeAlias = Literal[
     "nominated", "refused", "promoted", "asks", "continued", "harmful", "hopeless", "undecided",
     "misfit", "stopped", "closed", "alarm", "kept", "rolled back", "paused", "resumed",
+    "practising", "suspended",
 ]  # fmt: skip
 _ENDINGS: dict[int, VerdictKind] = {
     gate.HARM: "harmful",
@@ -128,6 +132,8 @@ class PromotionState:
     rules: str | None = None
     score: tuple[float, float] | None = None
     policy: PolicyName = "auto"
+    harm: float = 4.0
+    """Evidence that practice is worse at which it is suspended."""
     paused: bool = False
     changed: int = 0
     """The record at which the rules or the scale last changed."""
@@ -152,6 +158,7 @@ class PromotionState:
     """Assigned and not counted yet, by number, in the order of assignment."""
     resolved: dict[int, Resolved] = field(default_factory=dict)
     """Their endings, as far as they are over."""
+    practice: PracticeArm = field(default_factory=PracticeArm)
 
     @property
     def incumbent(self) -> int:
@@ -181,21 +188,44 @@ class Shares(NamedTuple):
     canary: int | None
     incumbent: int
     share: float
-    """The probability of the canary, given that the match is not of the holdout."""
+    """The probability of the canary, given neither the holdout nor practice."""
     holdout: float
+    practice: int | None = None
+    """The version that practises; None: none does."""
+    practice_share: float = 0.0
+    """The probability of practice, given that the match is not of the holdout."""
 
 
-def shares(state: PromotionState) -> Shares:
-    """How the next match is to be assigned."""
+def shares(
+    state: PromotionState, *, practice: int | None = None, practice_share: float = 0.0
+) -> Shares:
+    """How the next match is to be assigned. `practice`: the version that would practise."""
     incumbent = state.reigns[-1]
     holdout = 0.0 if incumbent.version == RULES else incumbent.settings.holdout
     if state.recheck is not None:
         return Shares(state.recheck.number, incumbent.version, RULES, (1.0 - holdout) / 2, 0.0)
     test = state.test
     if test is None or test.simulator:
-        return Shares(0, None, incumbent.version, 0.0, holdout)
-    share = float(gate.canary_share(test.trial, test.settings))
-    return Shares(test.number, test.version, incumbent.version, share, holdout)
+        coin = Shares(0, None, incumbent.version, 0.0, holdout)
+    else:
+        share = float(gate.canary_share(test.trial, test.settings))
+        coin = Shares(test.number, test.version, incumbent.version, share, holdout)
+    if not practice or not practice_share or practice_refused(state, practice):
+        return coin
+    return coin._replace(practice=practice, practice_share=practice_share)
+
+
+def practice_refused(state: PromotionState, version: int) -> str:
+    """Why this version does not practise now; empty: it may."""
+    if state.is_paused:
+        return "promotion is paused"
+    if state.recheck is not None:
+        return f"champion {state.recheck.version} is being rechecked"
+    if state.practice.suspended:
+        return f"{state.practice.suspended} more matches without practice"
+    if version == state.incumbent:
+        return f"version {version} is the champion"
+    return ""
 
 
 def draw(coin: Shares, uniform: float) -> tuple[Arm, int]:
@@ -203,6 +233,9 @@ def draw(coin: Shares, uniform: float) -> tuple[Arm, int]:
     if uniform < coin.holdout:
         return "holdout", RULES
     rest = (uniform - coin.holdout) / (1.0 - coin.holdout)
+    if coin.practice is not None and rest < coin.practice_share:
+        return "practice", coin.practice
+    rest = (rest - coin.practice_share) / (1.0 - coin.practice_share)
     if coin.canary is not None and rest < coin.share:
         return "canary", coin.canary
     return "incumbent", coin.incumbent
@@ -215,9 +248,10 @@ def assigned(coin: Shares, uniform: float, *, match: str, stratum: str = "") -> 
         match=match,
         arm=arm,
         version=version,
-        test=coin.test,
+        test=0 if arm == "practice" else coin.test,
         share=coin.share,
         holdout=coin.holdout,
+        practice=coin.practice_share,
         uniform=uniform,
         stratum=stratum,
     )
@@ -250,6 +284,10 @@ def fold_owned(
     verdicts: list[PromotionVerdict] = []
     for sequence, record in records:
         if isinstance(record, Assigned):
+            if record.arm == "practice" and not state.practice.begun:
+                _count(state, verdicts)
+                state.practice = replace(state.practice, begun=True, version=record.version)
+                verdicts.append(PromotionVerdict(*first_match(sequence, record)))
             state.open[sequence] = record
         elif isinstance(record, Resolved):
             if record.order in state.open:  # else it was counted already: noted, not counted
@@ -291,7 +329,8 @@ def _declare(
 ) -> None:
     first = state.rules is None
     other_rules, other_scale = state.rules != record.rules, state.score != record.score
-    state.rules, state.score, state.policy = record.rules, record.score, record.policy
+    state.rules, state.score = record.rules, record.score
+    state.policy, state.harm = record.policy, record.harm
     if (other_rules or other_scale) and not first:
         state.changed = sequence
         changed = [("the rules", other_rules), ("the scale of scores", other_scale)]
@@ -299,6 +338,7 @@ def _declare(
         if state.test is not None:
             _close(state, sequence, "closed", words, verdicts)
         state.records.pop(RULES, None)
+        state.practice = anew(state.practice)
         if other_scale:  # no result and no promise can be compared with what comes
             state.records.clear()
             state.reigns = [
@@ -444,7 +484,11 @@ def _count_some(
             state.recheck = running
         else:
             state.test = running
-    _note(state, matches)
+    _note(state, [one for one in matches if one[1].arm != "practice"])
+    state.practice, changes = practised(
+        state.practice, matches, harm=state.harm, since=state.changed
+    )
+    verdicts += [PromotionVerdict(*change) for change in changes]
     sequence = matches[last][0]
     for running, verdict, _ in tests:
         if verdict != gate.CONTINUE:

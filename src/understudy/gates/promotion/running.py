@@ -159,7 +159,7 @@ def _decided(running: RunningTest, looks: TrialLooks) -> tuple[RunningTest, int,
     verdicts = looks.verdict
     if running.asks:
         fall, fallen = detect_until(
-            running.fall.tolist(), (-looks.gains).tolist(), bound=running.harm
+            running.fall.tolist(), looks.against.tolist(), bound=running.harm
         )
         running = _with_fall(running, np.array(fall))
         verdicts = np.where(looks.coin >= running.settings.misfit, gate.MISFIT, gate.CONTINUE)
@@ -179,16 +179,16 @@ def _with_fall(running: RunningTest, fall: NDArray) -> RunningTest:
 
 
 def harm_evidence(gains: NDArray) -> NDArray:
-    """Evidence [N] that a canary is worse, after each of these gains [N] of bets on it."""
-    return evidence(grow(new_capital(), -gains), axis=1)
+    """Evidence [N] that a canary is worse, after each of these gains [N] of bets against it."""
+    return evidence(grow(new_capital(), gains), axis=1)
 
 
 def fall_evidence(gains: NDArray) -> NDArray:
-    """Evidence [N] that a canary has become worse, after each of these gains [N] since a person is
-    asked."""
+    """Evidence [N] that a canary has become worse, after each of these gains [N] of bets against
+    it since a person is asked."""
     fall, seen = np.zeros(len(STAKES)), []
     for gain in gains:
-        fall = detect(fall, np.array([-gain]))
+        fall = detect(fall, np.array([gain]))
         seen.append(fall.mean())
     return np.array(seen)
 
@@ -214,14 +214,17 @@ def watch(
     """A champion after these matches, and the place of the one that raised an alarm.
 
     Matches up to record `since` are not its own any more, nor are those that were forced: a recheck
-    could not be played, and the alarm would be old when it could.
+    could not be played, and the alarm would be old when it could. Practice promises nothing.
     """
     if reign.version == RULES:
         return reign, None
     rows = [
         row
         for row, (number, assigned, _) in enumerate(matches)
-        if assigned.version == reign.version and number > since and not assigned.forced
+        if assigned.version == reign.version
+        and number > since
+        and not assigned.forced
+        and assigned.arm != "practice"
     ]
     if not reign.promise:
         learned = rows[: _FIRST_MATCHES - reign.first.matches]

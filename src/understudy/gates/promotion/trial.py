@@ -43,6 +43,8 @@ class PromotionTrial(NamedTuple):
     """[2, ...] Sum of results of the incumbent and of the canary."""
     arm_counts: NDArray
     """[2, ...] Matches of the incumbent and of the canary."""
+    spread: NDArray
+    """[2, ...] Discounted sum and number of squared errors of the forecast."""
 
     @property
     def matches(self) -> NDArray:
@@ -67,8 +69,8 @@ class TrialLooks(NamedTuple):
     """Evidence that the arms do not come as often as the coin says."""
     verdict: NDArray
     """CONTINUE, BETTER, HARM, MISFIT, HOPELESS or FUTILE."""
-    gains: NDArray
-    """Of an even bet on the canary."""
+    against: NDArray
+    """What an even bet against the canary gained."""
 
 
 def new_trial(*, strata: int = 1, shape: tuple[int, ...] = ()) -> PromotionTrial:
@@ -78,7 +80,7 @@ def new_trial(*, strata: int = 1, shape: tuple[int, ...] = ()) -> PromotionTrial
         maths.new_capital(shape),
         maths.new_capital(shape, stakes=maths.COIN_STAKES),
         *np.zeros((2, strata, *shape)),
-        *np.zeros((2, 2, *shape)),
+        *np.zeros((3, 2, *shape)),
     )
 
 
@@ -128,15 +130,24 @@ def advance(
     )
     gained = maths.gains(arms, shares, results, forecasts)
     better = maths.grow(trial.better, gained)
-    worse = maths.grow(trial.worse, -gained)
+    against, spread = -gained, trial.spread
+    if settings.harm_spread:
+        against, spread = maths.losses(
+            against,
+            coins=maths.coin_gains(arms, shares),
+            errors=results - forecasts,
+            spread=spread,
+            deviations=settings.harm_spread,
+        )
+    worse = maths.grow(trial.worse, against)
     coin = maths.grow(trial.coin, maths.coin_gains(arms, shares), stakes=maths.COIN_STAKES)
     for_it, against_it, misfit = (maths.evidence(one, axis=1) for one in (better, worse, coin))
     matches = arm_counts[1:].sum(1)
     verdict = _verdict(for_it, against_it, misfit, matches, settings=settings, alpha=alpha)
     after = PromotionTrial(
-        better[-1], worse[-1], coin[-1], totals, counts, arm_totals[-1], arm_counts[-1]
+        better[-1], worse[-1], coin[-1], totals, counts, arm_totals[-1], arm_counts[-1], spread
     )
-    return after, TrialLooks(for_it, against_it, misfit, verdict, gained)
+    return after, TrialLooks(for_it, against_it, misfit, verdict, against)
 
 
 def advance_pairs(
@@ -162,7 +173,7 @@ def advance_pairs(
     after = trial._replace(
         better=better[-1], worse=worse[-1], arm_totals=totals[-1], arm_counts=counts[-1]
     )
-    return after, TrialLooks(for_it, against_it, none, verdict, gained)
+    return after, TrialLooks(for_it, against_it, none, verdict, -gained)
 
 
 def _verdict(

@@ -112,15 +112,26 @@ def batch_of(
     max_lag: int,
     weights: NDArray,
     learned: NDArray,
+    imitation: float = 1.0,
 ) -> Batch:
     """One batch [L + 1, columns] of items [N, ...]; empty columns where N is smaller.
 
     `weights` float32 [N] are how much each item counts; `learned` bool [N, L] is False on decisions
     that teach nothing, which then stand for what follows as a bootstrap does.
+
+    `imitation` is the share of imitation that is left. For the rest, decisions of the rules count
+    as experience of another policy, which chose them for certain: the logarithm of their
+    probability is 0. That is exact for rules that always choose alike, and cautious for others. A
+    decision that turned out worse than expected then becomes less likely.
     """
     count, length = items["rewards"].shape
     taught = decisions(items) & items["settled"] & learned
-    sampled = taught & items["sampled"]
+    # In a live game what was not sampled was chosen by the rules, unless a gate had a part in the
+    # episode: then it is the safe action of an overloaded server. No player chose that, and
+    # imitation, which never pushes away, would teach it even where it is punished.
+    rules = taught & ~items["sampled"] & ~items["gated"][:, None]
+    own = taught & items["sampled"]
+    sampled = own if imitation == 1.0 else own | rules
     ends = items["terminal"][:, None] & (np.arange(length) == items["length"][:, None] - 1)
     legal = np.unpackbits(items["legal"], axis=2, count=spec.actions.options).astype(np.bool_)
     legal |= ~decisions(items)[..., None]  # an empty row must not be without a legal action
@@ -140,10 +151,10 @@ def batch_of(
         ongoing=laid(taught & ~ends, np.float32),
         valid=laid(taught, np.float32),
         sampled=laid(sampled, np.float32),
-        on_policy=laid(sampled & (items["versions"] >= version - max_lag), np.float32),
-        # In a live game what was not sampled was not chosen: it is the safe action of an overloaded
-        # server, and imitation, which never pushes away, would teach it even where it is punished.
-        imitated=laid(taught & ~items["sampled"] & ~items["gated"][:, None], np.float32),
+        on_policy=laid(
+            (own & (items["versions"] >= version - max_lag)) + (1.0 - imitation) * rules, np.float32
+        ),
+        imitated=laid(imitation * rules, np.float32),
         weights=laid(np.broadcast_to(weights[:, None], taught.shape), np.float32),
     )
 

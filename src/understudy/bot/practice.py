@@ -1,0 +1,63 @@
+"""When practice begins: the newest version decides as the rules do, or has learned enough.
+
+Until then it would lose most matches that it is given, and learn little from them.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+
+from understudy.core.config import PromotionConfig
+
+LEARNED_MATCHES = 300
+"""A version that has learned from so many practises without agreement: it never agrees with rules
+that vary at random."""
+_RECENT_DECISIONS = 500
+_FEWEST_DECISIONS = 200
+
+
+class RulesAgreement:
+    """How often the likeliest action of the newest version was that of the rules, in their recent
+    matches. Threads may share it."""
+
+    def __init__(self) -> None:
+        self._matches: deque[tuple[int, int]] = deque()
+        self._decisions = 0
+        self._lock = threading.Lock()
+
+    def add(self, agreed: int, decisions: int) -> None:
+        """A match in which the rules made so many decisions, and the policy agreed with some."""
+        with self._lock:
+            self._matches.append((agreed, decisions))
+            self._decisions += decisions
+            while self._decisions - self._matches[0][1] >= _RECENT_DECISIONS:
+                self._decisions -= self._matches.popleft()[1]
+
+    @property
+    def share(self) -> float | None:
+        """None: too few decisions so far."""
+        with self._lock:
+            if self._decisions < _FEWEST_DECISIONS:
+                return None
+            return sum(agreed for agreed, _ in self._matches) / self._decisions
+
+
+def may_practise(
+    *,
+    begun: bool,
+    agreement: float | None,
+    learned: Callable[[], int | None],
+    config: PromotionConfig,
+) -> bool:
+    """Whether the newest version may be given whole matches, to learn.
+
+    `begun`: a version of this run has practised before; then it stays. `learned` gives the matches
+    that the newest version has learned from, and is only called where that decides.
+    """
+    if config.practice_share == 0.0:
+        return False
+    if begun or (agreement is not None and agreement >= config.practice_agreement):
+        return True
+    return (learned() or 0) >= LEARNED_MATCHES

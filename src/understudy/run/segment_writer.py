@@ -1,0 +1,263 @@
+"""The thread between a session and the promotion log: assigns segments of play, notes how they
+ended, follows the log, and holds the policies that may play.
+
+The event loop calls `ask`, `take`, `resolve` and reads `incumbent`: none of them touches the disk.
+All work is in `work`, which the thread calls at once when there is something to write, and ten
+times a second otherwise. So what any process writes into the log (a stop by a person, say) holds
+here within a fraction of a second.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from uuid import uuid4
+
+import numpy as np
+
+from understudy.bot.match import MatchPlayer
+from understudy.bot.roster import Roster, declared_promotion
+from understudy.core.arrays import NDArray
+from understudy.core.clock import Clock
+from understudy.gates.promotion.records import RULES
+from understudy.policy.policy import Policy, untrained
+from understudy.promotion.promotion import Promotion
+from understudy.promotion.report import read_brief
+from understudy.registry.run_folder import RunFolder
+from understudy.session.limits import Rate
+from understudy.session.segments import (
+    AssignedSegment,
+    SegmentEnding,
+    SegmentPlayer,
+    score_scale,
+)
+from understudy.telemetry.journal import Journal
+from understudy.telemetry.promotion_status import PromotionStatus
+
+HARM_SPREAD = 2.0
+"""Standard deviations to both sides of the mean on which a served version is judged for harm: means
+of segments lie close together on the scale of rewards (`benchmarks/serve_promotion.py`)."""
+_LOOK_EVERY_S = 0.1
+_STATUS_EVERY_S = 0.5
+_PATIENCE_S = 10.0
+"""How long ending may take: the records at hand."""
+
+
+class SegmentWriter:
+    """A `SegmentSource` of one run folder.
+
+    Args:
+        untrained: Named where the rules are the incumbent; it decides nothing.
+        per_s: Segments that are assigned at most.
+        read_status: What a person is shown, read in this thread.
+        background: False: only calls of `work` do anything, for tests and simulated time.
+    """
+
+    def __init__(
+        self,
+        roster: Roster,
+        promotion: Promotion,
+        *,
+        untrained: Policy,
+        clock: Clock,
+        per_s: float,
+        read_status: Callable[[], PromotionStatus],
+        problem: Callable[[str, Exception], None],
+        seed: int | None = None,
+        background: bool = True,
+    ) -> None:
+        self._roster = roster
+        self._promotion = promotion
+        self._untrained = untrained
+        self._clock = clock
+        self._rate = Rate(per_s)
+        self._read_status = read_status
+        self._problem = problem
+        self._rng = np.random.default_rng(seed)
+        self._lock = threading.Lock()
+        """Never held while something is read or written."""
+        self._wanted: set[str] = set()
+        """Territories that asked, until they take their assignment."""
+        self._asked: deque[str] = deque()
+        self._ready: dict[str, AssignedSegment] = {}
+        self._ended: deque[tuple[int, float, SegmentEnding, str]] = deque()
+        self._looked = self._told = -np.inf
+        self.status = read_status()
+        """A fraction of a second old."""
+        self.incumbent = SegmentPlayer("rules", RULES, None)
+        self._allowed: frozenset[int] = frozenset()
+        self._read_roles()
+        self._wake = threading.Event()
+        self._stop = threading.Event()
+        self._background = background
+        self._thread = threading.Thread(target=self._run, name="understudy-segments", daemon=True)
+
+    def start(self) -> None:
+        if self._background:
+            self._thread.start()
+
+    def close(self) -> None:
+        """Write what is left, and end this session."""
+        self._stop.set()
+        self._wake.set()
+        if self._thread.is_alive():
+            self._thread.join(timeout=_PATIENCE_S)
+        if not self._thread.is_alive():
+            self.work()
+        self._promotion.close()
+
+    # --- for the event loop ----------------------------------------------------------------------
+
+    @property
+    def policy(self) -> Policy:
+        """Of the incumbent; where that is the rules, an untrained one with version 0."""
+        return self.incumbent.policy or self._untrained
+
+    @property
+    def is_testing(self) -> bool:
+        """Whether a version is being tested or rechecked."""
+        state = self._promotion.state
+        return state.test is not None or state.recheck is not None
+
+    def may_play(self, player: SegmentPlayer) -> bool:
+        if player.role == "practice":
+            return not self._promotion.state.practice.suspended
+        return player.version == RULES or player.role == "newest" or player.version in self._allowed
+
+    def ask(self, territory: str) -> None:
+        if territory in self._wanted or not self._rate.allow("", self._clock.monotonic()):
+            return
+        with self._lock:
+            self._wanted.add(territory)
+            self._asked.append(territory)
+        self._wake.set()
+
+    def take(self, territory: str) -> AssignedSegment | None:
+        if territory not in self._ready:
+            return None
+        with self._lock:
+            self._wanted.discard(territory)
+            return self._ready.pop(territory)
+
+    def cancel(self, territory: str) -> None:
+        with self._lock:
+            self._wanted.discard(territory)
+            assigned = self._ready.pop(territory, None)
+        if assigned is not None:
+            self.resolve(assigned.order, 0.0, "void", "its territory is gone")
+
+    def resolve(self, order: int, result: float, ending: SegmentEnding, words: str = "") -> None:
+        self._ended.append((order, result, ending, words))
+        self._wake.set()
+
+    # --- for other threads -----------------------------------------------------------------------
+
+    def remember(self, observations: NDArray, legal: NDArray | None) -> None:
+        """Keeps the observations [N, F] of an episode, by which candidates are looked at."""
+        self._roster.remember(observations, legal)
+
+    def work(self) -> None:
+        """Write what waits, in order, and follow the log if it is time."""
+        self._write_endings()
+        for _ in range(len(self._asked)):
+            self._assign(self._asked.popleft())
+            self._write_endings()  # a version that has just been stopped must not wait
+        now = self._clock.monotonic()
+        if now - self._looked >= _LOOK_EVERY_S:
+            self._looked = now
+            self._roster.look()
+            self._read_roles()
+        if now - self._told >= _STATUS_EVERY_S:
+            self._told = now
+            self.status = self._read_status()
+
+    def _write_endings(self) -> None:
+        for _ in range(len(self._ended)):
+            order, result, ending, words = self._ended.popleft()
+            self._roster.resolve(order, result, ending, words)
+            self._read_roles()
+
+    def _assign(self, territory: str) -> None:
+        assigned = self._roster.assign(uuid4().hex, {}, float(self._rng.random()))
+        with self._lock:
+            wanted = territory in self._wanted
+            if wanted and assigned.order and not assigned.fault:
+                segment = AssignedSegment(assigned.order, _player(assigned))
+                self._ready[territory] = segment
+                return
+            self._wanted.discard(territory)  # it may ask again
+        if not assigned.order:  # it could not be written, or counts for nothing
+            return
+        if assigned.fault:
+            self._roster.resolve(assigned.order, 0.0, "fault", assigned.fault)
+        else:
+            self._roster.resolve(assigned.order, 0.0, "void", "its territory is gone")
+
+    def _read_roles(self) -> None:
+        incumbent = _player(self._roster.incumbent())
+        self._allowed = frozenset({*self._promotion.state.needed, incumbent.version})
+        self.incumbent = incumbent
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            self._wake.wait(_LOOK_EVERY_S)
+            self._wake.clear()
+            try:
+                self.work()
+            except Exception as error:  # noqa: BLE001  a thread without supervisor
+                self._problem("assigning segments failed, and goes on", error)
+
+
+def open_segments(
+    folder: RunFolder,
+    *,
+    newest: Callable[[], Policy],
+    journal: Journal,
+    say: Callable[[str], None],
+    problem: Callable[..., None],
+    seed: int | None = None,
+    background: bool = True,
+) -> SegmentWriter:
+    """The promotion of a served run, declared with the scale of its rewards.
+
+    `newest` is the newest policy, as it is adopted; `say` gets verdicts in words, `problem` what a
+    person must know, and what was raised.
+    """
+    live = folder.config.live
+    promotion = declared_promotion(
+        folder,
+        rules=None,
+        score=score_scale(live),
+        journal=journal,
+        say=say,
+        problem=problem,
+        lost="void",
+        harm_spread=HARM_SPREAD,
+    )
+    roster = Roster(folder, promotion, newest=newest, journal=journal, say=say, problem=problem)
+    return SegmentWriter(
+        roster,
+        promotion,
+        untrained=untrained(folder.spec, folder.config.learner.seed),
+        clock=folder.clock,
+        per_s=live.promotion_segments_per_s,
+        read_status=lambda: read_brief(folder, promotion),
+        problem=problem,
+        seed=seed,
+        background=background,
+    )
+
+
+def segments_line(status: PromotionStatus) -> str:
+    """Who decides and what is tested: `rules play, canary 7 at 50%, E+ 3.2 E- 0.4`."""
+    plays = status.plays
+    line = "newest plays" if plays is None else f"version {plays} plays" if plays else "rules play"
+    for one in status.tests:
+        what = "recheck" if one.recheck else "canary"
+        line += f", {what} {one.version} at {one.share:.0%}, E+ {one.better:.1f} E- {one.worse:.1f}"
+    return line
+
+
+def _player(assigned: MatchPlayer) -> SegmentPlayer:
+    return SegmentPlayer(assigned.role, assigned.version, assigned.policy)

@@ -1,0 +1,258 @@
+"""Segments of play: who decides a stretch of one territory, by a recorded coin, and its score.
+
+A territory is an endless match, so it is assigned piece by piece. A segment has one player: the
+incumbent (the champion, or the rules), a canary, the version that practises, or the rules of the
+holdout. It ends after `live.promotion_segment` decisions or `live.promotion_segment_s`. Its score
+is the mean reward of its decisions on the declared scale, without those of the wash-out at its
+beginning: the player before left the state in which they were made.
+
+The coin is thrown elsewhere (`SegmentSource`), and its record is durable before the segment begins.
+Until then the incumbent decides, and nothing is counted: no decision ever waits for the disk. One
+thread at a time, without I/O.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, Protocol, TypeAlias
+
+from understudy.core.config.serving import LiveConfig
+from understudy.experience.ledger import Closing
+from understudy.policy.policy import Policy
+from understudy.session.status import SegmentCounts
+from understudy.session.territory import TerritoryState
+
+SegmentEnding: TypeAlias = Literal["finished", "fault", "void"]
+"""`fault`: the version failed, and the incumbent plays on. `void`: it counts for no arm."""
+
+
+class SegmentPlayer(NamedTuple):
+    """Who decides."""
+
+    role: str
+    """`rules`, `champion`, `canary`, `practice`, `holdout` or `newest`"""
+    version: int
+    """0: the rules"""
+    policy: Policy | None
+    """None: the rules"""
+
+
+class AssignedSegment(NamedTuple):
+    """A coin that was thrown, and written down."""
+
+    order: int
+    """The number of its record"""
+    player: SegmentPlayer
+
+
+class SegmentSource(Protocol):
+    """Where segments are assigned and resolved. No call waits for anything."""
+
+    @property
+    def incumbent(self) -> SegmentPlayer:
+        """Who decides outside of segments."""
+
+    def may_play(self, player: SegmentPlayer) -> bool:
+        """Whether this player was not stopped since."""
+
+    def ask(self, territory: str) -> None:
+        """An assignment for the next segment of a territory, as soon as it is durable; asking
+        again before it is there changes nothing."""
+
+    def take(self, territory: str) -> AssignedSegment | None:
+        """The assignment, once it is durable; None: not yet."""
+
+    def cancel(self, territory: str) -> None:
+        """The territory is gone: its assignment, if there is or will be one, is void."""
+
+    def resolve(self, order: int, result: float, ending: SegmentEnding, words: str = "") -> None:
+        """How a segment ended; the result lies in [0, 1]."""
+
+
+@dataclass(slots=True, eq=False)
+class PlayerSegment:
+    """A segment that is being played, or whose last rewards are awaited."""
+
+    order: int
+    player: SegmentPlayer
+    began: float
+    """Monotonic"""
+    made: int = 0
+    """Decisions in all"""
+    counted: int = 0
+    """Decisions after the wash-out"""
+    pending: int = 0
+    """Of these: without a reward so far"""
+    settled: int = 0
+    total: float = 0.0
+    """Of their rewards, on the scale from 0 to 1"""
+    over: bool = False
+
+
+class PlayerSegments:
+    """The segments of all territories of one session."""
+
+    def __init__(self, source: SegmentSource, config: LiveConfig) -> None:
+        self._source = source
+        self._most = config.promotion_segment
+        self._most_s = config.promotion_segment_s
+        self._least = config.least_settled
+        self._wash_out = round(config.wash_out * self._most)
+        self._wash_out_s = config.wash_out * self._most_s
+        # At one decision every few seconds the time alone would wash out one decision.
+        self._fewest_washed = round(config.wash_out * self._least)
+        self._low, high = score_scale(config)
+        self._width = high - self._low
+        self._open: dict[str, PlayerSegment] = {}
+        self._of_decision: dict[int, PlayerSegment] = {}
+        """Decisions that count and have no reward yet."""
+        self.decided_by: Counter[str] = Counter()
+        """Decisions since this start, by the role of the player."""
+        self._endings: Counter[SegmentEnding] = Counter()
+
+    @property
+    def source(self) -> SegmentSource:
+        return self._source
+
+    @property
+    def counts(self) -> SegmentCounts:
+        return SegmentCounts(*(self._endings[one] for one in ("finished", "fault", "void")))
+
+    @property
+    def playing(self) -> dict[str, int]:
+        """Territories with an open segment, by the role of its player."""
+        return dict(Counter(one.player.role for one in self._open.values()))
+
+    def player(self, territory: TerritoryState, now: float) -> SegmentPlayer:
+        """Who decides the next observation of a territory; a segment ends and begins here."""
+        name, source = territory.name, self._source
+        segment = self._open.get(name)
+        if segment is not None:
+            if not source.may_play(segment.player):
+                self._drop(name, segment, "void", "its player was stopped")
+            elif self._is_full(segment, now):
+                self._end(name, segment)
+            else:
+                return segment.player
+        assigned = source.take(name)
+        if assigned is None:
+            source.ask(name)
+            return source.incumbent
+        if not source.may_play(assigned.player):
+            self._resolve(assigned.order, 0.0, "void", "its player was stopped")
+            return source.incumbent
+        self._open[name] = PlayerSegment(assigned.order, assigned.player, now)
+        territory.forget()  # a policy's memory begins anew with a segment
+        return assigned.player
+
+    def decided(self, territory: str, player: SegmentPlayer, decision: int, now: float) -> None:
+        """A decision of this player is in the ledger."""
+        self.decided_by[player.role] += 1
+        segment = self._open.get(territory)
+        if segment is None:
+            return
+        if self._is_washed_out(segment, now):
+            segment.counted += 1
+            segment.pending += 1
+            self._of_decision[decision] = segment
+        segment.made += 1
+
+    def closed(self, closings: Iterable[Closing]) -> None:
+        """Decisions have ended, with a reward or without."""
+        for closing in closings:
+            segment = self._of_decision.pop(closing.id, None)
+            if segment is None:
+                continue
+            segment.pending -= 1
+            if closing.state == "settled":
+                share = (closing.reward - self._low) / self._width
+                segment.settled += 1
+                segment.total += min(1.0, max(0.0, share))
+            if segment.over and not segment.pending:
+                self._score(segment)
+
+    def failed(self, territory: str, words: str) -> None:
+        """The version failed in this territory: the segment counts 0, the incumbent plays on."""
+        segment = self._open.get(territory)
+        if segment is not None:
+            self._drop(territory, segment, "fault", words)
+
+    def gone(self, territory: str) -> None:
+        """A territory has ended, or its client has left it."""
+        self._source.cancel(territory)
+        segment = self._open.get(territory)
+        if segment is not None:
+            self._end(territory, segment)
+
+    def tick(self, now: float) -> None:
+        """Ends segments that are full and get no further observation, so that they hold up no
+        others: segments count in the order of their assignment."""
+        full = [(name, one) for name, one in self._open.items() if self._is_full(one, now)]
+        for name, segment in full:
+            self._end(name, segment)
+
+    def stop(self) -> None:
+        """The server ends: open segments of all arms count for none."""
+        waiting = {id(one): one for one in self._of_decision.values()}
+        waiting.update((id(one), one) for one in self._open.values())
+        self._open.clear()
+        self._of_decision.clear()
+        for segment in waiting.values():
+            self._resolve(segment.order, 0.0, "void", "the server ended")
+
+    def _is_full(self, segment: PlayerSegment, now: float) -> bool:
+        if segment.made >= self._most:
+            return True
+        return now - segment.began >= self._most_s and segment.counted >= self._least
+
+    def _is_washed_out(self, segment: PlayerSegment, now: float) -> bool:
+        if segment.made >= self._wash_out:
+            return True
+        is_long = now - segment.began >= self._wash_out_s
+        return is_long and segment.made >= self._fewest_washed
+
+    def _end(self, name: str, segment: PlayerSegment) -> None:
+        """No further decision belongs to it; its last rewards may still come."""
+        del self._open[name]
+        segment.over = True
+        if not segment.pending:
+            self._score(segment)
+
+    def _score(self, segment: PlayerSegment) -> None:
+        if segment.settled < self._least:
+            words = f"{segment.settled} decisions have a reward, {self._least} are needed"
+            self._resolve(segment.order, 0.0, "void", words)
+        else:
+            self._resolve(segment.order, segment.total / segment.settled, "finished")
+
+    def _drop(self, name: str, segment: PlayerSegment, ending: SegmentEnding, words: str) -> None:
+        """Ends it at once: rewards that come later do not count."""
+        del self._open[name]
+        mine = [key for key, one in self._of_decision.items() if one is segment]
+        for key in mine:
+            del self._of_decision[key]
+        self._resolve(segment.order, 0.0, ending, words)
+
+    def _resolve(self, order: int, result: float, ending: SegmentEnding, words: str = "") -> None:
+        self._endings[ending] += 1
+        self._source.resolve(order, result, ending, words)
+
+
+def score_scale(config: LiveConfig) -> tuple[float, float]:
+    """The lowest and the highest mean reward: as declared, else what rewards are clipped to."""
+    if not config.score:
+        return -config.reward_clip, config.reward_clip
+    low, high = config.score
+    return low, high
+
+
+def grouped(
+    players: Sequence[SegmentPlayer],
+) -> list[tuple[SegmentPlayer, list[int]]]:
+    """Places by player: one forward pass for each policy, and one group for the rules."""
+    groups: dict[int, tuple[SegmentPlayer, list[int]]] = {}
+    for place, player in enumerate(players):
+        groups.setdefault(id(player.policy), (player, []))[1].append(place)
+    return list(groups.values())

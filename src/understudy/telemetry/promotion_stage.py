@@ -1,0 +1,134 @@
+"""The stage that promotion is in, and one line: who plays, why, and what would change it.
+
+    shadow -> cameos -> practice -> canary -> champion
+
+The line is ASCII and has at most 80 columns. The bot's console, `understudy status` and
+`understudy promotion status` show the same one.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from understudy.telemetry.promotion_status import (
+    PracticeStatus,
+    PromotionStatus,
+    Stage,
+    TrialStatus,
+)
+
+_WIDTH = 80
+
+
+def staged(status: PromotionStatus, *, agreement: float | None = None) -> PromotionStatus:
+    """The same with its stage and its line; `agreement` of the newest version with the rules."""
+    if agreement is not None:
+        status = msgspec.structs.replace(status, agreement=agreement)
+    return msgspec.structs.replace(status, stage=stage_of(status), line=stage_line(status))
+
+
+def stage_of(status: PromotionStatus) -> Stage:
+    """How far the run has come. A canary beside a champion is the stage `canary`."""
+    if status.pinned is not None:
+        return "pinned"
+    if status.policy == "latest":
+        return "latest"
+    if any(not one.recheck for one in status.tests):
+        return "canary"
+    if status.incumbent:
+        return "champion"
+    if status.practice is not None and (status.practice.share or status.practice.suspended):
+        return "practice"
+    return "cameos" if status.cameo_share and status.agreement is not None else "shadow"
+
+
+def stage_line(status: PromotionStatus) -> str:
+    """Who plays, why, and what would change it: as much of it as fits one line."""
+    parts = _parts(status)
+    while len(text := "; ".join(parts)) > _WIDTH and len(parts) > 1:
+        parts = parts[:-1]
+    return text
+
+
+def _parts(status: PromotionStatus) -> list[str]:
+    """What the line says, the most important first."""
+    if status.pinned is not None:
+        who = f"version {status.pinned}" if status.pinned else "the rules"
+        plays = "plays" if status.pinned else "play"
+        return [f"{who}, pinned, {plays} every match", "`models release` lets evidence decide"]
+    if status.policy == "latest":
+        return ["the newest version plays every match", "promotion.policy is 'latest'"]
+    if status.tests:
+        one = status.tests[0]
+        return _recheck(status, one) if one.recheck else _test(status, one)
+    if status.paused:
+        return [_who(status), "promotion is paused: no version is tried or promoted"]
+    if status.practice is not None and (status.practice.share or status.practice.suspended):
+        return _practice(status, status.practice)
+    if status.cool_down:
+        return [_who(status), f"{status.cool_down:,} more matches before a version is tried"]
+    if status.incumbent:
+        return _champion(status)
+    return _before_practice(status)
+
+
+def _who(status: PromotionStatus) -> str:
+    return f"champion {status.incumbent} plays" if status.incumbent else "the rules play"
+
+
+def _recheck(status: PromotionStatus, one: TrialStatus) -> list[str]:
+    return [
+        f"{_who(status)} {one.share:.0%}, the rules the rest",
+        f"it falls at E {one.worse_enough:g} against it, now {one.worse:.1f}",
+    ]
+
+
+def _test(status: PromotionStatus, one: TrialStatus) -> list[str]:
+    share = "in simulated pairs"
+    if not one.simulator:
+        share = f"in {one.share * (1.0 - status.holdout) * (1.0 - status.practice_now):.0%}"
+    who = f"{_who(status)}, version {one.version} {share}"
+    if one.asks:
+        return [who, "it is better: a person is asked"]
+    figures = (
+        f"E {min(one.better, 999.0):.1f} of {one.better_enough:.0f} for, "
+        f"{min(one.worse, 999.0):.1f} of {one.worse_enough:g} against"
+    )
+    return [who, figures]
+
+
+def _practice(status: PromotionStatus, practice: PracticeStatus) -> list[str]:
+    if practice.suspended:
+        means = f"{practice.mean:.0%} against {practice.incumbent_mean:.0%}"
+        suspended = f"practice waits {practice.suspended:,} more matches"
+        return [_who(status), suspended, f"it was worse ({means})"]
+    share = practice.share * (1.0 - status.holdout)
+    if not practice.compared:
+        return [
+            f"{_who(status)}, {practice.version} practises in {share:.0%}",
+            f"compared after {practice.missing} more matches",
+        ]
+    next_ = "it may be tried" if practice.mean > practice.incumbent_mean else "tried once above"
+    return [
+        f"{_who(status)} ({practice.incumbent_mean:.0%}), {practice.version} practises in "
+        f"{share:.0%} ({practice.mean:.0%})",
+        next_,
+    ]
+
+
+def _champion(status: PromotionStatus) -> list[str]:
+    who = f"{_who(status)}, the rules {status.holdout:.0%}" if status.holdout else _who(status)
+    if not status.promise:
+        return [who, "its first matches show what it is held to"]
+    return [who, f"rechecked if its results fall below {status.promise:.0%}"]
+
+
+def _before_practice(status: PromotionStatus) -> list[str]:
+    who = "the rules play"
+    if status.cameo_share and status.agreement is not None:
+        who = f"the rules play, cameos in {status.cameo_share:.0%} of decisions"
+    if not status.practice_share:
+        return [who, "a version with enough experience is tried"]
+    if status.agreement is None:
+        return [who, f"practice begins at {status.agreement_enough:.0%} agreement with them"]
+    return [who, f"practice at {status.agreement_enough:.0%} agreement, now {status.agreement:.0%}"]

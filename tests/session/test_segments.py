@@ -1,0 +1,113 @@
+"""Promotion by evidence in a served game: who decides which stretch of a territory, and for how
+long."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from promotion.runs import assigned, folded, resolved
+
+from understudy.gates.promotion.records import Ordered
+from understudy.promotion.promotion import Promotion
+from understudy.session.inbox import Incoming
+
+from .played import ATTACK, ServedGame
+
+
+def test_the_rules_play_until_a_better_version_has_taken_over(tmp_path: Path) -> None:
+    served = ServedGame(tmp_path)
+    served.play(15.0)
+    assert served.champion() == 0
+    decisions = served.decide()
+    assert {(one["action"], one["by"], one["version"]) for one in decisions} == {
+        ("retreat", "rules", 0)
+    }
+    assert not any(one["degraded"] for one in decisions)
+    served.publish(1, ATTACK)
+    served.play(900.0, until=lambda: served.champion() == 1)
+    assert served.champion() == 1
+    assert any("version 1" in one for one in served.said)
+    served.play(15.0)
+    decisions = served.decide()
+    assert {one["version"] for one in decisions} <= {0, 1}  # 0: the holdout
+    assert 1 in {one["version"] for one in decisions}
+    state = folded(served.folder)
+    assert (state.incumbent, state.score) == (1, (0.0, 1.0))
+    assert served.problems == []
+
+
+def test_a_stopped_version_decides_nothing_more_in_the_middle_of_its_segment(
+    tmp_path: Path,
+) -> None:
+    served = ServedGame(
+        tmp_path, settings={"promotion.first_share": 0.999, "promotion.share": 0.999}
+    )
+    served.play(15.0)
+    served.publish(1, ATTACK)
+    served.play(60.0, until=lambda: served.segments.playing.get("canary", 0) == 4)
+    assert served.segments.playing == {"canary": 4}
+    served.play(1.0)
+    Promotion(served.folder).order(Ordered(order="stop", version=1))
+    served.play(0.3)
+    assert {one["by"] for one in served.decide()} == {"rules"}
+    ends = [one for one in resolved(served.folder) if one.words == "its player was stopped"]
+    assert {one.ending for one in ends} == {"void"} and len(ends) == 4
+
+
+def test_the_wash_out_counts_for_no_score(tmp_path: Path) -> None:
+    """The first 26 of 128 decisions: a reward there changes nothing."""
+    made = 0
+
+    def reward(action: str, territory: int) -> float:
+        nonlocal made
+        made += 1
+        return 0.0 if made <= 27 else 1.0  # one decision before the assignment is durable
+
+    served = ServedGame(
+        tmp_path, territories=1, reward=reward, settings={"live.promotion_segment_s": 1e6}
+    )
+    served.play(12.9 + 1.0)
+    (first, *_) = resolved(served.folder)
+    assert (first.result, first.ending) == (1.0, "finished")
+
+
+def test_a_segment_with_too_few_rewards_is_void(tmp_path: Path) -> None:
+    served = ServedGame(tmp_path, territories=1)
+    for _ in range(4):
+        served.decide()
+        served.writer.work()
+    served.session.receive([Incoming("alice", b'{"type":"end","territory":"t0"}')])
+    served.writer.work()
+    assert [one.ending for one in resolved(served.folder)] == ["void"]
+
+
+def test_segments_of_a_server_that_died_count_for_no_arm(tmp_path: Path) -> None:
+    served = ServedGame(tmp_path)
+    served.play(1.0)
+    opened = len(assigned(served.folder))
+    assert opened == 4
+    served.writer._promotion.close()  # as its process would by dying
+    served.ledger.stop()
+    again = ServedGame(tmp_path, clock=served.clock)
+    again.writer.work()
+    assert [one.ending for one in resolved(again.folder)] == ["void"] * opened
+
+
+def test_a_version_that_fails_loses_its_segment_and_the_rules_play_on(tmp_path: Path) -> None:
+    served = ServedGame(
+        tmp_path, settings={"promotion.first_share": 0.999, "promotion.share": 0.999}
+    )
+    served.play(15.0)
+    served.publish(1, ATTACK)
+    served.play(60.0, until=lambda: served.segments.playing.get("canary", 0) == 4)
+    assert served.newest.version == 1
+
+    def broken(*arguments: object, **options: object) -> None:
+        raise FloatingPointError("broken weights")
+
+    served.newest.act = broken  # type: ignore[method-assign, assignment]
+    decisions = served.decide()
+    assert {one["action"] for one in decisions} == {"retreat"}
+    served.writer.work()
+    faults = [one for one in resolved(served.folder) if one.ending == "fault"]
+    assert len(faults) == 4 and "broken weights" in faults[0].words

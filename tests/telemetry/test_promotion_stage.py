@@ -1,0 +1,165 @@
+"""One line says who plays, why, and what would change it, in each stage; never above 80 columns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from understudy.telemetry.events import MatchFinished
+from understudy.telemetry.fold import recent_agreement
+from understudy.telemetry.journal import Entry
+from understudy.telemetry.promotion_stage import staged
+from understudy.telemetry.promotion_status import (
+    ArmResult,
+    PracticeStatus,
+    PromotionStatus,
+    TrialStatus,
+)
+
+PRACTICE = PracticeStatus(
+    version=812, share=0.2, mean=0.54, matches=60, incumbent_mean=0.5, incumbent_matches=200,
+    needed=20,
+)  # fmt: skip
+TEST = TrialStatus(
+    number=2, recheck=False, since=0.0, version=900, against=0, share=0.5,
+    canary=ArmResult(version=900), incumbent=ArmResult(version=0),
+    better=3.14, better_enough=20.0, worse=0.41, worse_enough=4.0,
+    short=100, hopeless=0.2, long=300, promising=2.0, longest=600,
+)  # fmt: skip
+SHADOW: dict[str, Any] = {
+    "incumbent": 0, "cameo_share": 0.05, "practice_share": 0.2, "agreement_enough": 0.9
+}  # fmt: skip
+
+
+def changed(one: Any, **fields: Any) -> Any:
+    return msgspec.structs.replace(one, **fields)
+
+
+LINES = [
+    ({}, "shadow", "the rules play; practice begins at 90% agreement with them"),
+    (
+        {"agreement": 0.71},
+        "cameos",
+        "the rules play, cameos in 5% of decisions; practice at 90% agreement, now 71%",
+    ),
+    (
+        {"agreement": 0.71, "cameo_share": 0.0},
+        "shadow",
+        "the rules play; practice at 90% agreement, now 71%",
+    ),
+    (
+        {"practice_share": 0.0},
+        "shadow",
+        "the rules play; a version with enough experience is tried",
+    ),
+    (
+        {"practice": changed(PRACTICE, matches=7)},
+        "practice",
+        "the rules play, 812 practises in 20%; compared after 13 more matches",
+    ),
+    (
+        {"practice": PRACTICE},
+        "practice",
+        "the rules play (50%), 812 practises in 20% (54%); it may be tried",
+    ),
+    (
+        {"practice": changed(PRACTICE, mean=0.44)},
+        "practice",
+        "the rules play (50%), 812 practises in 20% (44%); tried once above",
+    ),
+    (
+        {"practice": changed(PRACTICE, share=0.0, suspended=43, mean=0.31)},
+        "practice",
+        "the rules play; practice waits 43 more matches; it was worse (31% against 50%)",
+    ),
+    (
+        {"tests": (TEST,), "practice": PRACTICE},
+        "canary",
+        "the rules play, version 900 in 40%; E 3.1 of 20 for, 0.4 of 4 against",
+    ),
+    (
+        {"incumbent": 812, "holdout": 0.1, "tests": (TEST,)},
+        "canary",
+        "champion 812 plays, version 900 in 45%; E 3.1 of 20 for, 0.4 of 4 against",
+    ),
+    (
+        {"tests": (changed(TEST, simulator=True, share=0.0),)},
+        "canary",
+        "the rules play, version 900 in simulated pairs; E 3.1 of 20 for, 0.4 of 4 against",
+    ),
+    (
+        {"tests": (changed(TEST, asks=True),), "paused": True},
+        "canary",
+        "the rules play, version 900 in 50%; it is better: a person is asked",
+    ),
+    (
+        {"incumbent": 812, "holdout": 0.1, "promise": 0.61},
+        "champion",
+        "champion 812 plays, the rules 10%; rechecked if its results fall below 61%",
+    ),
+    (
+        {"incumbent": 812, "holdout": 0.1, "practice": changed(PRACTICE, version=950)},
+        "champion",
+        "champion 812 plays (50%), 950 practises in 18% (54%); it may be tried",
+    ),
+    (
+        {"incumbent": 812, "tests": (changed(TEST, recheck=True, version=812, share=0.45),)},
+        "champion",
+        "champion 812 plays 45%, the rules the rest; it falls at E 4 against it, now 0.4",
+    ),
+    (
+        {"paused": True},
+        "shadow",
+        "the rules play; promotion is paused: no version is tried or promoted",
+    ),
+    ({"cool_down": 30}, "shadow", "the rules play; 30 more matches before a version is tried"),
+    (
+        {"pinned": 5},
+        "pinned",
+        "version 5, pinned, plays every match; `models release` lets evidence decide",
+    ),
+    (
+        {"policy": "latest"},
+        "latest",
+        "the newest version plays every match; promotion.policy is 'latest'",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("fields", "stage", "line"), LINES)
+def test_each_stage_has_its_line(fields: dict[str, Any], stage: str, line: str) -> None:
+    status = staged(PromotionStatus(**{**SHADOW, **fields}))
+    shown = line if len(line) <= 80 else line.rpartition("; ")[0]
+    assert (status.stage, status.line) == (stage, shown)
+
+
+@pytest.mark.parametrize(("fields", "stage", "line"), LINES)
+def test_a_line_fits_80_columns_with_the_largest_numbers(
+    fields: dict[str, Any], stage: str, line: str
+) -> None:
+    many = 1_234_567
+    large = {
+        "pinned": many if fields.get("pinned") else None,
+        "incumbent": many if fields.get("incumbent") else 0,
+        "practice": changed(PRACTICE, version=many) if fields.get("practice") else None,
+        "tests": tuple(
+            changed(one, version=many, better=1e9, worse=1e9) for one in fields.get("tests", ())
+        ),
+    }
+    status = staged(PromotionStatus(**{**SHADOW, **fields, **large}))
+    assert status.line.isascii() and 0 < len(status.line) <= 80
+
+
+def test_the_agreement_is_that_of_the_last_matches_of_the_rules() -> None:
+    def match(fallback: int, agreed: int) -> Entry:
+        event = MatchFinished(
+            id="m", outcome="victory", decisions=10, reward=0.0, version=1, seconds=1.0,
+            saved=True, fallback=fallback, agreed=agreed,
+        )  # fmt: skip
+        return Entry(t=0.0, by="bot", e=event)
+
+    assert recent_agreement([]) is None
+    old, new = [match(10, 0)] * 30, [match(10, 9)] * 20
+    assert recent_agreement([*old, *new, match(0, 0)]) == pytest.approx(0.9)
