@@ -129,6 +129,11 @@ class Trainer:
         )
         if self._config.priority != "uniform":
             batch = without_replayed_values(batch, new=len(new))
+        if self._mixed and _few(batch):
+            share = settling.BESIDE_RULES
+            self._settling = replace(self._settling, share=share)
+            most = self._config.learning_rate_max * share
+            self.learning_rate = min(self.learning_rate, most)
         self.entropy_weight = self._config.entropy_weight * self._settling.share
         try:
             metrics, _ = self._update(
@@ -219,7 +224,7 @@ class Trainer:
         self._absorb(new, batch, whole=whole)
         self._settling = settling.begun(self._settling, self._state.params)
         config = as_numpy(self._config)
-        few = whole and int(np.asarray(batch.valid).any(0).sum()) < settling.FEW
+        few = whole and _few(batch)
         fit = self._statistics.value_fit if few else ValueFit()
         fixed = _with_value_fit(self.fixed_inputs, fit)
         mixed = whole and self._mixed
@@ -480,6 +485,10 @@ class Trainer:
         """Halve the learning rate, after something went wrong."""
         least = self._config.learning_rate_min * self._settling.share
         self.learning_rate = max(self.learning_rate / 2.0, least)
+
+
+def _few(batch: Batch) -> bool:
+    return int(np.asarray(batch.valid).any(0).sum()) < settling.FEW
 
 
 def _with_value_fit(fixed: FixedInputs, fit: ValueFit) -> FixedInputs:
