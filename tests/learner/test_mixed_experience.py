@@ -103,14 +103,15 @@ def test_leaving_shadow_starts_steps_over_and_a_snapshot_goes_on_alike() -> None
 
 
 def test_what_is_far_from_the_policy_does_not_move_it() -> None:
-    trainer, rng = after_shadow(2)
-    for _ in range(2):  # until imitation has faded
-        trainer.train([match(trainer, rng, OWN, good=1)] * 4, [], version=1, by_evidence=True)
-    episode = match(trainer, rng, OWN, good=1)
-    for apart in (1.0, 0.0):
-        far = with_log_probs(episode, log_probs=episode.log_probs - apart)
-        loss = trainer.train([far] * 4, [], version=1, by_evidence=True)["policy_loss"]
-        assert (loss == 0.0) is (apart == 1.0)
+    """With few matches a batch less is far."""
+    for count, apart, is_far in ((4, 2.0, True), (4, 0.7, False), (1, 0.7, True), (1, 0.0, False)):
+        trainer, rng = after_shadow(2)
+        for _ in range(2):  # until imitation has faded
+            trainer.train([match(trainer, rng, OWN, good=1)] * 4, [], version=1, by_evidence=True)
+        episode = match(trainer, rng, OWN, good=1)
+        other = with_log_probs(episode, log_probs=episode.log_probs - apart)
+        loss = trainer.train([other] * count, [], version=1, by_evidence=True)["policy_loss"]
+        assert (loss == 0.0) is is_far
 
 
 def with_log_probs(episode: Episode, *, log_probs: NDArray) -> Episode:

@@ -41,6 +41,9 @@ _STRAYED = 0.01
 """The normaliser is fitted anew when this share of a feature's new numbers would be clipped."""
 _FORGETTING = 4.0
 """Once features have strayed, the statistics stand for this many times the new decisions."""
+_FEW_BEHAVIOUR_KL = 0.03
+"""`learner.max_behaviour_kl` with few matches a batch: one result for many decisions says next to
+nothing of what another policy would have done (ADR 0037)."""
 _SAMPLE = 256
 """Observations by which the effect of a fit is measured, where there is no batch."""
 
@@ -232,7 +235,9 @@ class Trainer:
             left = max(1.0 - self._own / self._config.imitation_fade_matches, 0.0)
             fixed = fixed._replace(imitation=np.float32(left))
         if by_evidence:
-            fixed = fixed._replace(max_behaviour_kl=np.float32(self._config.max_behaviour_kl))
+            limit = self._config.max_behaviour_kl
+            limit = min(limit, _FEW_BEHAVIOUR_KL) if few else limit
+            fixed = fixed._replace(max_behaviour_kl=np.float32(limit))
         if champion is not None:
             near = ChampionWeights(champion.params, champion.obs_mean, champion.obs_scale)
             fixed = fixed._replace(champion=near)

@@ -77,9 +77,9 @@ class LearnerConfig(Section, frozen=True, kw_only=True):
     max_version_lag: int = 100
     """Decisions of versions older than this teach the value only, except where evidence moves the
     champion."""
-    max_behaviour_kl: float = 0.03
+    max_behaviour_kl: float = 1.0
     """There, matches teach the value only if the policy is farther than this from what played, as
-    KL divergence a decision."""
+    KL divergence a decision; with one or two matches a batch 0.03 at most."""
     anchor_kl: float = 2.0
     """There, the policy is pulled back once it is farther than this from the champion, as KL
     divergence a decision."""
