@@ -109,6 +109,7 @@ def test_what_must_not_play_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyP
         forced = recent()[0]._replace(legal=np.tile([True, False, False], (30, 1)))
         certain = Policy(bot.spec, sharpened(good, by=100), 1)
         assert unfit(certain, [forced], slow_ms=50.0) == "", "nothing could be chosen"
+        assert unfit(certain, recent(), slow_ms=50.0, certain=True) == "", "practice looks better"
         assert words(sharpened(good, by=0.01)).startswith("it chooses nearly evenly: entropy 0.99")
         clock = iter(range(0, 10**12, 60_000_000))
         monkeypatch.setattr(candidates, "perf_counter_ns", lambda: next(clock))

@@ -39,7 +39,8 @@ from understudy.registry.run_folder import RunFolder
 
 ENTROPY_SHARES = (0.05, 0.95)
 """The mean entropy of a fit version, as a share of the largest one: below, it has settled and a
-clone of deterministic rules is no candidate; above, it has learned next to nothing."""
+clone of deterministic rules is no candidate; above, it has learned next to nothing. Where practice
+looks better than the incumbent the version is more than a clone, however certain."""
 _RECENT_DECISIONS = 512
 _RECENT_WITH_MEMORY = 128
 """A network with memory takes several times as long over a decision."""
@@ -129,8 +130,10 @@ def stop_other_test(
         problem(f"a test by other evidence cannot be ended: {error}")
 
 
-def unfit(policy: Policy, recent: Sequence[RecentMatch], *, slow_ms: float) -> str:
-    """Why a policy must not play; empty: it may."""
+def unfit(
+    policy: Policy, recent: Sequence[RecentMatch], *, slow_ms: float, certain: bool = False
+) -> str:
+    """Why a policy must not play; empty: it may. `certain`: it may be certain everywhere."""
     if not all(np.isfinite(value).all() for value in _numbers(policy)):
         return "its weights are not finite"
     with np.errstate(all="ignore"):  # what overflows is found below
@@ -141,7 +144,7 @@ def unfit(policy: Policy, recent: Sequence[RecentMatch], *, slow_ms: float) -> s
     space = policy.spec.actions
     largest = float(distributions.largest_entropy(NUMPY, space, legal).sum())
     entropy = float(distributions.entropy(NUMPY, space, logits, legal).sum())
-    low, high = ENTROPY_SHARES
+    low, high = (0.0 if certain else ENTROPY_SHARES[0]), ENTROPY_SHARES[1]
     # Where one option was legal at every decision there is nothing to judge.
     share = entropy / largest if largest else low
     if not low <= share <= high:
@@ -306,7 +309,9 @@ class CandidateSearch:
         self._looked = version
         if not reason:
             return False
-        words = unfit(newest, recent, slow_ms=self._config.slow_ms)
+        config, practice = self._config, self._promotion.state.practice
+        certain = config.practice_share > 0.0 and practice.promising
+        words = unfit(newest, recent, slow_ms=config.slow_ms, certain=certain)
         if words:
             self._not_below = experience * _MORE_AFTER_REFUSAL
             self._refused(version, words)

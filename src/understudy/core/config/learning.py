@@ -79,8 +79,8 @@ class LearnerConfig(Section, frozen=True, kw_only=True):
     champion."""
     max_behaviour_kl: float = 1.0
     """There, matches teach the value only if the policy is farther than this from what played, as
-    KL divergence a decision."""
-    anchor_kl: float = 0.5
+    KL divergence a decision; with one or two matches a batch 0.03 at most."""
+    anchor_kl: float = 2.0
     """There, the policy is pulled back once it is farther than this from the champion, as KL
     divergence a decision."""
     max_age_s: float = 3600.0
