@@ -128,6 +128,16 @@ class Roster:
         if role in ("rules", "holdout") and episode.versions.all():
             self._agreement.add(agreed, int((~episode.sampled).sum()))
 
+    @property
+    def agreement(self) -> float | None:
+        """Share of the rules' recent decisions that the newest version agrees with, if known."""
+        return self._agreement.share
+
+    @property
+    def waits(self) -> str:
+        """Why no version is tried at present; empty: not known, or nothing speaks against it."""
+        return self._candidates.waits
+
     def look(self) -> None:
         """Follows the log, and nominates the newest version if it is time to try it."""
         self.follow()

@@ -248,8 +248,8 @@ class CandidateSearch:
         self._compared_at = -math.inf
         self._cameos: deque[CameoResult] = deque(maxlen=_CAMEO_WINDOWS)
         self.waits = ""
-        """Why the newest version is due and not tried; empty: it is not due, or there is nothing
-        against it."""
+        """Why no version is tried, in a few words; empty: nothing speaks against it, or there was
+        nothing to look at yet."""
         self._value_scale = 1.0
         self._not_below = 0.0
         """Matches that a version must have learned from, after a refusal."""
@@ -300,15 +300,18 @@ class CandidateSearch:
         if reason is None:
             return False
         self._value_scale = float(newest.weights.value_scale)
-        self.waits = reason and self._objection()
+        if not reason:
+            self._looked = version
+            self.waits = self._until_due(experience)
+            return False
+        self.waits = self._objection()
         if self.waits:  # looked at again: practice goes on, with this version or a later one
             return False
         self._looked = version
-        if not reason:
-            return False
         words = unfit(newest, recent, slow_ms=self._config.slow_ms)
         if words:
             self._not_below = experience * _MORE_AFTER_REFUSAL
+            self.waits = f"version {version} was unfit"
             self._refused(version, words)
             return False
         return self._promotion.nominate(
@@ -316,14 +319,31 @@ class CandidateSearch:
         )
 
     def _objection(self) -> str:
-        """Why no version is tried now, though one is due; empty: nothing speaks against it."""
+        """Why no version is tried now, though one is due; empty: nothing speaks against it.
+
+        Whole matches tell more than windows, whose values are what a network believes: cameos
+        object only where no version practises. Beside a champion there are none.
+        """
         state = self._promotion.state
-        words = practice_objection(state.practice, self._config)
-        if words or state.incumbent != RULES:  # beside a champion there are no cameos
-            return words
+        if self._config.practice_share:
+            return practice_objection(state.practice, self._config)
+        if state.incumbent != RULES:
+            return ""
         with self._lock:
             shown = weigh(self._cameos)
         return shown.words if shown.worse >= self._config.harm else ""
+
+    def _until_due(self, experience: int) -> str:
+        """How long until a version is due by experience; one that decides otherwise is earlier."""
+        last = self._last_tried()[1]
+        needed = self._config.first_matches if last is None else self._config.growth * last
+        return f"a test within {math.ceil(needed) - experience:,} matches"
+
+    def _last_tried(self) -> tuple[int, int | None]:
+        """The version that was tried last, and its matches; (0, None): none was."""
+        nominated = (one for one in reversed(self._promotion.verdicts) if one.kind == "nominated")
+        tried = next(nominated, None)
+        return (0, None) if tried is None else (tried.version, self._promotion.state.experience)
 
     def _looks(self) -> str:
         """What practice and cameos add to the reason of a nomination."""
@@ -352,17 +372,15 @@ class CandidateSearch:
 
     def _reason(self, newest: Policy, experience: int, recent: Sequence[RecentMatch]) -> str | None:
         """Why the newest version is due; empty: it is not; None: not known yet."""
-        nominated = (one for one in reversed(self._promotion.verdicts) if one.kind == "nominated")
-        tried = next(nominated, None)
-        last = self._promotion.state.experience if tried is not None else None
+        tried, last = self._last_tried()
         due = reason_to_try(experience=experience, last=last, divergence=0.0, config=self._config)
-        if due or tried is None:
+        if due or not tried:
             return due
         now = self._folder.clock.monotonic()
         if now - self._compared_at < COMPARE_EVERY_S:
             return None
         self._compared_at = now
-        old = self._tried_policy(tried.version)
+        old = self._tried_policy(tried)
         if old is None:  # gone: only experience counts
             return ""
         return reason_to_try(

@@ -158,6 +158,8 @@ class PromotionStatus(msgspec.Struct, frozen=True, kw_only=True):
     """The agreement at which practice begins."""
     cameo_share: float = 0.0
     """`promotion.cameo_share`."""
+    waits: str = ""
+    """Why no version is tried, in a few words; empty: not known. Only a bot knows it."""
     cool_down: int = 0
     """Matches after a rollback before another version is tested."""
     open: int = 0
