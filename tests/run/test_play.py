@@ -356,3 +356,21 @@ def test_ctrl_c_while_it_measures_skips_the_measuring(monkeypatch: pytest.Monkey
     summary = play(session(matches=1, evaluate=8), show=silent)
     assert summary.interrupted and summary.after is None
     assert summary.status.matches == 1
+
+
+def test_all_versions_that_practise_are_one_player() -> None:
+    config = settings(practice_share=0.6, first_matches=10**6)
+    folder = run_of_swarm(Path("runs/one"), config=config)
+    commit(folder, 1, "DEFENSIVE", matches=300)
+
+    def publish(progress: PlayProgress) -> None:
+        commit(folder, progress.played + 1, "DEFENSIVE", matches=300)
+
+    chosen = {"mode": "auto", "network": NETWORK, "config": config}
+    summary = play(session(matches=12, **chosen), show=publish)
+    assert summary.by_player.keys() == {"the rules", "practice"}
+    rows = {one.player: one.matches for one in summary.status.played if not one.tag}
+    assert rows == {name: summary.by_player[key].matches for name, key in
+                    (("rules", "the rules"), ("practice", "practice"))}  # fmt: skip
+    told = summary.as_dict()
+    assert told["stage"] == "practice" and str(told["line"]).startswith("the rules play")

@@ -415,9 +415,12 @@ class _Tests(contextlib.AbstractContextManager[None]):
                 rules=rules,
                 options=options,
                 problem=lambda text: journal.write(events.Problem(where="simulator", message=text)),
+                practises=True,
             )
         else:
-            self._process = start_simulator(folder, journal, rules=rules, options=options)
+            self._process = start_simulator(
+                folder, journal, rules=rules, options=options, practises=True
+            )
 
     def match_finished(self) -> None:
         if self._simulator is not None:

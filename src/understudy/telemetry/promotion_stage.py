@@ -117,7 +117,7 @@ def _practice(status: PromotionStatus, practice: PracticeStatus) -> list[str]:
             f"{_who(status)}, {practice.version} practises in {share:.0%}",
             f"compared after {practice.missing} more matches",
         ]
-    next_ = "tried once above"
+    next_ = "tried once it is above"
     if practice.mean > practice.incumbent_mean:
         next_ = status.waits or "it may be tried"
     return [
