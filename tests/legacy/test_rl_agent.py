@@ -280,12 +280,16 @@ def one_match(agent: RLAgent, fallback: int | str | None = "TECH", decisions: in
     return taken
 
 
+def role_of(agent: RLAgent) -> str | None:
+    return agent.role
+
+
 def test_in_shadow_the_rules_play_and_are_recorded(model_path: Path) -> None:
     with in_mode(model_path, "shadow") as agent:
-        assert agent.role is None
+        assert role_of(agent) is None
         assert agent.get_action(STATE, fallback=2) == (2, agent.action_labels[2], 1.0)
         assert agent.get_action(STATE, fallback=np.int64(3))[0] == 3  # type: ignore[arg-type]
-        assert agent.role == "rules"
+        assert role_of(agent) == "rules"
         agent.update_reward(1.5)
         summary = agent.end_episode(10.0)
         assert (summary["steps"], summary["episode_return"]) == (2, 11.5)
@@ -319,9 +323,9 @@ def test_in_auto_a_version_plays_once_it_is_promoted_and_in_play_it_goes_on(
     assert not episodes[0].sampled.any() and episodes[-1].sampled.all()
     with in_mode(model_path, "play") as agent:
         assert len(one_match(agent, fallback=None)) > 1
-        assert agent.role is None
+        assert role_of(agent) is None
         agent.get_action(STATE, training=False)
-        assert agent.role == "champion"
+        assert role_of(agent) == "champion"
     assert len(kept(model_path)) == len(episodes), "nothing is recorded"
 
 
