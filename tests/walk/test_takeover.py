@@ -51,7 +51,7 @@ SETTINGS = {  # every stage, in some hundred matches
     "promotion.practice_share": 0.4,
     "registry.keep_versions": 1_000_000,
 }
-COMPILING = {  # the learner that comes back finds what the first one compiled, and less is optimised
+COMPILING = {  # the second learner finds what the first one compiled; nothing is optimised
     "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
     "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
     "XLA_FLAGS": "--xla_backend_optimization_level=0",

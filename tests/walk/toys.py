@@ -23,6 +23,7 @@ from understudy.learner.ring import RingLearner
 from understudy.policy import weights as weight_files
 from understudy.policy.mlp import Mlp
 from understudy.policy.spec import PolicySpec
+from understudy.policy.weights import Weights
 from understudy.registry.run_folder import RunFolder
 from understudy.registry.versions import LEARNER, WEIGHTS, Manifest
 from understudy.telemetry import events
@@ -102,7 +103,13 @@ class Toy:
         self.restored: list[str] = []
 
     def train(
-        self, new: Sequence[Episode], replayed: Sequence[Episode], *, version: int
+        self,
+        new: Sequence[Episode],
+        replayed: Sequence[Episode],
+        *,
+        version: int,
+        by_evidence: bool = False,
+        champion: Weights | None = None,
     ) -> dict[str, float]:
         self._meet([one.meta.id for one in (*new, *replayed)])
         fresh = Counter(one.meta.id for one in new)
