@@ -118,7 +118,7 @@ def test_from_rules_to_champion_though_the_learner_is_killed(tmp_path: Path) -> 
     assert toys.counts(run)[2] == 0, "a match is in quarantine"
 
     roles = {one.role for one in finished}
-    assert roles == {"rules", "practice", "canary", "champion"}
+    assert roles >= {"rules", "practice", "canary", "champion"}
     by_rules = [one for one in finished if one.role == "rules"]
     assert any(one.fallback < one.decisions for one in by_rules), "the rules' matches had cameos"
 
