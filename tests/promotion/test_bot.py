@@ -60,7 +60,7 @@ def test_a_result_that_waits_is_written_at_the_end(tmp_path: Path) -> None:
             match.decide([1.0, 2.0], fallback="left")
             with files.using(LogRefused()):
                 match.finish("victory")
-        assert resolved(folder_of(tmp_path)) == []
+                assert resolved(folder_of(tmp_path)) == []
     assert [(done.result, done.ending) for done in resolved(folder_of(tmp_path))] == [
         (1.0, "finished")
     ]
