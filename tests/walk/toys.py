@@ -100,6 +100,7 @@ class Toy:
         self._weights = weight_files.encode(weight_files.fresh(SPEC, np.random.default_rng(0)))
         self.tally = Tally()
         self.slowed = 0
+        self.judged: tuple[bool, Weights | None] = (False, None)
         self.restored: list[str] = []
 
     def train(
@@ -111,6 +112,7 @@ class Toy:
         by_evidence: bool = False,
         champion: Weights | None = None,
     ) -> dict[str, float]:
+        self.judged = by_evidence, champion
         self._meet([one.meta.id for one in (*new, *replayed)])
         fresh = Counter(one.meta.id for one in new)
         seen = Counter(one.meta.id for one in (*new, *replayed) for _ in range(self._epochs))
