@@ -57,7 +57,7 @@ def test_practice_begins_by_agreement_or_experience_and_stays(
         may_practise(
             begun=begun,
             agreement=agreement,
-            learned=lambda: learned,
+            learned_enough=lambda: learned >= LEARNED_MATCHES,
             config=PromotionConfig(practice_share=share),
         )
         for share in (0.2, 0.0)

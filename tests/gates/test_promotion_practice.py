@@ -177,6 +177,18 @@ def test_practice_that_loses_is_suspended_ever_longer_and_begins_anew(story: Sto
     assert words.endswith("(enough: 4); no practice for 400 matches")
 
 
+def test_practice_is_suspended_at_the_harm_of_the_run_before_any_nomination(story: Story) -> None:
+    story.match("practice", 1.0, practice=7)
+    soon = practise_until(story, "suspended", practice=0.0, incumbent=1.0)
+    late = Story(TrialSettings())
+    late.say(Declared(rules="v1", harm=40.0))
+    late.match("practice", 1.0, practice=7)
+    assert practise_until(late, "suspended", practice=0.0, incumbent=1.0) > soon
+    assert "(enough: 40)" in late.verdicts[-1].words
+    with pytest.raises(ValueError, match=r"`harm` is 1\.0: expected evidence above 1"):
+        Declared(rules="v1", harm=1.0)
+
+
 def test_a_suspension_after_a_long_time_of_practice_is_short_again(story: Story) -> None:
     story.match("practice", 1.0, practice=7)
     practise_until(story, "suspended", practice=0.0, incumbent=1.0)

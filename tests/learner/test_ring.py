@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -491,6 +492,25 @@ def test_a_rollback_to_a_damaged_version_does_not_stop_the_learner(tmp_path: Pat
     work_to_the_end(mind)
     assert head_tally(folder).ingested == {"a": 1, "b": 1, "c": 1, "d": 1}
     assert any("cannot learn on from version 1" in message for message in problems(folder))
+
+
+def test_a_champion_by_evidence_bounds_learning_and_a_lost_one_is_told_once(tmp_path: Path) -> None:
+    folder, toy, mind = three_versions(tmp_path)
+    folder.promotion.mkdir()
+    folder.pointers.move("champion", 2, by="promotion")
+    play(folder, "d")
+    work_to_the_end(mind)
+    judged, near = toy.judged
+    assert judged and near is not None
+    shutil.rmtree(folder.versions.folder(1))
+    folder.pointers.move("champion", 1, by="promotion")
+    for name in "ef":
+        play(folder, name)
+        work_to_the_end(mind)
+    assert toy.judged == (True, None)
+    told = [message for message in problems(folder) if "version 1 is not in" in message]
+    assert len(told) == 1 and "the learner is not held near it" in told[0]
+    assert head_tally(folder).ingested == dict.fromkeys("abcdef", 1)
 
 
 def test_a_damaged_head_is_passed_over(tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ from understudy.telemetry.events import BotStarted, MatchFinished, VersionPublis
 from understudy.telemetry.journal import Journal
 
 MATCH_S = 600.0
+PRACTICE_SHARE = 0.2
 
 
 class ScriptedLog:
@@ -43,6 +44,8 @@ class ScriptedLog:
         self.verdicts: list[PromotionVerdict] = []
         self.session = session
         self.now = START
+        self.practice = 0
+        """The version that practises; 0: none."""
         self.append(Declared(rules="v1"))
 
     def append(self, record: Record) -> int:
@@ -58,7 +61,8 @@ class ScriptedLog:
         return self.append(Nominated(version=version, experience=60, reason="new", settings=trial))
 
     def assign(self, stratum: str = "") -> tuple[int, Assigned]:
-        coin, uniform = roles.shares(self.state), float(self.rng.random())
+        coin = roles.shares(self.state, practice=self.practice, practice_share=PRACTICE_SHARE)
+        uniform = float(self.rng.random())
         match = self.rng.bytes(8).hex()
         assigned = roles.assigned(coin, uniform, match=match, stratum=stratum)
         return self.append(assigned), assigned

@@ -28,7 +28,7 @@ from understudy.telemetry.promotion_status import PromotionStatus
 from understudy.telemetry.table import csv_bytes
 from understudy.telemetry.verdicts import VERDICTS, verdict_line
 
-from .scripted import ScriptedLog
+from .scripted import PRACTICE_SHARE, ScriptedLog
 
 
 def status_of(log: ScriptedLog, pinned: int | None = None) -> PromotionStatus:
@@ -263,6 +263,21 @@ def test_matches_of_the_holdout_are_time_that_a_test_does_not_get() -> None:
     [test] = status.tests
     assert status.holdout == 0.1 and test.expected is not None
     assert test.expected.seconds == pytest.approx(600.0 * test.expected.matches / 0.9)
+
+
+def test_practice_is_time_that_a_test_does_not_get_and_no_result() -> None:
+    log = ScriptedLog(seed=2)
+    log.practice = 7
+    log.nominate(5, first_canaries=0)
+    log.play(60, {0: 0.5, 5: 0.6, 7: 0.6})
+    status = status_of(log)
+    [test] = status.tests
+    assert status.practice_now == PRACTICE_SHARE and test.expected is not None
+    counted = test.expected.matches / (1.0 - PRACTICE_SHARE)
+    assert test.expected.seconds == pytest.approx(600.0 * counted)
+    practised = sum(one.practises for one in history(log.records).matches)
+    assert practised and {one.version for one in status.results} == {0, 5}
+    assert sum(one.matches for one in status.results if not one.stratum) == 60 - practised
 
 
 def test_results_are_bounded_and_the_rules_are_always_there() -> None:

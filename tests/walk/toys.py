@@ -23,6 +23,7 @@ from understudy.learner.ring import RingLearner
 from understudy.policy import weights as weight_files
 from understudy.policy.mlp import Mlp
 from understudy.policy.spec import PolicySpec
+from understudy.policy.weights import Weights
 from understudy.registry.run_folder import RunFolder
 from understudy.registry.versions import LEARNER, WEIGHTS, Manifest
 from understudy.telemetry import events
@@ -99,11 +100,19 @@ class Toy:
         self._weights = weight_files.encode(weight_files.fresh(SPEC, np.random.default_rng(0)))
         self.tally = Tally()
         self.slowed = 0
+        self.judged: tuple[bool, Weights | None] = (False, None)
         self.restored: list[str] = []
 
     def train(
-        self, new: Sequence[Episode], replayed: Sequence[Episode], *, version: int
+        self,
+        new: Sequence[Episode],
+        replayed: Sequence[Episode],
+        *,
+        version: int,
+        by_evidence: bool = False,
+        champion: Weights | None = None,
     ) -> dict[str, float]:
+        self.judged = by_evidence, champion
         self._meet([one.meta.id for one in (*new, *replayed)])
         fresh = Counter(one.meta.id for one in new)
         seen = Counter(one.meta.id for one in (*new, *replayed) for _ in range(self._epochs))

@@ -572,7 +572,8 @@ class Understudy:
             )
         )
         if self._roster is not None:
-            self._roster.remember(episode, role=match.role, agreed=agreed)
+            asked = agreed if episode.versions.all() else None
+            self._roster.remember(episode, role=match.role, agreed=asked)
         constant = self._constant_features.add(episode.observations)
         if constant is not None:
             seen = self._constant_features.seen

@@ -84,13 +84,21 @@ def reason_to_try(
     return ""
 
 
-def practice_objection(practice: PracticeArm, config: PromotionConfig) -> str:
+def practice_objection(
+    practice: PracticeArm, config: PromotionConfig, *, least_lead: float = 0.0
+) -> str:
     """Why no version is tried as long as practice looks like this; empty: nothing speaks against.
 
     Practice is no evidence for a promotion. It spares matches of a test that would fail.
+    `least_lead`: standard errors by which practice must be above the incumbent.
     """
-    if config.practice_share == 0.0 or practice.promising:
+    if config.practice_share == 0.0:
         return ""
+    if practice.promising:
+        lead = practice.lead
+        if lead >= least_lead:
+            return ""
+        return f"practice is better by {lead:.1f} standard errors, {least_lead:g} are needed"
     if not practice.begun:
         return "no version has practised yet"
     if practice.suspended:
@@ -173,6 +181,13 @@ def log_probs(policy: Policy, match: RecentMatch) -> NDArray:
     return found
 
 
+def likeliest(policy: Policy, match: RecentMatch) -> NDArray:
+    """The likeliest action of a policy at each decision of one match, [T, parts]."""
+    logits = _answer(policy, match)[0]
+    actions: NDArray = distributions.mode(NUMPY, policy.spec.actions, logits, match.legal)[0]
+    return actions
+
+
 def _numbers(policy: Policy) -> Iterable[NDArray]:
     weights = policy.weights
     return (*weights.params.values(), weights.obs_mean, weights.obs_scale, weights.value_scale)
@@ -225,7 +240,8 @@ class CandidateSearch:
     """Looks at each newest version once, and nominates those that are due and fit.
 
     A version that is due only if it decides otherwise is compared with the last one that was tried
-    every `COMPARE_EVERY_S` at most; versions in between are passed over. Threads may share it.
+    every `COMPARE_EVERY_S` at most; versions in between are passed over. `least_lead`: standard
+    errors by which practice must be above the incumbent. Threads may share it.
     """
 
     def __init__(
@@ -234,11 +250,13 @@ class CandidateSearch:
         promotion: Promotion,
         *,
         refused: Callable[[int, str], None],
+        least_lead: float = 0.0,
     ) -> None:
         self._folder = folder
         self._config: PromotionConfig = folder.config.promotion
         self._promotion = promotion
         self._refused = refused
+        self._least_lead = least_lead
         self._most = _RECENT_WITH_MEMORY if folder.spec.remembers else _RECENT_DECISIONS
         self._recent: deque[RecentMatch] = deque()
         self._looked = 0
@@ -326,7 +344,8 @@ class CandidateSearch:
         """
         state = self._promotion.state
         if self._config.practice_share:
-            return practice_objection(state.practice, self._config)
+            lead = self._least_lead
+            return practice_objection(state.practice, self._config, least_lead=lead)
         if state.incumbent != RULES:
             return ""
         with self._lock:

@@ -53,6 +53,11 @@ class AssignedMatch(NamedTuple):
         return self.resolved is not None and self.resolved.ending != "void"
 
     @property
+    def practises(self) -> bool:
+        """Whether it was played to learn: it is no evidence."""
+        return self.assigned.arm == "practice"
+
+    @property
     def result(self) -> float:
         return 0.0 if self.resolved is None else self.resolved.result
 

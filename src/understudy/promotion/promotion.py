@@ -169,11 +169,12 @@ class Promotion:
         the last declaration says the same, nothing is written: a run that is opened a thousand
         times has no longer log.
         """
-        declared = Declared(rules=rules, score=score, policy=self._config.policy)
+        policy, harm = self._config.policy, self._config.harm
+        declared = Declared(rules=rules, score=score, policy=policy, harm=harm)
 
         def made(state: PromotionState) -> Declared | None:
-            known = state.rules, state.score, state.policy
-            return None if known == (rules, score, declared.policy) else declared
+            known = state.rules, state.score, state.policy, state.harm
+            return None if known == (rules, score, policy, harm) else declared
 
         with self._lock:
             self.declared = rules, score

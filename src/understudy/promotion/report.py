@@ -101,8 +101,9 @@ def promotion_status(
     """Everything that a screen shows. `pinned`: the version that a person pinned as champion."""
     brief = brief_status(told.state, told.verdicts, pinned=pinned, config=config, times=told.times)
     pace = matches_per_hour(told.matches)
-    # Those of the holdout count for no test; in a recheck there is none.
-    counted_pace = None if pace is None else pace * (1.0 - brief.holdout)
+    # Those of the holdout and of practice count for no test; in a recheck there are none.
+    counted = (1.0 - brief.holdout) * (1.0 - brief.practice_now)
+    counted_pace = None if pace is None else pace * counted
     trials = {one.running.number: one for one in told.trials}
     running = [one for one in (told.state.recheck, told.state.test) if one is not None]
     return msgspec.structs.replace(
@@ -174,7 +175,7 @@ def _practice_status(state: PromotionState, share: float) -> PracticeStatus | No
         incumbent_matches=arm.incumbent.matches,
         needed=FEWEST_COMPARED,
         worse=arm.worse,
-        worse_enough=state.settings.harm,
+        worse_enough=state.harm,
     )
 
 
@@ -266,10 +267,13 @@ def interval_of(told: TrialHistory, *, confidence: float) -> tuple[float, float]
 
 
 def results_of(matches: Iterable[AssignedMatch], *, most: int = _MOST_RESULTS) -> list[ArmResult]:
-    """Results by version, then by version and stratum; of each the most played, rules first."""
+    """Results by version, then by version and stratum; of each the most played, rules first.
+
+    Practice is no part of them: it is no evidence, and `PracticeStatus` shows it.
+    """
     sums: dict[tuple[int, str], tuple[float, int]] = {}
     for one in matches:
-        if one.counts:
+        if one.counts and not one.practises:
             for stratum in {"", one.assigned.stratum}:
                 key = one.assigned.version, stratum
                 total, count = sums.get(key, (0.0, 0))

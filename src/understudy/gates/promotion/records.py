@@ -98,6 +98,12 @@ class Declared(_Record, frozen=True, kw_only=True):
     rules: str = ""
     score: tuple[float, float] | None = None
     policy: PolicyName = "auto"
+    harm: float = 4.0
+    """Evidence that practice is worse at which it is suspended (`promotion.harm`)."""
+
+    def __post_init__(self) -> None:
+        if not self.harm > 1.0:
+            raise ValueError(f"`harm` is {self.harm}: expected evidence above 1")
 
 
 class Nominated(_Record, frozen=True, kw_only=True):

@@ -132,6 +132,8 @@ class PromotionState:
     rules: str | None = None
     score: tuple[float, float] | None = None
     policy: PolicyName = "auto"
+    harm: float = 4.0
+    """Evidence that practice is worse at which it is suspended."""
     paused: bool = False
     changed: int = 0
     """The record at which the rules or the scale last changed."""
@@ -327,7 +329,8 @@ def _declare(
 ) -> None:
     first = state.rules is None
     other_rules, other_scale = state.rules != record.rules, state.score != record.score
-    state.rules, state.score, state.policy = record.rules, record.score, record.policy
+    state.rules, state.score = record.rules, record.score
+    state.policy, state.harm = record.policy, record.harm
     if (other_rules or other_scale) and not first:
         state.changed = sequence
         changed = [("the rules", other_rules), ("the scale of scores", other_scale)]
@@ -483,7 +486,7 @@ def _count_some(
             state.test = running
     _note(state, [one for one in matches if one[1].arm != "practice"])
     state.practice, changes = practised(
-        state.practice, matches, harm=state.settings.harm, since=state.changed
+        state.practice, matches, harm=state.harm, since=state.changed
     )
     verdicts += [PromotionVerdict(*change) for change in changes]
     sequence = matches[last][0]
