@@ -328,7 +328,9 @@ def test_the_watchers_thread_finds_the_version_to_try(tmp_path: Path) -> None:
 
 
 def results(matches: int, mean: float) -> RecentResults:
-    return RecentResults(matches, float(matches), mean * matches)
+    """Wins and losses, all of the same weight."""
+    total = mean * matches
+    return RecentResults(matches, float(matches), total, total, float(matches))
 
 
 @pytest.mark.parametrize(
@@ -359,6 +361,15 @@ def test_a_version_is_tried_once_practice_looks_better(arm: PracticeArm, expecte
     assert practice_objection(arm, PromotionConfig(practice_share=0.0)) == "", "there is none"
 
 
+def test_a_lead_of_practice_can_be_asked_for() -> None:
+    arm = PracticeArm(begun=True, recent=results(20, 0.6), incumbent=results(20, 0.5))
+    # sqrt(0.24 / 19) and sqrt(0.25 / 19) are the errors of both.
+    assert arm.lead == pytest.approx(0.1 / np.sqrt(0.49 / 19))
+    words = practice_objection(arm, CONFIG, least_lead=3.0)
+    assert words == "practice is better by 0.6 standard errors, 3 are needed"
+    assert practice_objection(arm, CONFIG, least_lead=0.6) == ""
+
+
 def practise(bot: Understudy, *, result: float) -> None:
     """30 matches of practice with this result, and as many of the rules with one half."""
     assert bot.promotion is not None
@@ -382,6 +393,7 @@ def search(bot: Understudy) -> CandidateSearch:
 
 def test_cameos_refuse_where_no_version_practises(tmp_path: Path) -> None:
     with auto(tmp_path, practice_share=0.0) as bot:
+        bot._watcher.stop()
         play(bot)
         search(bot)._cameos.extend(bad_windows())
         learned(bot, 1, 50)
@@ -393,6 +405,7 @@ def test_cameos_refuse_where_no_version_practises(tmp_path: Path) -> None:
 
 def test_practice_overrules_cameos(tmp_path: Path) -> None:
     with auto(tmp_path, practice_share=0.2) as bot:
+        bot._watcher.stop()  # it would look while matches are still assigned
         play(bot)
         search(bot)._cameos.extend(bad_windows())
         learned(bot, 1, 50)
