@@ -99,7 +99,7 @@ def worse_stopped_after_s(root: Path, seed: int) -> float:
     )
 
     def put(episode: Episode) -> None:
-        writer.remember(episode.observations, episode.legal)
+        writer.remember(episode)
 
     live = config.live
     ledger = Ledger(

@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import sys
 import tempfile
 import time
 import tomllib
@@ -198,6 +199,7 @@ def fast_takeover(seed: int, *, minutes: float, rate: float) -> Takeover:
     config = with_values(config_named("live"), chosen)
     spec = PolicySpec(translator.features, translator.actions, Mlp())
     clock = SimulatedClock()
+    started = clock.now
     ticks_per_s = rate / TERRITORIES
     account, game = Account(ticks_per_s=ticks_per_s), Watch(TERRITORIES, seed)
     with tempfile.TemporaryDirectory() as place, files.using(UnsyncedDisk()):
@@ -205,15 +207,19 @@ def fast_takeover(seed: int, *, minutes: float, rate: float) -> Takeover:
         folder = RunFolder.open(root, spec=spec, config=config, clock=clock)
         journal = Journal(folder.journal, "server", clock)
         newest = [untrained(spec, seed)]
+
+        def tell(words: str) -> None:
+            print(f"{clock.now - started:.0f} s: {words}", file=sys.stderr)
+
         writer = open_segments(
-            folder, newest=lambda: newest[0], journal=journal, say=print, problem=print,
+            folder, newest=lambda: newest[0], journal=journal, say=tell, problem=print,
             seed=seed, background=False,
         )  # fmt: skip
         spool = Spool(root, spec, clock)
 
         def put(episode: Any) -> None:
             spool.put(episode)
-            writer.remember(episode.observations, episode.legal)
+            writer.remember(episode)
 
         ledger = Ledger(
             root / "ledger", spec, segment=config.live.segment, clock=clock, put=put,

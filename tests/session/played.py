@@ -14,6 +14,7 @@ from understudy.core.config import Config, with_values
 from understudy.experience.episode import Episode
 from understudy.experience.ledger import Ledger
 from understudy.gates.decision import OpenGate
+from understudy.gates.promotion.roles import PromotionState
 from understudy.policy.mlp import Mlp
 from understudy.policy.policy import Policy, untrained
 from understudy.policy.spec import AnyNetwork, PolicySpec
@@ -159,6 +160,10 @@ class ServedGame:
                 self.session.tick()
         return self.clock.now - began
 
+    @property
+    def state(self) -> PromotionState:
+        return self.writer.promotion.state
+
     def champion(self) -> int:
         return self.writer.incumbent.version
 
@@ -168,4 +173,4 @@ class ServedGame:
 
     def _put(self, episode: Episode) -> None:
         self.episodes.append(episode)
-        self.writer.remember(episode.observations, episode.legal)
+        self.writer.remember(episode)

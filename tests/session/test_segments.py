@@ -5,17 +5,22 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from promotion.runs import assigned, folded, resolved
 
 from understudy.gates.promotion.records import Ordered
 from understudy.promotion.promotion import Promotion
+from understudy.run import segment_writer
 from understudy.session.inbox import Incoming
 
-from .played import ATTACK, ServedGame
+from .played import ATTACK, GATHER, RETREAT, ServedGame
+
+WITHOUT_PRACTICE = {"promotion.practice_share": 0.0}
+ALL_CANARY = {**WITHOUT_PRACTICE, "promotion.first_share": 0.999, "promotion.share": 0.999}
 
 
 def test_the_rules_play_until_a_better_version_has_taken_over(tmp_path: Path) -> None:
-    served = ServedGame(tmp_path)
+    served = ServedGame(tmp_path, settings=WITHOUT_PRACTICE)
     served.play(15.0)
     assert served.champion() == 0
     decisions = served.decide()
@@ -39,9 +44,7 @@ def test_the_rules_play_until_a_better_version_has_taken_over(tmp_path: Path) ->
 def test_a_stopped_version_decides_nothing_more_in_the_middle_of_its_segment(
     tmp_path: Path,
 ) -> None:
-    served = ServedGame(
-        tmp_path, settings={"promotion.first_share": 0.999, "promotion.share": 0.999}
-    )
+    served = ServedGame(tmp_path, settings=ALL_CANARY)
     served.play(15.0)
     served.publish(1, ATTACK)
     served.play(60.0, until=lambda: served.segments.playing.get("canary", 0) == 4)
@@ -86,7 +89,7 @@ def test_segments_of_a_server_that_died_count_for_no_arm(tmp_path: Path) -> None
     served.play(1.0)
     opened = len(assigned(served.folder))
     assert opened == 4
-    served.writer._promotion.close()  # as its process would by dying
+    served.writer.promotion.close()  # as its process would by dying
     served.ledger.stop()
     again = ServedGame(tmp_path, clock=served.clock)
     again.writer.work()
@@ -94,9 +97,7 @@ def test_segments_of_a_server_that_died_count_for_no_arm(tmp_path: Path) -> None
 
 
 def test_a_version_that_fails_loses_its_segment_and_the_rules_play_on(tmp_path: Path) -> None:
-    served = ServedGame(
-        tmp_path, settings={"promotion.first_share": 0.999, "promotion.share": 0.999}
-    )
+    served = ServedGame(tmp_path, settings=ALL_CANARY)
     served.play(15.0)
     served.publish(1, ATTACK)
     served.play(60.0, until=lambda: served.segments.playing.get("canary", 0) == 4)
@@ -111,3 +112,70 @@ def test_a_version_that_fails_loses_its_segment_and_the_rules_play_on(tmp_path: 
     served.writer.work()
     faults = [one for one in resolved(served.folder) if one.ending == "fault"]
     assert len(faults) == 4 and "broken weights" in faults[0].words
+
+
+def test_the_newest_version_practises_once_it_decides_as_the_rules_do(tmp_path: Path) -> None:
+    served = ServedGame(
+        tmp_path, settings={"promotion.practice_share": 0.5, "promotion.first_matches": 10**6}
+    )
+    served.publish(1, ATTACK)
+    served.play(60.0)
+    assert not served.state.practice.begun, "the rules retreat"
+    served.publish(2, RETREAT)
+    served.play(60.0, until=lambda: served.segments.playing.get("practice", 0) > 0)
+    served.publish(3, ATTACK)
+    served.play(50.0)
+    practised = [one for one in assigned(served.folder) if one.arm == "practice"]
+    assert {one.version for one in practised} == {2, 3}
+    assert all(one.practice == 0.5 and not one.test for one in practised)
+    assert served.segments.decided_by["practice"] > 100
+    practice = served.state.practice
+    assert practice.recent.mean > practice.incumbent.mean == 0.0
+    assert served.champion() == 0, "practice is no evidence"
+
+
+def test_practice_that_is_worse_is_suspended(tmp_path: Path) -> None:
+    served = ServedGame(
+        tmp_path,
+        reward=lambda action, territory: float(action == RETREAT),
+        settings={"promotion.practice_share": 0.5, "promotion.first_matches": 10**6},
+    )
+    served.publish(1, RETREAT)
+    served.play(60.0, until=lambda: served.state.practice.begun)
+    served.publish(2, GATHER)
+    served.play(300.0, until=lambda: bool(served.state.practice.suspended))
+    assert any("worse than the rules" in one for one in served.said)
+    served.play(0.2)
+    assert {one["by"] for one in served.decide()} == {"rules"}, "in the middle of segments"
+
+
+def test_practice_begins_without_agreement_after_enough_decisions_of_the_rules(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(segment_writer, "UNAGREED_DECISIONS", 1_000)
+    served = ServedGame(tmp_path)
+    served.publish(1, ATTACK)
+    served.play(20.0)
+    assert not served.state.practice.begun
+    served.play(60.0)
+    assert served.state.practice.begun
+
+
+def test_a_version_that_failed_practises_no_more(tmp_path: Path) -> None:
+    served = ServedGame(tmp_path, settings={"promotion.practice_share": 0.9})
+    served.publish(1, RETREAT)
+    served.play(60.0, until=lambda: served.segments.playing.get("practice", 0) >= 2)
+
+    def broken(*arguments: object, **options: object) -> None:
+        raise FloatingPointError("broken weights")
+
+    served.newest.act = broken  # type: ignore[method-assign, assignment]
+    served.play(0.5)
+    assert served.segments.counts.fault >= 2
+    before = len(assigned(served.folder))
+    served.play(30.0)
+    after = assigned(served.folder)[before:]
+    assert after and {one.arm for one in after} == {"incumbent"}
+    served.publish(2, RETREAT)
+    served.play(30.0)
+    assert "practice" in {one.arm for one in assigned(served.folder)}

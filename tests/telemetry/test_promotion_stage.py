@@ -77,7 +77,7 @@ LINES = [
     (
         {"practice": changed(PRACTICE, mean=0.44)},
         "practice",
-        "the rules play (50%), 812 practises in 20% (44%); tried once above",
+        "the rules play (50%), 812 practises in 20% (44%); tried once it is above",
     ),
     (
         {"practice": changed(PRACTICE, share=0.0, suspended=43, mean=0.31)},

@@ -46,16 +46,16 @@ def may_practise(
     *,
     begun: bool,
     agreement: float | None,
-    learned: Callable[[], int | None],
+    learned_enough: Callable[[], bool],
     config: PromotionConfig,
 ) -> bool:
     """Whether the newest version may be given whole matches, to learn.
 
-    `begun`: a version of this run has practised before; then it stays. `learned` gives the matches
-    that the newest version has learned from, and is only called where that decides.
+    `begun`: a version of this run has practised before; then it stays. `learned_enough` says
+    whether it may practise without agreement, and is only called where that decides.
     """
     if config.practice_share == 0.0:
         return False
     if begun or (agreement is not None and agreement >= config.practice_agreement):
         return True
-    return (learned() or 0) >= LEARNED_MATCHES
+    return learned_enough()

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 import msgspec
 
 from understudy.bot.match import MatchPlayer, PlayerRole
-from understudy.bot.practice import RulesAgreement, may_practise
+from understudy.bot.practice import LEARNED_MATCHES, RulesAgreement, may_practise
 from understudy.core.errors import FileFormatError, RunFolderError
 from understudy.experience.episode import Episode
 from understudy.gates.promotion.records import RULES, Ending
@@ -36,6 +36,10 @@ class Roster:
     Args:
         newest: The newest policy, which the watcher holds.
         usable: Whether a policy may decide in matches that it is given to learn.
+        learned_enough: Whether the newest version may practise without agreement with the rules;
+            None: once it has learned from `LEARNED_MATCHES`.
+        least_lead: Standard errors by which practice must be above the incumbent before a version
+            is tried.
         say: Prints a line on the console.
     """
 
@@ -49,12 +53,15 @@ class Roster:
         journal: Journal,
         say: Callable[[str], None],
         problem: Callable[[str], None],
+        learned_enough: Callable[[], bool] | None = None,
+        least_lead: float = 0.0,
     ) -> None:
         told = len(promotion.verdicts)
         self._folder = folder
         self._promotion = promotion
         self._newest = newest
         self._usable = usable
+        self._learned_enough = learned_enough or self._has_learned
         self._journal = journal
         self._say = say
         self._problem = problem
@@ -62,7 +69,9 @@ class Roster:
         stop_other_test(promotion, simulator=judged_by == "simulator", problem=problem)
         self._told = told
         """How many of the log's verdicts are no news."""
-        self._candidates = CandidateSearch(folder, promotion, refused=self._tell_refusal)
+        self._candidates = CandidateSearch(
+            folder, promotion, refused=self._tell_refusal, least_lead=least_lead
+        )
         self._exception = ""
         """Why something else than evidence decides who plays; empty: evidence does."""
         self._complained = ""
@@ -120,13 +129,23 @@ class Roster:
         for order in orders:
             self._promotion.resolve(order, 0.0, "void")
 
-    def remember(self, episode: Episode, *, role: PlayerRole, agreed: int) -> None:
+    def remember(self, episode: Episode, *, role: PlayerRole, agreed: int | None) -> None:
         """Keeps what a match tells of the newest version: by its observations candidates are looked
         at, by its cameos they may be refused, and by `agreed`, the decisions of the rules that the
-        policy would have made as well, practice begins."""
+        policy would have made as well, practice begins. None: no trained policy was asked."""
         self._candidates.remember(episode)
-        if role in ("rules", "holdout") and episode.versions.all():
+        if role in ("rules", "holdout") and agreed is not None:
             self._agreement.add(agreed, int((~episode.sampled).sum()))
+
+    @property
+    def agreement(self) -> float | None:
+        """Share of the rules' recent decisions that the newest version agrees with, if known."""
+        return self._agreement.share
+
+    @property
+    def waits(self) -> str:
+        """Why no version is tried at present; empty: not known, or nothing speaks against it."""
+        return self._candidates.waits
 
     def look(self) -> None:
         """Follows the log, and nominates the newest version if it is time to try it."""
@@ -159,10 +178,13 @@ class Roster:
             self._may_practise = newest.version != RULES and may_practise(
                 begun=state.practice.begun,
                 agreement=self._agreement.share,
-                learned=lambda: self._candidates.learned(newest.version),
+                learned_enough=self._learned_enough,
                 config=self._folder.config.promotion,
             )
             self._tell(champion)
+
+    def _has_learned(self) -> bool:
+        return (self._candidates.learned(self._newest().version) or 0) >= LEARNED_MATCHES
 
     def _tell(self, champion: PointerRecord | None) -> None:
         """Says what changed in who plays, and why."""

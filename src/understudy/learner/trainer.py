@@ -128,7 +128,7 @@ class Trainer:
             columns=self._columns,
             version=version,
             max_lag=None if by_evidence else self._config.max_version_lag,
-            mixed=self._mixed,
+            mixed=by_evidence or self._mixed,
         )
         if self._config.priority != "uniform":
             batch = without_replayed_values(batch, new=len(new))
@@ -231,9 +231,9 @@ class Trainer:
         fit = self._statistics.value_fit if few else ValueFit()
         fixed = _with_value_fit(self.fixed_inputs, fit)
         mixed = whole and self._mixed
-        if mixed:
-            left = max(1.0 - self._own / self._config.imitation_fade_matches, 0.0)
-            fixed = fixed._replace(imitation=np.float32(left))
+        if mixed or by_evidence:  # there from the start: what comes later is compiled anew
+            faded = self._own / self._config.imitation_fade_matches if mixed else 0.0
+            fixed = fixed._replace(imitation=np.float32(max(1.0 - faded, 0.0)))
         if by_evidence:
             limit = self._config.max_behaviour_kl
             limit = min(limit, _FEW_BEHAVIOUR_KL) if few else limit

@@ -85,13 +85,21 @@ def reason_to_try(
     return ""
 
 
-def practice_objection(practice: PracticeArm, config: PromotionConfig) -> str:
+def practice_objection(
+    practice: PracticeArm, config: PromotionConfig, *, least_lead: float = 0.0
+) -> str:
     """Why no version is tried as long as practice looks like this; empty: nothing speaks against.
 
     Practice is no evidence for a promotion. It spares matches of a test that would fail.
+    `least_lead`: standard errors by which practice must be above the incumbent.
     """
-    if config.practice_share == 0.0 or practice.promising:
+    if config.practice_share == 0.0:
         return ""
+    if practice.promising:
+        lead = practice.lead
+        if lead >= least_lead:
+            return ""
+        return f"practice is better by {lead:.1f} standard errors, {least_lead:g} are needed"
     if not practice.begun:
         return "no version has practised yet"
     if practice.suspended:
@@ -176,6 +184,13 @@ def log_probs(policy: Policy, match: RecentMatch) -> NDArray:
     return found
 
 
+def likeliest(policy: Policy, match: RecentMatch) -> NDArray:
+    """The likeliest action of a policy at each decision of one match, [T, parts]."""
+    logits = _answer(policy, match)[0]
+    actions: NDArray = distributions.mode(NUMPY, policy.spec.actions, logits, match.legal)[0]
+    return actions
+
+
 def _numbers(policy: Policy) -> Iterable[NDArray]:
     weights = policy.weights
     return (*weights.params.values(), weights.obs_mean, weights.obs_scale, weights.value_scale)
@@ -228,7 +243,8 @@ class CandidateSearch:
     """Looks at each newest version once, and nominates those that are due and fit.
 
     A version that is due only if it decides otherwise is compared with the last one that was tried
-    every `COMPARE_EVERY_S` at most; versions in between are passed over. Threads may share it.
+    every `COMPARE_EVERY_S` at most; versions in between are passed over. `least_lead`: standard
+    errors by which practice must be above the incumbent. Threads may share it.
     """
 
     def __init__(
@@ -237,11 +253,13 @@ class CandidateSearch:
         promotion: Promotion,
         *,
         refused: Callable[[int, str], None],
+        least_lead: float = 0.0,
     ) -> None:
         self._folder = folder
         self._config: PromotionConfig = folder.config.promotion
         self._promotion = promotion
         self._refused = refused
+        self._least_lead = least_lead
         self._most = _RECENT_WITH_MEMORY if folder.spec.remembers else _RECENT_DECISIONS
         self._recent: deque[RecentMatch] = deque()
         self._looked = 0
@@ -251,8 +269,8 @@ class CandidateSearch:
         self._compared_at = -math.inf
         self._cameos: deque[CameoResult] = deque(maxlen=_CAMEO_WINDOWS)
         self.waits = ""
-        """Why the newest version is due and not tried; empty: it is not due, or there is nothing
-        against it."""
+        """Why no version is tried, in a few words; empty: nothing speaks against it, or there was
+        nothing to look at yet."""
         self._value_scale = 1.0
         self._not_below = 0.0
         """Matches that a version must have learned from, after a refusal."""
@@ -303,17 +321,20 @@ class CandidateSearch:
         if reason is None:
             return False
         self._value_scale = float(newest.weights.value_scale)
-        self.waits = reason and self._objection()
+        if not reason:
+            self._looked = version
+            self.waits = self._until_due(experience)
+            return False
+        self.waits = self._objection()
         if self.waits:  # looked at again: practice goes on, with this version or a later one
             return False
         self._looked = version
-        if not reason:
-            return False
         config, practice = self._config, self._promotion.state.practice
         certain = config.practice_share > 0.0 and practice.promising
         words = unfit(newest, recent, slow_ms=config.slow_ms, certain=certain)
         if words:
             self._not_below = experience * _MORE_AFTER_REFUSAL
+            self.waits = f"version {version} was unfit"
             self._refused(version, words)
             return False
         return self._promotion.nominate(
@@ -321,14 +342,32 @@ class CandidateSearch:
         )
 
     def _objection(self) -> str:
-        """Why no version is tried now, though one is due; empty: nothing speaks against it."""
+        """Why no version is tried now, though one is due; empty: nothing speaks against it.
+
+        Whole matches tell more than windows, whose values are what a network believes: cameos
+        object only where no version practises. Beside a champion there are none.
+        """
         state = self._promotion.state
-        words = practice_objection(state.practice, self._config)
-        if words or state.incumbent != RULES:  # beside a champion there are no cameos
-            return words
+        if self._config.practice_share:
+            lead = self._least_lead
+            return practice_objection(state.practice, self._config, least_lead=lead)
+        if state.incumbent != RULES:
+            return ""
         with self._lock:
             shown = weigh(self._cameos)
         return shown.words if shown.worse >= self._config.harm else ""
+
+    def _until_due(self, experience: int) -> str:
+        """How long until a version is due by experience; one that decides otherwise is earlier."""
+        last = self._last_tried()[1]
+        needed = self._config.first_matches if last is None else self._config.growth * last
+        return f"a test within {math.ceil(needed) - experience:,} matches"
+
+    def _last_tried(self) -> tuple[int, int | None]:
+        """The version that was tried last, and its matches; (0, None): none was."""
+        nominated = (one for one in reversed(self._promotion.verdicts) if one.kind == "nominated")
+        tried = next(nominated, None)
+        return (0, None) if tried is None else (tried.version, self._promotion.state.experience)
 
     def _looks(self) -> str:
         """What practice and cameos add to the reason of a nomination."""
@@ -357,17 +396,15 @@ class CandidateSearch:
 
     def _reason(self, newest: Policy, experience: int, recent: Sequence[RecentMatch]) -> str | None:
         """Why the newest version is due; empty: it is not; None: not known yet."""
-        nominated = (one for one in reversed(self._promotion.verdicts) if one.kind == "nominated")
-        tried = next(nominated, None)
-        last = self._promotion.state.experience if tried is not None else None
+        tried, last = self._last_tried()
         due = reason_to_try(experience=experience, last=last, divergence=0.0, config=self._config)
-        if due or tried is None:
+        if due or not tried:
             return due
         now = self._folder.clock.monotonic()
         if now - self._compared_at < COMPARE_EVERY_S:
             return None
         self._compared_at = now
-        old = self._tried_policy(tried.version)
+        old = self._tried_policy(tried)
         if old is None:  # gone: only experience counts
             return ""
         return reason_to_try(

@@ -74,17 +74,18 @@ def status_of(folder: RunFolder, told: PromotionHistory) -> PromotionStatus:
 
 
 def read_brief(
-    folder: RunFolder, promotion: Promotion, *, agreement: float | None = None
+    folder: RunFolder, promotion: Promotion, *, agreement: float | None = None, waits: str = ""
 ) -> PromotionStatus:
     """What a process that follows the log knows already. `agreement`: the share of the rules'
-    decisions that the newest version agrees with."""
+    decisions that the newest version agrees with; `waits`: why no version is tried."""
     brief = brief_status(
         promotion.state,
         promotion.verdicts,
         pinned=pinned_champion(folder),
         config=folder.config.promotion,
     )
-    return staged(_with_learned(brief, folder), agreement=agreement)
+    brief = msgspec.structs.replace(_with_learned(brief, folder), waits=waits)
+    return staged(brief, agreement=agreement)
 
 
 def _with_learned(status: PromotionStatus, folder: RunFolder) -> PromotionStatus:

@@ -18,10 +18,13 @@ import numpy as np
 
 from understudy.bot.match import MatchPlayer
 from understudy.bot.roster import Roster, declared_promotion
-from understudy.core.arrays import NDArray
 from understudy.core.clock import Clock
+from understudy.core.config import PromotionConfig
+from understudy.experience.episode import Episode
+from understudy.gates.promotion.practice import PracticeArm
 from understudy.gates.promotion.records import RULES
 from understudy.policy.policy import Policy, untrained
+from understudy.promotion.candidates import RecentMatch, likeliest
 from understudy.promotion.promotion import Promotion
 from understudy.promotion.report import read_brief
 from understudy.registry.run_folder import RunFolder
@@ -38,10 +41,59 @@ from understudy.telemetry.promotion_status import PromotionStatus
 HARM_SPREAD = 2.0
 """Standard deviations to both sides of the mean on which a served version is judged for harm: means
 of segments lie close together on the scale of rewards (`benchmarks/serve_promotion.py`)."""
+LEAST_LEAD = 3.0
+"""Standard errors by which practice must be above the incumbent before a version is tried. A mean of
+a segment is the mean of about 100 rewards, so a version that is hardly better than the rules looks
+better at once; its test takes 300 segments and ends without a verdict, while the versions after it
+wait (`benchmarks/serve_takeover.py`)."""
+UNAGREED_DECISIONS = 12_000
+"""Decisions of the rules with which trained versions were compared, after which practice begins
+without agreement: rules that vary at random are never agreed with. A minute at 200 decisions a
+second, as many as 300 short matches of a bot have. Segments are no measure: they have 128 decisions
+in a fast game, and 10 in a slow one."""
 _LOOK_EVERY_S = 0.1
+_REMEMBERED = 32
+"""Episodes that wait to be looked at; older ones are let go, since only recent ones are of use."""
+_COMPARED_AT_ONCE = 4
+"""Episodes of the rules that are compared with the newest version at each look, at most."""
 _STATUS_EVERY_S = 0.5
 _PATIENCE_S = 10.0
 """How long ending may take: the records at hand."""
+
+
+class ServedAgreement:
+    """How far versions of a served game have come with its rules, and which of them failed."""
+
+    def __init__(self, config: PromotionConfig) -> None:
+        self._share = config.practice_share
+        self._compared = 0
+        self.failed: set[int] = set()
+        """Versions that lost a segment by an error."""
+
+    def wanted(self, practice: PracticeArm) -> bool:
+        """Whether it still matters: practice that has begun stays."""
+        return self._share > 0.0 and not practice.begun
+
+    def compare(self, newest: Policy, episode: Episode) -> int | None:
+        """Decisions of the rules in an episode that the newest version would have made as well; None:
+        it is untrained."""
+        if newest.version == RULES:
+            return None
+        legal = episode.legal
+        if legal is None:
+            legal = np.ones((len(episode), newest.spec.actions.options), np.bool_)
+        with np.errstate(all="ignore"):  # weights that are not finite agree nowhere
+            actions = likeliest(newest, RecentMatch(episode.observations, legal))
+        self._compared += len(episode)
+        return int((actions == episode.actions).all(1).sum())
+
+    def compared_enough(self) -> bool:
+        """Whether practice begins without agreement."""
+        return self._compared >= UNAGREED_DECISIONS
+
+    def usable(self, policy: Policy) -> bool:
+        """Whether a policy may practise."""
+        return policy.version not in self.failed
 
 
 class SegmentWriter:
@@ -49,6 +101,8 @@ class SegmentWriter:
 
     Args:
         untrained: Named where the rules are the incumbent; it decides nothing.
+        newest: The newest policy, as it is adopted.
+        agreement: What the policy and the rules had in common.
         per_s: Segments that are assigned at most.
         read_status: What a person is shown, read in this thread.
         background: False: only calls of `work` do anything, for tests and simulated time.
@@ -59,7 +113,9 @@ class SegmentWriter:
         roster: Roster,
         promotion: Promotion,
         *,
+        newest: Callable[[], Policy],
         untrained: Policy,
+        agreement: ServedAgreement,
         clock: Clock,
         per_s: float,
         read_status: Callable[[], PromotionStatus],
@@ -68,8 +124,10 @@ class SegmentWriter:
         background: bool = True,
     ) -> None:
         self._roster = roster
-        self._promotion = promotion
+        self.promotion = promotion
+        self._newest = newest
         self._untrained = untrained
+        self._agreement = agreement
         self._clock = clock
         self._rate = Rate(per_s)
         self._read_status = read_status
@@ -81,7 +139,10 @@ class SegmentWriter:
         """Territories that asked, until they take their assignment."""
         self._asked: deque[str] = deque()
         self._ready: dict[str, AssignedSegment] = {}
+        self._versions: dict[int, int] = {}
+        """Of assigned segments, by order, until they are resolved."""
         self._ended: deque[tuple[int, float, SegmentEnding, str]] = deque()
+        self._episodes: deque[Episode] = deque(maxlen=_REMEMBERED)
         self._looked = self._told = -np.inf
         self.status = read_status()
         """A fraction of a second old."""
@@ -105,7 +166,7 @@ class SegmentWriter:
             self._thread.join(timeout=_PATIENCE_S)
         if not self._thread.is_alive():
             self.work()
-        self._promotion.close()
+        self.promotion.close()
 
     # --- for the event loop ----------------------------------------------------------------------
 
@@ -117,12 +178,12 @@ class SegmentWriter:
     @property
     def is_testing(self) -> bool:
         """Whether a version is being tested or rechecked."""
-        state = self._promotion.state
+        state = self.promotion.state
         return state.test is not None or state.recheck is not None
 
     def may_play(self, player: SegmentPlayer) -> bool:
         if player.role == "practice":
-            return not self._promotion.state.practice.suspended
+            return not self.promotion.state.practice.suspended
         return player.version == RULES or player.role == "newest" or player.version in self._allowed
 
     def ask(self, territory: str) -> None:
@@ -153,9 +214,9 @@ class SegmentWriter:
 
     # --- for other threads -----------------------------------------------------------------------
 
-    def remember(self, observations: NDArray, legal: NDArray | None) -> None:
-        """Keeps the observations [N, F] of an episode, by which candidates are looked at."""
-        self._roster.remember(observations, legal)
+    def remember(self, episode: Episode) -> None:
+        """Keeps an episode, by which versions are looked at."""
+        self._episodes.append(episode)
 
     def work(self) -> None:
         """Write what waits, in order, and follow the log if it is time."""
@@ -166,15 +227,31 @@ class SegmentWriter:
         now = self._clock.monotonic()
         if now - self._looked >= _LOOK_EVERY_S:
             self._looked = now
+            self._look_at_episodes()
             self._roster.look()
             self._read_roles()
         if now - self._told >= _STATUS_EVERY_S:
             self._told = now
             self.status = self._read_status()
 
+    def _look_at_episodes(self) -> None:
+        """Of those that the rules played a few are compared with the newest version: a forward pass
+        takes time from decisions."""
+        wanted = self._agreement.wanted(self.promotion.state.practice)
+        left = _COMPARED_AT_ONCE if wanted else 0
+        for _ in range(len(self._episodes)):
+            episode = self._episodes.popleft()
+            by_rules, agreed = episode.sent is None, None
+            if by_rules and left:
+                agreed, left = self._agreement.compare(self._newest(), episode), left - 1
+            self._roster.remember(episode, role="rules" if by_rules else "newest", agreed=agreed)
+
     def _write_endings(self) -> None:
         for _ in range(len(self._ended)):
             order, result, ending, words = self._ended.popleft()
+            version = self._versions.pop(order, RULES)
+            if ending == "fault":
+                self._agreement.failed.add(version)
             self._roster.resolve(order, result, ending, words)
             self._read_roles()
 
@@ -185,6 +262,7 @@ class SegmentWriter:
             if wanted and assigned.order and not assigned.fault:
                 segment = AssignedSegment(assigned.order, _player(assigned))
                 self._ready[territory] = segment
+                self._versions[assigned.order] = assigned.version
                 return
             self._wanted.discard(territory)  # it may ask again
         if not assigned.order:  # it could not be written, or counts for nothing
@@ -196,7 +274,7 @@ class SegmentWriter:
 
     def _read_roles(self) -> None:
         incumbent = _player(self._roster.incumbent())
-        self._allowed = frozenset({*self._promotion.state.needed, incumbent.version})
+        self._allowed = frozenset({*self.promotion.state.needed, incumbent.version})
         self.incumbent = incumbent
 
     def _run(self) -> None:
@@ -235,10 +313,23 @@ def open_segments(
         lost="void",
         harm_spread=HARM_SPREAD,
     )
-    roster = Roster(folder, promotion, newest=newest, journal=journal, say=say, problem=problem)
+    agreement = ServedAgreement(folder.config.promotion)
+    roster = Roster(
+        folder,
+        promotion,
+        newest=newest,
+        usable=agreement.usable,
+        journal=journal,
+        say=say,
+        problem=problem,
+        learned_enough=agreement.compared_enough,
+        least_lead=LEAST_LEAD,
+    )
     return SegmentWriter(
         roster,
         promotion,
+        newest=newest,
+        agreement=agreement,
         untrained=untrained(folder.spec, folder.config.learner.seed),
         clock=folder.clock,
         per_s=live.promotion_segments_per_s,

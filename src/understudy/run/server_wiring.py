@@ -206,7 +206,7 @@ class ServerWiring:
         """Called from the ledger's thread."""
         self._spool.put(episode)
         if self._writer is not None:
-            self._writer.remember(episode.observations, episode.legal)
+            self._writer.remember(episode)
         if self._learner is not None:
             self._learner.wake()
 

@@ -17,6 +17,7 @@ from understudy.telemetry.promotion_status import (
     TrialStatus,
 )
 
+STAGES: tuple[Stage, ...] = ("shadow", "cameos", "practice", "canary", "champion")
 _WIDTH = 80
 _OFTEN = 3
 """Suspensions in a row after which practice is not expected to become better."""
@@ -70,6 +71,14 @@ def stage_of(status: PromotionStatus) -> Stage:
     if status.practice is not None and (status.practice.share or status.practice.suspended):
         return "practice"
     return "cameos" if status.cameo_share and status.agreement is not None else "shadow"
+
+
+def stages_text(stage: Stage | None = None) -> str:
+    """`shadow -> cameos -> [practice] -> canary -> champion`, with the present stage marked; one
+    that is none of those alone."""
+    if stage is not None and stage not in STAGES:
+        return stage
+    return " -> ".join(f"[{one}]" if one == stage else one for one in STAGES)
 
 
 def stage_line(status: PromotionStatus) -> str:
@@ -138,7 +147,9 @@ def _practice(status: PromotionStatus, practice: PracticeStatus) -> list[str]:
             f"{_who(status)}, {practice.version} practises in {share:.0%}",
             f"compared after {practice.missing} more matches",
         ]
-    next_ = "it may be tried" if practice.mean > practice.incumbent_mean else "tried once above"
+    next_ = "tried once it is above"
+    if practice.mean > practice.incumbent_mean:
+        next_ = status.waits or "it may be tried"
     return [
         f"{_who(status)} ({practice.incumbent_mean:.0%}), {practice.version} practises in "
         f"{share:.0%} ({practice.mean:.0%})",
@@ -158,7 +169,7 @@ def _before_practice(status: PromotionStatus) -> list[str]:
     if status.cameo_share and status.agreement is not None:
         who = f"the rules play, cameos in {status.cameo_share:.0%} of decisions"
     if not status.practice_share:
-        return [who, "a version with enough experience is tried"]
+        return [who, status.waits or "a version with enough experience is tried"]
     if status.agreement is None:
         begins = f"practice begins at {status.agreement_enough:.0%} agreement with them"
     else:

@@ -188,6 +188,8 @@ class PromotionStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Why no verdict is due as things are; empty: one is."""
     next_test: ExpectedVerdict | None = None
     """Of a test that would begin now, where none runs."""
+    waits: str = ""
+    """Why no version is tried, in a few words; empty: not known. Only a bot knows it."""
     cool_down: int = 0
     """Matches after a rollback before another version is tested."""
     open: int = 0

@@ -13,6 +13,7 @@ not lose first what it won before.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, TypeAlias
@@ -49,6 +50,8 @@ class RecentResults:
     matches: int = 0
     weight: float = 0.0
     total: float = 0.0
+    squares: float = 0.0
+    weights_squared: float = 0.0
 
     @property
     def mean(self) -> float:
@@ -56,8 +59,22 @@ class RecentResults:
         return self.total / self.weight if self.matches else 0.0
 
     def with_result(self, result: float) -> RecentResults:
-        weight, total = _KEPT * self.weight + 1.0, _KEPT * self.total + result
-        return RecentResults(self.matches + 1, weight, total)
+        return RecentResults(
+            self.matches + 1,
+            _KEPT * self.weight + 1.0,
+            _KEPT * self.total + result,
+            _KEPT * self.squares + result * result,
+            _KEPT * _KEPT * self.weights_squared + 1.0,
+        )
+
+    @property
+    def error(self) -> float:
+        """The standard error of the mean; infinite with fewer than two matches."""
+        if self.matches < 2:
+            return math.inf
+        effective = self.weight**2 / self.weights_squared
+        variance = max(self.squares / self.weight - self.mean**2, 0.0)
+        return math.sqrt(variance / max(effective - 1.0, 1.0))
 
 
 @dataclass(frozen=True)
@@ -92,6 +109,15 @@ class PracticeArm:
         promote it."""
         enough = min(self.recent.matches, self.incumbent.matches) >= FEWEST_COMPARED
         return enough and not self.suspended and self.recent.mean > self.incumbent.mean
+
+    @property
+    def lead(self) -> float:
+        """By how many standard errors the mean of practice is above that of the incumbent."""
+        error = math.hypot(self.recent.error, self.incumbent.error)
+        difference = self.recent.mean - self.incumbent.mean
+        if error == 0.0:
+            return math.copysign(math.inf, difference) if difference else 0.0
+        return difference / error
 
 
 class PracticeVerdict(NamedTuple):
