@@ -362,6 +362,14 @@ def test_a_version_is_tried_once_practice_looks_better(arm: PracticeArm, expecte
     assert practice_objection(arm, PromotionConfig(practice_share=0.0)) == "", "there is none"
 
 
+def test_practice_beside_the_rules_is_no_reason_to_test_against_a_champion() -> None:
+    arm = PracticeArm(begun=True, recent=results(20, 0.9), incumbent=results(20, 0.4))
+    assert practice_objection(arm, CONFIG) == ""
+    words = practice_objection(arm, CONFIG, incumbent=7)
+    assert words == "practice is not yet compared with version 7"
+    assert practice_objection(replace(arm, against=7), CONFIG, incumbent=7) == ""
+
+
 def test_a_lead_of_practice_can_be_asked_for() -> None:
     arm = PracticeArm(begun=True, recent=results(20, 0.6), incumbent=results(20, 0.5))
     # sqrt(0.24 / 19) and sqrt(0.25 / 19) are the errors of both.

@@ -98,7 +98,9 @@ class Simulator:
         reason = reason_to_try(
             experience=experience, last=state.experience or None, divergence=0.0, config=config
         )
-        if self._practises and practice_objection(state.practice, config):
+        if self._practises and practice_objection(
+            state.practice, config, incumbent=state.incumbent
+        ):
             return False
         if not reason or not self._sound(manifest.number):
             return False

@@ -86,15 +86,22 @@ def reason_to_try(
 
 
 def practice_objection(
-    practice: PracticeArm, config: PromotionConfig, *, least_lead: float = 0.0
+    practice: PracticeArm,
+    config: PromotionConfig,
+    *,
+    incumbent: int = RULES,
+    least_lead: float = 0.0,
 ) -> str:
     """Why no version is tried as long as practice looks like this; empty: nothing speaks against.
 
     Practice is no evidence for a promotion. It spares matches of a test that would fail.
-    `least_lead`: standard errors by which practice must be above the incumbent.
+    `incumbent`: what a version would be tested against. Right after a promotion practice was
+    compared with another player. `least_lead`: standard errors by which it must be above.
     """
     if config.practice_share == 0.0:
         return ""
+    if practice.promising and practice.against != incumbent:
+        return f"practice is not yet compared with {roles.name_of(incumbent)}"
     if practice.promising:
         lead = practice.lead
         if lead >= least_lead:
@@ -104,13 +111,11 @@ def practice_objection(
         return "no version has practised yet"
     if practice.suspended:
         return f"practice is suspended for {practice.suspended} more matches"
-    recent, incumbent = practice.recent, practice.incumbent
+    recent, other = practice.recent, practice.incumbent
     against = roles.name_of(practice.against)
-    if recent.mean > incumbent.mean or not (recent.matches and incumbent.matches):
-        return f"practice has {recent.matches} matches, {against} {incumbent.matches}: too few"
-    return (
-        f"practice does not look better: {recent.mean:.0%} of late, {against} {incumbent.mean:.0%}"
-    )
+    if recent.mean > other.mean or not (recent.matches and other.matches):
+        return f"practice has {recent.matches} matches, {against} {other.matches}: too few"
+    return f"practice does not look better: {recent.mean:.0%} of late, {against} {other.mean:.0%}"
 
 
 def may_test(state: PromotionState, champion: PointerRecord | None) -> bool:
@@ -350,7 +355,9 @@ class CandidateSearch:
         state = self._promotion.state
         if self._config.practice_share:
             lead = self._least_lead
-            return practice_objection(state.practice, self._config, least_lead=lead)
+            return practice_objection(
+                state.practice, self._config, incumbent=state.incumbent, least_lead=lead
+            )
         if state.incumbent != RULES:
             return ""
         with self._lock:
