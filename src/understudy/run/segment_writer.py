@@ -42,10 +42,10 @@ HARM_SPREAD = 2.0
 """Standard deviations to both sides of the mean on which a served version is judged for harm: means
 of segments lie close together on the scale of rewards (`benchmarks/serve_promotion.py`)."""
 LEAST_LEAD = 3.0
-"""Standard errors by which practice must be above the incumbent before a version is tried. A mean of
-a segment is the mean of about 100 rewards, so a version that is hardly better than the rules looks
-better at once; its test takes 300 segments and ends without a verdict, while the versions after it
-wait (`benchmarks/serve_takeover.py`)."""
+"""Standard errors by which practice must be above the incumbent before a version is tried. A score
+of a segment is the mean of about 100 rewards, so a version that is hardly better than the rules
+looks better at once; its test takes 300 segments and ends without a verdict, while the versions
+after it wait (`benchmarks/serve_takeover.py`)."""
 UNAGREED_DECISIONS = 12_000
 """Decisions of the rules with which trained versions were compared, after which practice begins
 without agreement: rules that vary at random are never agreed with. A minute at 200 decisions a
@@ -75,8 +75,8 @@ class ServedAgreement:
         return self._share > 0.0 and not practice.begun
 
     def compare(self, newest: Policy, episode: Episode) -> int | None:
-        """Decisions of the rules in an episode that the newest version would have made as well; None:
-        it is untrained."""
+        """Decisions of the rules in an episode that the newest version would have made as well;
+        None: it is untrained."""
         if newest.version == RULES:
             return None
         legal = episode.legal
