@@ -143,7 +143,7 @@ class SegmentWriter:
         """Of assigned segments, by order, until they are resolved."""
         self._ended: deque[tuple[int, float, SegmentEnding, str]] = deque()
         self._episodes: deque[Episode] = deque(maxlen=_REMEMBERED)
-        self._looked = self._told = -np.inf
+        self.looked = self._told = -np.inf
         self.status = read_status()
         """A fraction of a second old."""
         self.incumbent = SegmentPlayer("rules", RULES, None)
@@ -151,11 +151,11 @@ class SegmentWriter:
         self._read_roles()
         self._wake = threading.Event()
         self._stop = threading.Event()
-        self._background = background
+        self.background = background
         self._thread = threading.Thread(target=self._run, name="understudy-segments", daemon=True)
 
     def start(self) -> None:
-        if self._background:
+        if self.background:
             self._thread.start()
 
     def close(self) -> None:
@@ -225,8 +225,8 @@ class SegmentWriter:
             self._assign(self._asked.popleft())
             self._write_endings()  # a version that has just been stopped must not wait
         now = self._clock.monotonic()
-        if now - self._looked >= _LOOK_EVERY_S:
-            self._looked = now
+        if now - self.looked >= _LOOK_EVERY_S:
+            self.looked = now
             self._look_at_episodes()
             self._roster.look()
             self._read_roles()

@@ -79,7 +79,7 @@ class Session:
                 rng=np.random.default_rng(seed),
                 counts=counts,
                 problem=problem,
-                **({} if segments is None else {"closed": segments.closed}),
+                **({} if segments is None else {"closed": segments.closed, "blames": True}),
             ),
             ledger=ledger,
             territories=Territories(
