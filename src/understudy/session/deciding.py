@@ -85,7 +85,7 @@ class Decider:
         rng: np.random.Generator,
         counts: SessionCounts,
         problem: Callable[[str, Exception], None],
-        closed: Callable[[Sequence[Closing]], None] = lambda closings: None,
+        closed: Callable[[Sequence[Closing]], None] | None = None,
         blames: bool = False,
     ) -> None:
         self._translator = translator
@@ -247,7 +247,8 @@ class Decider:
         if not closings:
             return
         self._ledger.close(closings)
-        self._closed(closings)
+        if self._closed is not None:
+            self._closed(closings)
         for closing in closings:
             if closing.state == "settled":
                 self._counts.reward(closing.reward)
