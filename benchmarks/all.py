@@ -26,6 +26,8 @@ SCRIPTS = (
     ("serve_learning.py",),
     ("serve_versions.py",),
     ("serve_day.py",),
+    ("serve_promotion.py",),
+    ("serve_takeover.py",),
     ("strength.py", "swarm"),
     ("strength.py", "brawl"),
     ("territory_learning.py",),

@@ -165,7 +165,11 @@ class SimulatedClock:
     """Goes on when it is told to."""
 
     def __init__(self) -> None:
-        self.now = 1_700_000_000.0
+        self.now = self._began = 1_700_000_000.0
+
+    def tell(self, words: str) -> None:
+        """Prints what was said, and when."""
+        print(f"{self.now - self._began:.0f} s: {words}", file=sys.stderr)
 
     def time(self) -> float:
         return self.now
@@ -199,7 +203,6 @@ def fast_takeover(seed: int, *, minutes: float, rate: float) -> Takeover:
     config = with_values(config_named("live"), chosen)
     spec = PolicySpec(translator.features, translator.actions, Mlp())
     clock = SimulatedClock()
-    started = clock.now
     ticks_per_s = rate / TERRITORIES
     account, game = Account(ticks_per_s=ticks_per_s), Watch(TERRITORIES, seed)
     with tempfile.TemporaryDirectory() as place, files.using(UnsyncedDisk()):
@@ -207,12 +210,8 @@ def fast_takeover(seed: int, *, minutes: float, rate: float) -> Takeover:
         folder = RunFolder.open(root, spec=spec, config=config, clock=clock)
         journal = Journal(folder.journal, "server", clock)
         newest = [untrained(spec, seed)]
-
-        def tell(words: str) -> None:
-            print(f"{clock.now - started:.0f} s: {words}", file=sys.stderr)
-
         writer = open_segments(
-            folder, newest=lambda: newest[0], journal=journal, say=tell, problem=print,
+            folder, newest=lambda: newest[0], journal=journal, say=clock.tell, problem=print,
             seed=seed, background=False,
         )  # fmt: skip
         spool = Spool(root, spec, clock)

@@ -184,3 +184,52 @@ def test_an_interval_without_matches_says_nothing() -> None:
     assert maths.difference_interval(none, none, none, none) == (-1.0, 1.0)
     one = np.ones(1)
     assert maths.difference_interval(one, one / 2, one, np.zeros(1, int)) == (-1.0, 1.0)
+
+
+def harm_bets(errors: NDArray, coins: NDArray, *, deviations: float = 2.0) -> NDArray:
+    whole = np.full(len(errors), 0.123)
+    found, _ = maths.losses(
+        whole, coins=coins, errors=errors, spread=np.zeros(2), deviations=deviations
+    )
+    return found
+
+
+def test_harm_is_judged_in_units_of_the_spread_of_the_matches_before() -> None:
+    errors = np.full(40, 0.01)
+    found = harm_bets(errors, np.ones(40))
+    first = int((found == 0.123).sum())
+    assert 1 < first < 20 and (found[:first] == 0.123).all(), "the whole scale at first"
+    # From then on one deviation of the errors is half a unit, whatever the scale.
+    np.testing.assert_allclose(found[first:], -0.5)
+    np.testing.assert_allclose(harm_bets(100.0 * errors, np.ones(40)), found)
+    wild = np.append(errors, [5.0, -5.0])
+    np.testing.assert_allclose(harm_bets(wild, np.ones(42))[-2:], [-1.0, 1.0], atol=0.3)
+    assert np.abs(harm_bets(wild, np.ones(42))).max() <= 1.0, "and clipped"
+
+
+@given(st.lists(st.floats(-1.0, 1.0), min_size=2, max_size=60), INSIDE, st.integers(1, 59))
+def test_harm_on_the_spread_is_an_even_bet_between_equals_in_any_pieces(
+    numbers: list[float], q: float, at: int
+) -> None:
+    errors = np.array(numbers)
+    shares = np.full(len(errors), q)
+    arms = [maths.coin_gains(np.full(len(errors), arm), shares) for arm in (1.0, 0.0)]
+    as_canary, as_incumbent = (
+        maths.losses(-coin * errors, coins=coin, errors=errors, spread=np.zeros(2), deviations=2.0)[
+            0
+        ]
+        for coin in arms
+    )
+    # The unit does not depend on the coin, so what the coin expects of each match is nothing.
+    np.testing.assert_allclose(q * as_canary + (1.0 - q) * as_incumbent, 0.0, atol=1e-12)
+    spread, pieces = np.zeros(2), []
+    for part in (slice(None, at), slice(at, None)):
+        found, spread = maths.losses(
+            (-arms[0] * errors)[part],
+            coins=arms[0][part],
+            errors=errors[part],
+            spread=spread,
+            deviations=2.0,
+        )
+        pieces.append(found)
+    np.testing.assert_array_equal(np.concatenate(pieces), as_canary)

@@ -32,6 +32,7 @@ from understudy.policy.layers import Params
 from understudy.policy.policy import Policy, untrained
 from understudy.policy.spec import AnyNetwork, PolicySpec
 from understudy.policy.weights import encode, normalise
+from understudy.promotion.promotion import Promotion
 from understudy.registry.run_folder import RunFolder
 from understudy.registry.versions import WEIGHTS
 from understudy.telemetry import events
@@ -141,10 +142,9 @@ def by_rules(round_: int, clock: SetClock) -> list[Episode]:
 
 
 def test_rules_are_cloned_until_the_policy_has_experience_of_its_own_and_then_passed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr("understudy.learner.continuous.learner._IMITATED_UNTIL", 100)
-    clock, config = SetClock(), config_of()
+    clock, config = SetClock(), with_values(config_of(), {"learner.imitation_fade_matches": 2.5})
     folder = RunFolder.open(tmp_path, spec=SPEC, config=config, clock=clock)
     spool, journal = Spool(tmp_path, SPEC, clock), Journal(folder.journal, "learner", clock)
     mind = ContinuousLearner(folder, Trainer(SPEC, config.learner), journal)
@@ -336,3 +336,33 @@ def test_one_absurd_number_of_one_client_stops_nobody(tmp_path: Path, number: fl
     assert len(ingested) == 8 * 4 - 1
     (problem,) = told(folder, events.EpisodeQuarantined)
     assert problem.reason == reason
+
+
+def test_imitation_fades_once_and_lag_is_distance_where_evidence_moves_the_champion(
+    tmp_path: Path,
+) -> None:
+    """The trainer has a fade of its own, for whole matches: a batch of items is not faded twice."""
+    clock = SetClock()
+    config = config_of()
+    folder = RunFolder.open(tmp_path, spec=SPEC, config=config, clock=clock)
+    Promotion(folder).declare(rules="", score=(0.0, 1.0))
+    trainer, given = Trainer(SPEC, config.learner), []
+
+    def noted(batch: Batch, **options: Any) -> Any:
+        given.append((batch, options, trainer._mixed))
+        return Trainer.train_items(trainer, batch, **options)
+
+    trainer.train_items = noted  # type: ignore[method-assign]
+    journal = Journal(folder.journal, "learner", clock)
+    mind = ContinuousLearner(folder, trainer, journal)
+    mind._counters["own"] = 1_000  # half of 50 matches of 40 decisions
+    spool = Spool(tmp_path, SPEC, clock)
+    for one in (*by_rules(0, clock), *segments(untrained(SPEC, 0), 1, clock)):
+        spool.put(one)
+    while mind.work():
+        pass
+    batch, options, mixed = given[0]
+    assert not mixed and options["by_evidence"] and options["champion"] is None
+    imitated = np.unique(batch.imitated)
+    np.testing.assert_allclose(imitated, [0.0, 0.5])
+    assert mind._lay_out.keywords["max_lag"] > 2**60, "the distance decides, and no age"

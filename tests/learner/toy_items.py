@@ -20,6 +20,7 @@ from understudy.gates.decision import DecisionGate
 from understudy.learner.batch import Batch
 from understudy.learner.continuous.learner import ContinuousLearner
 from understudy.policy import weights as weight_files
+from understudy.policy.weights import Weights
 from understudy.registry.run_folder import RunFolder
 from understudy.registry.versions import LEARNER, WEIGHTS
 from understudy.telemetry import events
@@ -77,6 +78,8 @@ class ToyItems:
         learning_rate: float,
         entropy_weight: float,
         keep: bool = True,
+        by_evidence: bool = False,
+        champion: Weights | None = None,
     ) -> tuple[dict[str, float], NDArray]:
         filled = batch.valid[0] > 0
         ids = [str(int(number)) for number in batch.obs[0, filled, 1]]

@@ -30,7 +30,7 @@ from understudy.core.config import Config, LiveConfig
 from understudy.core.errors import RunFolderError
 from understudy.experience.ledger import Ledger
 from understudy.experience.spool import Spool
-from understudy.gates.promotion.records import Assigned, Resolved
+from understudy.gates.promotion.records import Assigned, Declared, Resolved
 from understudy.policy.mlp import Mlp
 from understudy.promotion.log import PromotionLog
 from understudy.registry.run_folder import RunFolder
@@ -403,7 +403,8 @@ def test_too_few_files_for_so_many_clients_are_said(
 def test_with_promotion_auto_the_rules_decide_and_a_killed_server_counts_for_no_arm(
     tmp_path: Path,
 ) -> None:
-    (tmp_path / "game.toml").write_text(GAME, encoding="utf-8")
+    declared = GAME + "\n[promotion]\nscore = [-0.5, 1.0]\n"
+    (tmp_path / "game.toml").write_text(declared, encoding="utf-8")
     line = "--schema game.toml --run run --port 0 --learner off --quiet --promotion auto"
 
     def records() -> list[object]:
@@ -419,7 +420,27 @@ def test_with_promotion_auto_the_rules_decide_and_a_killed_server_counts_for_no_
         with process(*line.split(), cwd=tmp_path) as (child, url), connect(url) as socket:
             ask(socket, {"type": "hello", "protocol": 1})
             until(functools.partial(played, socket, f"t{life}", life))
+            if not life:
+                _check_promotion_is_told(url)
             child.kill()
             child.wait()
     endings = [one.ending for one in records() if isinstance(one, Resolved)]
     assert endings == ["void"]
+    (first, *_) = (one for one in records() if isinstance(one, Declared))
+    assert first.score == (-0.5, 1.0), "of the schema"
+
+
+def _check_promotion_is_told(url: str) -> None:
+    """At `/status` and `/metrics`."""
+    place = url.replace("ws://", "http://").removesuffix("/ws")
+    with urllib.request.urlopen(f"{place}/status") as answer:
+        status = json.loads(answer.read())
+    assert status["promotion"] == "auto" and status["decided_by"]["rules"] >= 1
+    told = status["by_evidence"]
+    assert (told["incumbent"], told["tests"]) == (0, [])
+    assert status["segments"] == [0, 0, 0] and set(status["playing"]) <= {"rules"}
+    with urllib.request.urlopen(f"{place}/metrics") as answer:
+        metrics = answer.read().decode()
+    assert 'understudy_decided_total{role="rules"}' in metrics
+    assert 'understudy_segments_total{ending="finished"} 0.0' in metrics
+    assert "understudy_incumbent 0.0" in metrics

@@ -37,8 +37,9 @@ _NAMES = (ATTACK, RETREAT, GATHER)
 
 def preferring(spec: PolicySpec, action: str, *, times: float = 40.0) -> Weights:
     """Weights of a policy that chooses this action `times` as often as each other one."""
+    # What a memory holds has to show in the probabilities.
     params = {
-        name: np.zeros_like(value)
+        name: value if spec.remembers else np.zeros_like(value)
         for name, value in spec.network.init(
             np.random.default_rng(0), len(spec.features), spec.actions.options
         ).items()

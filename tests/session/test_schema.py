@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -197,6 +198,16 @@ def test_a_bad_neighbour_changes_nothing() -> None:
         ({}, "game: is missing"),
         ({"game": {**GAME, "fetures": []}}, "unknown key game.fetures. Did you mean 'features'?"),
         ({"game": GAME, "gate": "my_module:Gate"}, "unknown key gate"),
+        (
+            {"game": GAME, "promotion": {"scores": [0, 1]}},
+            "unknown key promotion.scores. Did you mean 'score'?",
+        ),
+        ({"game": GAME, "promotion": {"score": [0.0]}}, "promotion.score: Expected `array`"),
+        (
+            {"game": GAME, "promotion": {"score": [1.0, 0.5]}},
+            "promotion.score: expected two finite numbers, the lower one first, got [1, 0.5]",
+        ),
+        ({"game": GAME, "promotion": {"score": [0.0, math.inf]}}, "promotion.score: expected two"),
         ({"game": {**GAME, "gate": "my_module:Gate"}}, "unknown key game.gate"),
         ({"game": "skirmish"}, "game: expected a table"),
         ({"game": {**GAME, "name": "../etc"}}, "game.name: expected 1 to 64"),
@@ -248,3 +259,9 @@ def test_a_file_that_is_not_there_or_not_toml(tmp_path: Path) -> None:
     (tmp_path / "bad.toml").write_text("[game", encoding="utf-8")
     with pytest.raises(ConfigError, match="not valid TOML"):
         schema.load(tmp_path / "bad.toml")
+
+
+def test_a_schema_may_declare_the_scale_of_its_scores() -> None:
+    assert schema.from_table({"game": GAME}).score is None
+    declared = {"game": GAME, "promotion": {"score": [-0.5, 1]}}
+    assert schema.from_table(declared).score == (-0.5, 1.0)

@@ -5,10 +5,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
+from policy.makers import TRANSFORMER
 from promotion.runs import assigned, folded, resolved
+from server.standing import until
 
+from understudy.core.ops import NUMPY
 from understudy.gates.promotion.records import Ordered
+from understudy.policy import distributions
+from understudy.policy.weights import normalise
 from understudy.promotion.promotion import Promotion
 from understudy.run import segment_writer
 from understudy.session.inbox import Incoming
@@ -179,3 +185,49 @@ def test_a_version_that_failed_practises_no_more(tmp_path: Path) -> None:
     served.publish(2, RETREAT)
     served.play(30.0)
     assert "practice" in {one.arm for one in assigned(served.folder)}
+
+
+def test_a_stopped_version_decides_at_most_until_the_thread_looks_again(tmp_path: Path) -> None:
+    """With the writer's own thread, which looks ten times a second."""
+    served = ServedGame(tmp_path, settings=ALL_CANARY)
+    served.play(15.0)
+    served.publish(1, ATTACK)
+    served.play(60.0, until=lambda: served.segments.playing.get("canary", 0) == 4)
+    writer = served.writer
+    writer.background = True
+    writer.start()
+    Promotion(served.folder).order(Ordered(order="stop", version=1))
+    after = 0
+    for _ in range(10):
+        after += sum(one["by"] == "policy" for one in served.decide())
+        served.clock.now += 0.1
+        until(lambda: writer.looked >= served.clock.now)
+    assert after <= 2 * 4, "two tenths of a second, in four territories"
+    assert {one["by"] for one in served.decide()} == {"rules"}
+    writer.close()
+
+
+def test_a_network_with_memory_begins_each_segment_of_play_without_it(tmp_path: Path) -> None:
+    """So training on a segment from empty memory repeats what played."""
+    settings = {"promotion.practice_share": 0.5, "promotion.first_matches": 10**6}
+    served = ServedGame(tmp_path, network=TRANSFORMER, settings=settings)
+    served.publish(1, RETREAT)
+    served.play(60.0, until=lambda: served.segments.playing.get("practice", 0) > 1)
+    served.publish(2, ATTACK)
+    served.play(60.0)
+    assert served.problems == []
+    played = [one for one in served.episodes if one.sampled.any()]
+    assert len(played) >= 4 and {int(one.versions[0]) for one in played} == {1, 2}
+    for episode in played:
+        (version,) = set(episode.versions.tolist())
+        policy = served.folder.versions.policy(version)
+        seen = normalise(NUMPY, policy.weights, episode.observations)[:, None]
+        first = np.zeros((len(seen), 1), np.bool_)
+        first[0] = True
+        logits, _, _ = policy.spec.network.unroll(
+            NUMPY, policy.weights.params, seen, first, policy.begin()
+        )
+        log_probs = distributions.log_prob(
+            NUMPY, policy.spec.actions, logits[:, 0], episode.actions, None
+        )
+        np.testing.assert_allclose(log_probs, episode.log_probs, atol=1e-5)

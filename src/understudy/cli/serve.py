@@ -75,7 +75,7 @@ def serve(
     score: Annotated[
         str | None,
         typer.Option(
-            help="With auto: the lowest and highest mean reward, low,high (default: clip)."
+            help="With auto: the lowest and highest mean reward, low,high (default: the schema's)."
         ),
     ] = None,
     network: Annotated[
@@ -124,8 +124,9 @@ def serve(
         own["live.threshold"] = threshold
     if promotion is not None:
         own["live.promotion"] = _promotion(promotion)
-    if score is not None:
-        own["live.score"] = _score(score)
+    declared = getattr(translator, "score", None)  # of a schema
+    if score is not None or declared is not None:
+        own["live.score"] = declared if score is None else _score(score)
     options = ServeOptions(
         translator=translator,
         game=label,

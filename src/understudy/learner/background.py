@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
 from understudy.core import files
-from understudy.core.errors import FileFormatError
+from understudy.core.errors import FileFormatError, RunFolderError
 from understudy.experience.episode import Episode
 from understudy.learner.intake import Intake
 from understudy.learner.scoring import compared, decided_by_policy, scored
+from understudy.policy.policy import Policy
 from understudy.registry.checkpoints import Checkpoints, Resumable
 from understudy.registry.comparisons import with_comparison
 from understudy.registry.run_folder import RunFolder
@@ -78,6 +79,8 @@ class BackgroundLearner(ABC, Generic[R]):
     ) -> None:
         self._folder = folder
         self._config = folder.config.learner
+        self._champion: tuple[int, Policy | None] = (0, None)
+        """The version that evidence chose to play, as last read; None: it cannot be."""
         self._clock = folder.clock
         self._trainer = trainer
         self._journal = journal
@@ -131,6 +134,28 @@ class BackgroundLearner(ABC, Generic[R]):
     @abstractmethod
     def publish_rest(self) -> None:
         """Publish whatever is not published yet, without waiting for the interval."""
+
+    def _judged(self) -> dict[str, Any]:
+        """What the trainer knows of the champion, where evidence moves it: its weights, none while
+        the rules play. Elsewhere the newest version plays, and there is nothing to know.
+
+        A champion that cannot be read is a problem that is told once: nothing bounds learning then.
+        """
+        if not self._folder.by_evidence:
+            return {}
+        record = self._folder.pointers.read("champion")
+        number = 0 if record is None else record.version
+        if number != self._champion[0]:
+            self._champion = number, self._readable(number) if number else None
+        policy = self._champion[1]
+        return {"by_evidence": True, "champion": policy and policy.weights}
+
+    def _readable(self, version: int) -> Policy | None:
+        try:
+            return self._folder.versions.policy(version)
+        except (FileFormatError, RunFolderError, OSError) as error:
+            self._problem("champion", f"{error}; the learner is not held near it")
+            return None
 
     # --- going back ------------------------------------------------------------------------------
 

@@ -8,14 +8,13 @@ archived, never trained on again; one that no version names is still in the buff
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
-from understudy.core.errors import FileFormatError, NotFinite, RunFolderError
+from understudy.core.errors import NotFinite
 from understudy.experience.episode import Episode
 from understudy.experience.episode_replay import EpisodeReplay
 from understudy.learner.background import BackgroundLearner
 from understudy.learner.batch import version_lags
-from understudy.policy.policy import Policy
 from understudy.policy.weights import Weights
 from understudy.registry.checkpoints import MATCHES, STEPS, Resumable
 from understudy.registry.run_folder import RunFolder
@@ -63,8 +62,6 @@ class RingLearner(BackgroundLearner[EpisodeReplay]):
             ingested_by_training=True,
         )
         self._retreats = 0
-        self._champion: tuple[int, Policy | None] = (0, None)
-        """The version that evidence chose to play, as last read; None: it cannot be."""
         self._gather_until = float("inf")
 
     def work(self, *, hurry: bool = False) -> bool:
@@ -135,28 +132,6 @@ class RingLearner(BackgroundLearner[EpisodeReplay]):
             self._ingest(name, episode, samples=epochs)
         self._count(batch, replayed, report, self._clock.monotonic() - started)
         return True
-
-    def _judged(self) -> dict[str, Any]:
-        """What the trainer knows of the champion, where evidence moves it: its weights, none while
-        the rules play. Elsewhere the newest version plays, and there is nothing to know.
-
-        A champion that cannot be read is a problem that is told once: nothing bounds learning then.
-        """
-        if not self._folder.by_evidence:
-            return {}
-        record = self._folder.pointers.read("champion")
-        number = 0 if record is None else record.version
-        if number != self._champion[0]:
-            self._champion = number, self._readable(number) if number else None
-        policy = self._champion[1]
-        return {"by_evidence": True, "champion": policy and policy.weights}
-
-    def _readable(self, version: int) -> Policy | None:
-        try:
-            return self._folder.versions.policy(version)
-        except (FileFormatError, RunFolderError, OSError) as error:
-            self._problem("champion", f"{error}; the learner is not held near it")
-            return None
 
     def _retreat(self, tried: tuple[str, ...], message: str) -> None:
         """Go back to the last version, with smaller steps; the batch's episodes are suspects."""

@@ -177,6 +177,8 @@ class Trainer:
         learning_rate: float,
         entropy_weight: float,
         keep: bool = True,
+        by_evidence: bool = False,
+        champion: Weights | None = None,
     ) -> tuple[dict[str, float], NDArray]:
         """Learn from a batch of items.
 
@@ -186,6 +188,8 @@ class Trainer:
             learning_rate: Of this batch, before settling.
             entropy_weight: Of this batch, before settling.
             keep: False only tries whether the batch can be learned from.
+            by_evidence: As for `train`. How much of the rules is imitated is in the batch.
+            champion: As for `train`.
 
         Returns:
             Metrics by name, and the surprise of each column, float32 [B], in units of reward.
@@ -195,7 +199,9 @@ class Trainer:
         """
         kept, share = self._saved_state(), self._settling.share
         self.learning_rate, self.entropy_weight = learning_rate * share, entropy_weight * share
-        metrics, report = self._update(batch, new, whole=False)
+        metrics, report = self._update(
+            batch, new, whole=False, by_evidence=by_evidence, champion=champion
+        )
         metrics |= self._step_metrics(batch)
         if not keep:
             self._go_back(kept)

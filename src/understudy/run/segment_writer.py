@@ -42,10 +42,10 @@ HARM_SPREAD = 2.0
 """Standard deviations to both sides of the mean on which a served version is judged for harm: means
 of segments lie close together on the scale of rewards (`benchmarks/serve_promotion.py`)."""
 LEAST_LEAD = 3.0
-"""Standard errors by which practice must be above the incumbent before a version is tried. A mean of
-a segment is the mean of about 100 rewards, so a version that is hardly better than the rules looks
-better at once; its test takes 300 segments and ends without a verdict, while the versions after it
-wait (`benchmarks/serve_takeover.py`)."""
+"""Standard errors by which practice must be above the incumbent before a version is tried. A score
+of a segment is the mean of about 100 rewards, so a version that is hardly better than the rules
+looks better at once; its test takes 300 segments and ends without a verdict, while the versions
+after it wait (`benchmarks/serve_takeover.py`)."""
 UNAGREED_DECISIONS = 12_000
 """Decisions of the rules with which trained versions were compared, after which practice begins
 without agreement: rules that vary at random are never agreed with. A minute at 200 decisions a
@@ -75,8 +75,8 @@ class ServedAgreement:
         return self._share > 0.0 and not practice.begun
 
     def compare(self, newest: Policy, episode: Episode) -> int | None:
-        """Decisions of the rules in an episode that the newest version would have made as well; None:
-        it is untrained."""
+        """Decisions of the rules in an episode that the newest version would have made as well;
+        None: it is untrained."""
         if newest.version == RULES:
             return None
         legal = episode.legal
@@ -143,7 +143,7 @@ class SegmentWriter:
         """Of assigned segments, by order, until they are resolved."""
         self._ended: deque[tuple[int, float, SegmentEnding, str]] = deque()
         self._episodes: deque[Episode] = deque(maxlen=_REMEMBERED)
-        self._looked = self._told = -np.inf
+        self.looked = self._told = -np.inf
         self.status = read_status()
         """A fraction of a second old."""
         self.incumbent = SegmentPlayer("rules", RULES, None)
@@ -151,11 +151,11 @@ class SegmentWriter:
         self._read_roles()
         self._wake = threading.Event()
         self._stop = threading.Event()
-        self._background = background
+        self.background = background
         self._thread = threading.Thread(target=self._run, name="understudy-segments", daemon=True)
 
     def start(self) -> None:
-        if self._background:
+        if self.background:
             self._thread.start()
 
     def close(self) -> None:
@@ -225,8 +225,8 @@ class SegmentWriter:
             self._assign(self._asked.popleft())
             self._write_endings()  # a version that has just been stopped must not wait
         now = self._clock.monotonic()
-        if now - self._looked >= _LOOK_EVERY_S:
-            self._looked = now
+        if now - self.looked >= _LOOK_EVERY_S:
+            self.looked = now
             self._look_at_episodes()
             self._roster.look()
             self._read_roles()

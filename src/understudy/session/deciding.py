@@ -70,7 +70,9 @@ class Proposal(NamedTuple):
 class Decider:
     """Decides batches of observations, one after the other.
 
-    `problem` gets what a gate or a policy raised, `closed` every decision that has ended.
+    `problem` gets what a gate or a policy raised, `closed` every decision that has ended. `blames`:
+    a version that fails is told from a gate that does, and one whose answer is not finite fails;
+    else the newest version decides whatever it answers, as nothing else could.
     """
 
     def __init__(
@@ -83,7 +85,8 @@ class Decider:
         rng: np.random.Generator,
         counts: SessionCounts,
         problem: Callable[[str, Exception], None],
-        closed: Callable[[Sequence[Closing]], None] = lambda closings: None,
+        closed: Callable[[Sequence[Closing]], None] | None = None,
+        blames: bool = False,
     ) -> None:
         self._translator = translator
         self._gate = gate
@@ -93,6 +96,7 @@ class Decider:
         self._counts = counts
         self._problem = problem
         self._closed = closed
+        self._blames = blames
         self._failed: dict[str, str] = {}
         """Territories in which the policy failed, with how, until `take_failed`."""
         self._widest = (config.max_gap + 0.5) * translator.tick_length
@@ -159,7 +163,14 @@ class Decider:
         cuts = self._cuts(batch, policy.version, remembers=remembers)
         if safe is None:
             share = self._config.explore_share
-            proposals = propose(policy, self._gate, batch, rng=self._rng, explore_share=share)
+            proposals = propose(
+                policy,
+                self._gate,
+                batch,
+                rng=self._rng,
+                explore_share=share,
+                blames=self._blames,
+            )
         else:
             proposals = self._fallback(batch, safe)
         for one in batch:
@@ -236,7 +247,8 @@ class Decider:
         if not closings:
             return
         self._ledger.close(closings)
-        self._closed(closings)
+        if self._closed is not None:
+            self._closed(closings)
         for closing in closings:
             if closing.state == "settled":
                 self._counts.reward(closing.reward)
@@ -366,13 +378,17 @@ def propose(
     *,
     rng: np.random.Generator,
     explore_share: float,
+    blames: bool = False,
 ) -> list[Proposal]:
-    """A proposal for each observation: one forward pass of the policy, one call of the gate."""
+    """A proposal for each observation: one forward pass of the policy, one call of the gate.
+
+    `blames`: raises `PolicyFailed` where the policy is at fault.
+    """
     count = len(batch)
     observations = np.array([one.sight.features for one in batch])
     # Features near the limit of float32 may overflow in between; the normaliser clips them.
     with np.errstate(over="ignore", invalid="ignore"):
-        choice = _choice(policy, batch, observations, rng)
+        choice = _choice(policy, batch, observations, rng, blames=blames)
         verdicts = judge(gate, observations, choice.actions)
     explore = (rng.random(count) < explore_share).tolist()
     columns = zip(
@@ -397,16 +413,21 @@ def _choice(
     batch: Sequence[DecisionRequest],
     observations: NDArray,
     rng: np.random.Generator,
+    *,
+    blames: bool,
 ) -> Choice:
-    """The actions of a policy. Raises `PolicyFailed`: a version is to blame, and no gate."""
+    """The actions of a policy. With `blames` raises `PolicyFailed`: a version is at fault, and no
+    gate."""
     memory = _gathered(policy, batch)
     uniforms = rng.random((len(batch), len(policy.spec.actions.parts)), np.float32)
     legal = masks([one.sight.legal for one in batch], policy.spec.actions.options)
     try:
         choice = policy.act(observations, memory, legal=legal, uniforms=uniforms)
     except Exception as error:
+        if not blames:
+            raise
         raise PolicyFailed(f"{type(error).__name__}: {error}") from error
-    if not (np.isfinite(choice.log_probs).all() and np.isfinite(choice.values).all()):
+    if blames and not (np.isfinite(choice.log_probs).all() and np.isfinite(choice.values).all()):
         raise PolicyFailed("its answer is not finite")
     return choice
 

@@ -12,6 +12,9 @@
     of = "drop"
     weight = 0.4
 
+    [promotion]
+    score = [-0.5, 1.0]
+
 A schema is data. It can name no module, no gate and no file: nothing in it is ever executed.
 `SchemaGame` is its translator: it reads features and masks as clients send them, and checks that
 features are finite after the cast to float32, since a number that is finite in JSON may not be.
@@ -20,6 +23,7 @@ features are finite after the cast to float32, since a number that is finite in 
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -78,10 +82,19 @@ class RewardTable(Section, frozen=True, kw_only=True):
     weight: float = 1.0
 
 
+class PromotionTable(Section, frozen=True, kw_only=True):
+    """`[promotion]`"""
+
+    score: tuple[float, float] | None = None
+    """The lowest and the highest mean reward of a segment (`live.score`), for `serve --promotion
+    auto`; none: plus and minus `live.reward_clip`."""
+
+
 class Schema(Section, frozen=True, kw_only=True):
     """The whole file"""
 
     game: GameTable
+    promotion: PromotionTable = PromotionTable()
     rewards: tuple[RewardTable, ...] = ()
     """The reward of a decision, from one observation to the next; none: the client sends it."""
 
@@ -108,6 +121,8 @@ class SchemaGame:
         self._masks = MaskReader(self.actions.parts)
         self._proposals = ProposalReader(self._parts, one=self._one)
         self._terms = schema.rewards
+        self.score = schema.promotion.score
+        """The scale of mean rewards, where it is declared."""
         self.rewards_by_observation = bool(schema.rewards)
 
     def read(self, requests: Sequence[ObservationRequest]) -> list[TranslatedObservation | Error]:
@@ -369,6 +384,12 @@ def _check(schema: Schema) -> None:
             _check_names(names, f"game.actions.{part}", least=2)
     else:
         _check_names(game.actions, "game.actions", least=2)
+    score = schema.promotion.score
+    if score is not None and not -math.inf < score[0] < score[1] < math.inf:
+        raise ConfigError(
+            "promotion.score: expected two finite numbers, the lower one first, got "
+            f"[{score[0]:g}, {score[1]:g}]"
+        )
     _check_names(tuple(term.name for term in schema.rewards), "rewards", least=0)
     for index, term in enumerate(schema.rewards):
         float32(term, f"rewards[{index}]", "weight")

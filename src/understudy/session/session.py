@@ -79,7 +79,8 @@ class Session:
                 rng=np.random.default_rng(seed),
                 counts=counts,
                 problem=problem,
-                **({} if segments is None else {"closed": segments.closed}),
+                closed=None if segments is None else segments.closed,
+                blames=segments is not None,
             ),
             ledger=ledger,
             territories=Territories(

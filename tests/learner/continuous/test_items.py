@@ -82,10 +82,10 @@ def test_a_batch_of_items_is_the_rings_batch_of_the_same_decisions(how: dict[str
     assert got.weights is not None and (got.weights[:9, 0] == 1.0).all()
     assert ring.weights is None
     assert got.value_weights is None and ring.value_weights is None
-    assert got.cut is None and ring.cut is None
     assert got.first is None and ring.first is None
+    assert got.cut is None and ring.cut is None
     for name, array in got._asdict().items():
-        if name in ("weights", "value_weights", "cut", "first"):
+        if name in ("weights", "value_weights", "first", "cut"):
             continue
         wanted = getattr(ring, name)[:10]
         assert array.dtype == wanted.dtype

@@ -30,6 +30,7 @@ from understudy.learner.continuous.metrics import (
     entropy_share,
     entropy_weight,
 )
+from understudy.policy.weights import Weights
 from understudy.registry.checkpoints import STEPS, Resumable
 from understudy.registry.retention import GOOD
 from understudy.registry.run_folder import RunFolder
@@ -38,23 +39,26 @@ from understudy.telemetry.journal import Journal
 
 _INGEST_AT_ONCE = 64
 _DECAY_BATCHES = 100
-_IMITATED_UNTIL = 2_000
-"""Decisions of policies in batches, from which on nothing is imitated. Measured on the game of
-benchmarks/serve_takeover.py, at 200 decisions a second of which a fifth is practice: with 2,000 a
-version passes the rules after 75 s, with 8,000 after 200 s, and with imitation for ever it never
-does."""
+_DECISIONS_A_MATCH = 40
+"""A served game has no matches, so `learner.imitation_fade_matches` counts as so many decisions of
+policies in batches each. Measured on the game of benchmarks/serve_takeover.py, at 200 decisions a
+second of which a fifth is practice: where nothing is imitated after 2,000 of them, a version passes
+the rules after 75 s, after 8,000 it takes 200 s, and with imitation for ever it never does."""
 _ANY_LAG = 2**62
 _UPDATES, _COLLAPSES, _OWN = "updates", "collapses", "own"
 """Counters of versions: batches, collapses so far, and decisions of policies in all batches."""
 
 
-def imitation_left(own: int) -> float:
+def imitation_left(own: int, *, fade_matches: float) -> float:
     """The share of imitation that is left once batches held so many decisions of policies.
+
+    This is the only fade of a served game: batches are laid out by it, and `Trainer.train_items`
+    weighs what is imitated as it is there.
 
     The rules show one action a situation, so a policy that only imitates them cannot pass them. Its
     own decisions show others: as they come in, imitation fades.
     """
-    return max(1.0 - own / _IMITATED_UNTIL, 0.0)
+    return max(1.0 - own / (_DECISIONS_A_MATCH * fade_matches), 0.0)
 
 
 class ItemTrainer(Resumable, Protocol):
@@ -68,10 +72,13 @@ class ItemTrainer(Resumable, Protocol):
         learning_rate: float,
         entropy_weight: float,
         keep: bool = True,
+        by_evidence: bool = False,
+        champion: Weights | None = None,
     ) -> tuple[dict[str, float], NDArray]:
         """Learn from a batch; metrics, and how much each column [B] surprised.
 
-        `new` are episodes that came in since the last batch; without `keep` it is only tried.
+        `new` are episodes that came in since the last batch; without `keep` it is only tried. The
+        rest is what `Trainer.train` takes.
         `NotFinite` if it went wrong.
         """
 
@@ -104,7 +111,7 @@ class ContinuousLearner(BackgroundLearner[ItemReplay]):
             lay_out, spec=folder.spec, config=folder.config, columns=self._columns,
             gate=gate if judges else None,
             # By evidence a version may play for hours while others follow each other every second:
-            # then its age says nothing, and ratios alone weigh what it did.
+            # then its age says nothing, and `learner.max_behaviour_kl` decides in its place.
             max_lag=_ANY_LAG if folder.by_evidence else None,
         )  # fmt: skip
         self._progress = BatchProgress(journal, folder.clock)
@@ -134,7 +141,8 @@ class ContinuousLearner(BackgroundLearner[ItemReplay]):
     @property
     def imitation(self) -> float:
         """The share of imitation that is left."""
-        return imitation_left(self._counters.get(_OWN, 0))
+        own = self._counters.get(_OWN, 0)
+        return imitation_left(own, fade_matches=self._config.imitation_fade_matches)
 
     def work(self, *, hurry: bool = False) -> bool:
         """Take in what waits, learn from one batch if it is time, publish. True: there is more.
@@ -228,7 +236,12 @@ class ContinuousLearner(BackgroundLearner[ItemReplay]):
     ) -> tuple[dict[str, float], NDArray]:
         weight = entropy_weight(self._config.entropy_weight, self._collapses)
         return self._trainer.train_items(
-            batch, new=new, learning_rate=self.learning_rate, entropy_weight=weight, keep=keep
+            batch,
+            new=new,
+            learning_rate=self.learning_rate,
+            entropy_weight=weight,
+            keep=keep,
+            **self._judged(),
         )
 
     def _count(self, drawn: Drawn, ready: Ready, metrics: dict[str, float], seconds: float) -> None:
