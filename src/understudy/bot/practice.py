@@ -10,7 +10,6 @@ from collections import deque
 from collections.abc import Callable
 
 from understudy.core.config import PromotionConfig
-from understudy.gates.promotion.practice import LEARNED_MATCHES
 
 _RECENT_DECISIONS = 500
 _FEWEST_DECISIONS = 200

@@ -15,7 +15,6 @@ import jax.numpy as jnp
 from understudy.core.config import LearnerConfig
 from understudy.core.ops import Array
 
-
 _KEPT_WEIGHT = 0.3
 """Of entropy that is missing (`learner.kept_entropy`): enough to hold it where advantages of single
 matches would use it up."""
