@@ -83,7 +83,7 @@ class LearnerConfig(Section, frozen=True, kw_only=True):
     max_behaviour_kl: float = 1.0
     """There, matches teach the value only if the policy is farther than this from what played, as
     KL divergence a decision; with one or two matches a batch 0.03 at most."""
-    anchor_kl: float = 0.5
+    anchor_kl: float = 1.0
     """There, the policy is pulled back once it is farther than this from the champion, as KL
     divergence a decision."""
     max_age_s: float = 3600.0
