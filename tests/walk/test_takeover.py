@@ -43,9 +43,10 @@ SETTINGS = {  # every stage, in some hundred matches
     "learner.learning_rate_max": 0.01,
     "learner.gamma": 0.0,
     "learner.publish_interval_s": 0.0,
-    "promotion.alpha": 0.1,
+    "promotion.alpha": 0.005,  # a clone that is tried on the way must not win by luck
     "promotion.cameo_share": 0.3,
     "promotion.first_matches": 20,
+    "promotion.first_share": 0.4,
     "promotion.long": 100,
     "promotion.longest": 200,
     "promotion.practice_share": 0.4,
