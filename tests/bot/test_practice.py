@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 from understudy import Understudy
-from understudy.bot.practice import LEARNED_MATCHES, RulesAgreement, may_practise
+from understudy.bot.practice import RulesAgreement, may_practise
 from understudy.core.config import PromotionConfig
+from understudy.gates.promotion.practice import LEARNED_MATCHES
 from understudy.policy.policy import Policy
 from understudy.policy.weights import Weights
 from understudy.registry.checkpoints import INGESTED

@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterable, Mapping
 import msgspec
 
 from understudy.bot.match import MatchPlayer, PlayerRole
-from understudy.bot.practice import LEARNED_MATCHES, RulesAgreement, may_practise
+from understudy.bot.practice import RulesAgreement, may_practise
 from understudy.core.errors import FileFormatError, RunFolderError
 from understudy.experience.episode import Episode
+from understudy.gates.promotion.practice import LEARNED_MATCHES
 from understudy.gates.promotion.records import RULES, Ending
 from understudy.gates.promotion.roles import PromotionVerdict
 from understudy.policy.policy import Policy
