@@ -166,8 +166,8 @@ _FILE = re.compile(r"(?<![\w./])((?:[\w.-]+/)+[\w-]+\.py)")
 
 
 def found(path: str) -> Path | None:
-    """A file as documents name it: from the root, from the package, or from the tests."""
-    places = (ROOT / path, SOURCE / path, ROOT / "tests" / path)
+    """A file as documents name it: from the root, the package, the tests, or beside the page."""
+    places = (ROOT / path, SOURCE / path, ROOT / "tests" / path, ROOT / "docs" / path)
     return next((place for place in places if place.is_file()), None)
 
 
