@@ -34,7 +34,7 @@ CONFIG = with_values(
 def run(folder: Path) -> tuple[list[bytes], list[Record], list[Episode]]:
     """The weights of its versions, its log and its matches."""
     session = PlaySession(
-        game="swarm", run=folder, difficulty="easy", matches=12, seed=3, mode="auto",
+        game="swarm", run=folder, difficulty="easy", matches=9, seed=3, mode="auto",
         lockstep=True, network=Mlp((8,)), config=with_values(CONFIG, {"learner.seed": 3}),
     )  # fmt: skip
     play(session, show=lambda progress: None)
