@@ -46,6 +46,9 @@ from understudy.gates.promotion.records import (
     Resolved,
     TrialSettings,
 )
+from understudy.gates.promotion.running import RunningTest
+from understudy.promotion.expectation import expected_verdict
+from understudy.promotion.history import MatchColumns
 
 Chance = Callable[[NDArray, int, np.random.Generator], NDArray]
 """Results [runs] of match number n, given who plays [runs] (1: the canary)."""
@@ -174,6 +177,77 @@ def pairs(seed: int, runs: int) -> Results:
         at = np.where(open_ & (verdict == trial.BETTER), pair + 1, at)
         open_ &= verdict == trial.CONTINUE
     return {"at": at.tolist()}
+
+
+# --- what is told to expect ----------------------------------------------------------------------
+
+
+def told(canary: float, incumbent: float) -> Callable[[int, int], Results]:
+    """Whether the range of `promotion status` holds the end of a test, told at several moments.
+
+    One of ten runs is made: each tells what to expect four times, out of 200 futures.
+    """
+
+    def simulate(seed: int, runs: int) -> Results:
+        rng = np.random.default_rng([seed, 17])
+        seen: Results = {f"{what} {n}": [] for n in TOLD_AT for what in ("inside", "width")}
+        for run in range(math.ceil(runs / 10)):
+            columns, end = _whole_test(rng, canary, incumbent)
+            for n in TOLD_AT:
+                if n >= end:
+                    continue
+                so_far = MatchColumns(*(column[:n] for column in columns))
+                now = RunningTest(
+                    number=1000 * seed + run, version=1, against=0, alpha=DEFAULT.alpha,
+                    settings=DEFAULT, trial=_advanced(so_far)[0] if n else trial.new_trial(),
+                )  # fmt: skip
+                expected = expected_verdict(
+                    now, columns=so_far, pairs=np.zeros((0, 2)), incumbent_mean=incumbent
+                )
+                assert expected is not None
+                seen[f"inside {n}"].append(float(expected.fewest <= end - n <= expected.most))
+                seen[f"width {n}"].append(expected.most - expected.fewest)
+        return seen
+
+    return simulate
+
+
+TOLD_AT = (0, 30, 60, 120)
+"""Matches of a test after which it is asked what to expect."""
+
+
+def _whole_test(
+    rng: np.random.Generator, canary: float, incumbent: float
+) -> tuple[MatchColumns, int]:
+    """A test to its longest, and the match after which its verdict falls."""
+    uniform, luck = rng.random((2, DEFAULT.longest))
+    early = uniform < DEFAULT.first_share
+    first = np.cumsum(early) - early < DEFAULT.first_canaries
+    shares = np.where(first, DEFAULT.first_share, DEFAULT.share)
+    arms = (uniform < shares).astype(np.float64)
+    results = (luck < np.where(arms == 1, canary, incumbent)).astype(np.float64)
+    columns = MatchColumns(arms, shares, results, np.zeros(len(arms), np.int64))
+    return columns, 1 + int(np.argmax(_advanced(columns)[1].verdict != trial.CONTINUE))
+
+
+def _advanced(columns: MatchColumns) -> tuple[trial.PromotionTrial, trial.TrialLooks]:
+    return trial.advance(trial.new_trial(), DEFAULT, alpha=DEFAULT.alpha, **columns._asdict())
+
+
+def within(goal: float | None) -> Callable[[Mapping[str, NDArray]], list[Figure]]:
+    def judge(seen: Mapping[str, NDArray]) -> list[Figure]:
+        return [
+            Figure(
+                f"ends within the range told after {n} matches (median width "
+                f"{np.median(seen[f'width {n}']):.0f})",
+                float(seen[f"inside {n}"].mean()),
+                goal,
+                at_least=True,
+            )
+            for n in TOLD_AT
+        ]
+
+    return judge
 
 
 # --- cost ----------------------------------------------------------------------------------------
@@ -352,6 +426,9 @@ ROWS: dict[str, Row] = {
         lambda seen: [Figure("median", _median(seen["at"]), 100, unit="pairs")],
         1000,
     ),
+    "told": Row("canary 70%, incumbent 50%: a test", told(0.7, 0.5), within(0.7), 100),
+    "told-60": Row("canary 60%, incumbent 50%: a test", told(0.6, 0.5), within(None), 100),
+    "told-30": Row("canary 30%, incumbent 50%: a test", told(0.3, 0.5), within(None), 100),
     "cost": Row(
         "cost of `fold`",
         fold_cost,

@@ -81,6 +81,21 @@ def test_win_rates_with_intervals(fallen: ScriptedLog) -> None:
         assert text.get_text() == f"{np.mean(results):.0%} of {len(results)}"
 
 
+def test_practice_has_a_row_of_its_own_whatever_version_practised() -> None:
+    log = ScriptedLog(seed=1)
+    log.nominate(3)
+    for version in (5, 6, 7):
+        log.practice = version
+        log.play(30, {0: 0.5, 3: 0.5, version: 0.6})
+    told = history(log.records)
+    strip, _, rates = panels(log)
+    for panel in (strip, rates):
+        rows = [label.get_text() for label in panel.get_yticklabels()]
+        assert rows == ["rules", "version 3", "practice"]
+    [ticks] = [one for one in strip.collections if one.get_label() == "practice"]
+    assert len(ticks.get_paths()) == sum(one.practises for one in told.matches) > 5
+
+
 def test_pairs_of_a_simulator_can_be_drawn_without_a_match() -> None:
     log = ScriptedLog()
     test = log.append(Nominated(version=7, simulator=True))

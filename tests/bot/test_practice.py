@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from understudy import Understudy
-from understudy.bot.practice import LEARNED_MATCHES, RulesAgreement, may_practise
+from understudy.bot.practice import RulesAgreement, may_practise
 from understudy.core.config import PromotionConfig
+from understudy.gates.promotion.practice import LEARNED_MATCHES
+from understudy.policy.policy import Policy
+from understudy.policy.weights import Weights
 from understudy.registry.checkpoints import INGESTED
+from understudy.registry.run_folder import RunFolder
+from understudy.telemetry import events as ev
 
-from .minds import auto, episodes, publish
+from .minds import ACTIONS, auto, episodes, journal, lively, publish
 
 
 def play(one: Understudy) -> tuple[str, int]:
@@ -73,3 +83,93 @@ def test_the_newest_version_practises_and_the_matches_count_for_no_test(tmp_path
         assert state.practice.begun and not {2, 3} & state.records.keys()
     for kept, (role, _) in zip(episodes(tmp_path)[6:], roles, strict=False):
         assert kept.sampled.all() if role == "practice" else not kept.sampled.any()
+
+
+def mostly(folder: RunFolder, action: str, seed: int) -> Weights:
+    """Weights of a version that nearly always does one thing."""
+    weights = lively(folder, seed)
+    bias = np.full(len(ACTIONS), -4.0, np.float32)
+    bias[ACTIONS.index(action)] = 4.0
+    flat = {"policy.w": 0.01 * weights.params["policy.w"], "policy.b": bias}
+    return replace(weights, params={**weights.params, **flat})
+
+
+def test_a_version_that_decides_as_the_rules_do_practises(tmp_path: Path) -> None:
+    with auto(tmp_path, practice_share=0.5, first_matches=10**6) as one:
+        publish(one.folder, 1, champion=False, weights=mostly(one.folder, "right", 1))
+        one.refresh()
+        assert {play(one) for _ in range(12)} == {("rules", 0)}, "it decides otherwise"
+        status = one.promotion_status()
+        assert status is not None and (status.stage, status.agreement) == ("cameos", 0.0)
+        assert status.line.endswith("practice at 90% agreement, now 0%")
+        publish(one.folder, 2, champion=False, weights=mostly(one.folder, "left", 2))
+        one.refresh()
+        roles = [play(one) for _ in range(60)]
+        first = roles.index(("practice", 2))
+        # Of the last 500 decisions of the rules, 20 a match, 90% agree.
+        assert 20 < first < 40, "older decisions count until newer ones replace them"
+        status = one.promotion_status()
+        assert status is not None and status.stage == "practice"
+        assert " 2 practises in 50%" in status.line
+
+
+def test_a_fault_in_practice_is_its_loss_and_that_version_practises_no_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with auto(tmp_path, practice_share=0.9, first_matches=10**6) as one:
+        publish(one.folder, 1, champion=False, counters={INGESTED: LEARNED_MATCHES})
+        one.refresh()
+        act: Callable[..., Any] = Policy.act
+
+        def failing(self: Policy, *given: Any, uniforms: Any = None, **options: Any) -> Any:
+            if self.version == 1 and uniforms is not None:
+                raise ValueError("a broken version")
+            return act(self, *given, uniforms=uniforms, **options)
+
+        monkeypatch.setattr(Policy, "act", failing)
+        roles = [play(one) for _ in range(20)]
+        assert roles.count(("practice", 1)) == 1, "the first fault was enough"
+        assert one.promotion is not None
+        practice = one.promotion.state.practice
+        assert (practice.recent.matches, practice.recent.total) == (1, 0.0), "lost, though won"
+        publish(one.folder, 2, champion=False)
+        one.refresh()
+        assert ("practice", 2) in [play(one) for _ in range(20)]
+    finished = [e for e in journal(tmp_path) if isinstance(e, ev.MatchFinished)]
+    (failed,) = (e for e in finished if e.fault)
+    assert (failed.role, failed.assigned, failed.fallback) == ("practice", 1, 20)
+
+
+def test_matches_in_threads_share_the_cameos(tmp_path: Path) -> None:
+    """Four matches at a time, whose decisions alternate: windows of one never mark another."""
+    share, threads, decisions = 0.2, 4, 200
+    with auto(tmp_path, cameo_share=share, first_matches=10**6) as one:
+        publish(one.folder, 1, champion=False)
+        one.refresh()
+        turns = threading.Barrier(threads)
+        wrong: list[str] = []
+
+        def several() -> None:
+            for _ in range(6):
+                with one.match() as match:
+                    for step in range(decisions):
+                        turns.wait(20)
+                        action = match.decide([step % 7, 1.0], fallback="left")
+                        if not match.last.sampled and action != "left":
+                            wrong.append(f"{action} at {step}")
+                    match.finish("victory")
+
+        running = [threading.Thread(target=several) for _ in range(threads)]
+        for thread in running:
+            thread.start()
+        for thread in running:
+            thread.join()
+    kept = episodes(tmp_path)
+    assert len(kept) == 6 * threads and not wrong
+    policy = 0
+    for episode in kept:
+        marks = np.zeros(decisions) if episode.cameos is None else episode.cameos
+        assert ((marks > 0) == episode.sampled).all()
+        assert (episode.meta.cameo_coin > 0.0) == (episode.cameos is not None)
+        policy += int((marks > 0).sum())
+    assert 0 < policy <= share * decisions * len(kept)

@@ -97,7 +97,9 @@ def test_in_mode_auto_a_line_of_80_columns_says_who_plays_and_why() -> None:
     for text in (
         "Mode auto: the rules (rules) play until a version is better by evidence.",
         "  match 12  rules ",
-        "\nWho plays       the rules play; version 1 is tried in ",
+        "\nIt goes shadow -> cameos -> practice -> canary -> champion.\n",
+        "\nStage           shadow -> cameos -> practice -> [canary] -> champion\n",
+        "\nWho plays       the rules play, version 1 in ",
         "\nWhy             no version has shown yet that it is better\n",
         "\nTested now      version 1 ",
         "Win rate in this session by who played (a tie is no win; 95% interval):",
@@ -128,7 +130,7 @@ def test_the_line_shows_both_arms_of_a_test_by_the_same_measure() -> None:
             game="swarm", run=Path("runs/one"), difficulty="hard", matches=1000, mode=mode,
             network=NETWORK, config=settings(),
         )  # fmt: skip
-        tallies = {0: Tally(1, 2, 1), 7: Tally(1, 1, 0)}
+        tallies = {"the rules": Tally(1, 2, 1), "version 7": Tally(1, 1, 0)}
         progress = PlayProgress(session, played=40, by_player=tallies, promotion=status, version=7)
         told = _line(progress)
         assert len(told) <= 80

@@ -221,3 +221,23 @@ def test_seeds_of_a_test_are_those_of_no_other_match() -> None:
     for place, one in enumerate(series):
         for other in series[place + 1 :]:
             assert len(np.intersect1d(one, other)) < 5  # 2^32 is not infinite
+
+
+def test_beside_a_bot_it_waits_until_practice_looks_better(tmp_path: Path) -> None:
+    folder = run_of_swarm(tmp_path, config=settings(practice_share=0.2))
+    commit(folder, 1, "DEFENSIVE")
+    alone, promotion, problems = simulator(folder)
+    beside = Simulator(
+        folder, promotion, rules=WORST, options=OPTIONS, problem=problems.append, practises=True
+    )
+    assert not beside.step() and promotion.state.test is None
+    for number in range(20):
+        for coin in (0.0, 0.999):
+            order, _ = promotion.assign(f"{number}/{coin}", {}, coin, practice=1)
+            promotion.resolve(order, 1.0 - round(coin), "finished")
+    assert promotion.state.practice.promising
+    assert beside.step() and under_test(promotion) == 1
+    order, during = promotion.assign("during", {}, 0.0, practice=1)
+    assert during.arm == "practice", "practice goes on while pairs are played"
+    promotion.resolve(order, 1.0, "finished")
+    assert alone.step() and problems == []

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +21,9 @@ from understudy.core.config import with_values
 from understudy.core.errors import FileFormatError, InputError, RunFolderError
 from understudy.experience.episode import Episode, Outcome
 from understudy.experience.spool import Spool
+from understudy.gates.promotion.records import Ordered
 from understudy.legacy.rl_agent import RLAgent, run_folder
+from understudy.promotion.promotion import Promotion
 from understudy.registry.run_folder import RunFolder
 
 QUIET = with_values(
@@ -259,6 +262,88 @@ def test_another_size_of_state_and_other_labels(tmp_path: Path) -> None:
             agent.get_action(STATE)
         assert agent.save_model()
     assert RunFolder.load(tmp_path / "m.run", SystemClock()).spec.features[0] == "state_0"
+
+
+# --- modes ---------------------------------------------------------------------------------------
+
+
+def in_mode(model_path: Path, mode: Any, **promotion: Any) -> RLAgent:
+    values = {f"promotion.{name}": value for name, value in promotion.items()}
+    config = with_values(QUIET, values)
+    return RLAgent(model_path=model_path, learner="off", config=config, seed=1, mode=mode)
+
+
+def one_match(agent: RLAgent, fallback: int | str | None = "TECH", decisions: int = 30) -> set[str]:
+    """The labels that were taken."""
+    taken = {agent.get_action(STATE, fallback=fallback)[1] for _ in range(decisions)}
+    agent.end_episode(10.0)
+    return taken
+
+
+def role_of(agent: RLAgent) -> str | None:
+    return agent.role
+
+
+def test_in_shadow_the_rules_play_and_are_recorded(model_path: Path) -> None:
+    with in_mode(model_path, "shadow") as agent:
+        assert role_of(agent) is None
+        assert agent.get_action(STATE, fallback=2) == (2, agent.action_labels[2], 1.0)
+        assert agent.get_action(STATE, fallback=np.int64(3))[0] == 3  # type: ignore[arg-type]
+        assert role_of(agent) == "rules"
+        agent.update_reward(1.5)
+        summary = agent.end_episode(10.0)
+        assert (summary["steps"], summary["episode_return"]) == (2, 11.5)
+        for wrong in (None, 5, -1, True, "WAIT"):
+            with pytest.raises(InputError, match="fallback"):
+                agent.get_action(STATE, fallback=wrong)
+        with pytest.raises(InputError, match=r"mode .shadow. .*mode=.play."):
+            agent.get_action(STATE, training=False, fallback=2)
+    (episode,) = kept(model_path)
+    assert episode.actions[:, 0].tolist() == [2, 3] and not episode.sampled.any()
+    assert episode.meta.outcome is Outcome.VICTORY
+
+
+def test_in_auto_a_version_plays_once_it_is_promoted_and_in_play_it_goes_on(
+    model_path: Path,
+) -> None:
+    old_bot.model(model_path)  # version 1; the champion of mode learn, without evidence
+    with in_mode(model_path, "auto", cameo_share=0.0) as agent:
+        assert one_match(agent) == {"TECH"}, "the rules play until it is better"
+        folder = RunFolder.load(run_folder(model_path), SystemClock())
+        Promotion(folder).order(Ordered(order="approve", version=1))
+        agent._shared.mind.refresh()
+        for _ in range(20):
+            taken = one_match(agent)
+            if taken != {"TECH"}:
+                break
+        assert len(taken) > 1, "the champion draws its own actions"
+        with pytest.raises(RunFolderError, match="open in mode 'auto', not in mode 'learn'"):
+            RLAgent(model_path=model_path, learner="off")
+    episodes = kept(model_path)
+    assert not episodes[0].sampled.any() and episodes[-1].sampled.all()
+    with in_mode(model_path, "play") as agent:
+        assert len(one_match(agent, fallback=None)) > 1
+        assert role_of(agent) is None
+        agent.get_action(STATE, training=False)
+        assert role_of(agent) == "champion"
+    assert len(kept(model_path)) == len(episodes), "nothing is recorded"
+
+
+def test_in_auto_the_newest_version_practises(model_path: Path) -> None:
+    """Cameos and practice are those of any bot."""
+    old_bot.model(model_path)
+    options = {"practice_share": 0.5, "practice_agreement": 1e-9, "cameo_share": 0.2}
+    with in_mode(model_path, "auto", **options) as agent:
+        roles = []
+        for _ in range(40):
+            agent.get_action(STATE, fallback="TECH")
+            roles.append(agent.role)
+            one_match(agent, decisions=29)
+        assert set(roles) == {"rules", "practice"}
+    episodes = kept(model_path)
+    for role, episode in zip(roles, episodes, strict=True):
+        assert episode.sampled.all() == (role == "practice")
+    assert any(episode.cameos is not None for episode in episodes)
 
 
 def play(agent: RLAgent, matches: int, good: str) -> None:

@@ -55,12 +55,11 @@ def test_a_log_that_cannot_be_written_stops_no_game_and_is_said_once(tmp_path: P
 
 
 def test_a_result_that_waits_is_written_at_the_end(tmp_path: Path) -> None:
-    with mind(tmp_path, mode="auto") as one:
-        with one.match() as match:
-            match.decide([1.0, 2.0], fallback="left")
-            with files.using(LogRefused()):
-                match.finish("victory")
-        assert resolved(folder_of(tmp_path)) == []
+    with mind(tmp_path, mode="auto") as one, one.match() as match:
+        match.decide([1.0, 2.0], fallback="left")
+        with files.using(LogRefused()):
+            match.finish("victory")
+            assert resolved(folder_of(tmp_path)) == []
     assert [(done.result, done.ending) for done in resolved(folder_of(tmp_path))] == [
         (1.0, "finished")
     ]

@@ -23,11 +23,13 @@ from understudy.policy import distributions
 from understudy.policy.policy import Policy
 from understudy.policy.weights import Weights, normalise
 from understudy.promotion import candidates
+from understudy.promotion.cameos import CameoResult
 from understudy.promotion.candidates import (
     CandidateSearch,
     RecentMatch,
     divergence,
     log_probs,
+    practice_objection,
     reason_to_try,
     unfit,
 )
@@ -110,6 +112,7 @@ def test_what_must_not_play_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyP
         forced = recent()[0]._replace(legal=np.tile([True, False, False], (30, 1)))
         certain = Policy(bot.spec, sharpened(good, by=100), 1)
         assert unfit(certain, [forced], slow_ms=50.0) == "", "nothing could be chosen"
+        assert unfit(certain, recent(), slow_ms=50.0, certain=True) == "", "practice looks better"
         assert words(sharpened(good, by=0.01)).startswith("it chooses nearly evenly: entropy 0.99")
         clock = iter(range(0, 10**12, 60_000_000))
         monkeypatch.setattr(candidates, "perf_counter_ns", lambda: next(clock))
@@ -258,10 +261,10 @@ def test_an_unfit_version_is_refused_once_in_words(
 
 def test_a_version_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
     with auto(tmp_path) as bot:
-        play(bot)
         learned(bot, 1, 50)
         bot._watcher.look()
         (bot.folder.versions.folder(1) / "manifest.json").write_bytes(b"?")
+        play(bot)  # before a match no version is looked at, so its thread has not read it either
         assert tried(bot) == []
         learned(bot, 2, 50)
         assert tried(bot) == [2]
@@ -335,3 +338,121 @@ def test_practice_may_have_to_be_clearly_better_before_a_version_is_tried() -> N
     assert words.startswith("practice is better by") and "3 are needed" in words
     off = PromotionConfig(practice_share=0.0)
     assert candidates.practice_objection(PracticeArm(), off, least_lead=3.0) == ""
+
+
+# --- what practice and cameos say ----------------------------------------------------------------
+
+
+def results(matches: int, mean: float) -> RecentResults:
+    """Wins and losses, all of the same weight."""
+    total = mean * matches
+    return RecentResults(matches, float(matches), total, total, float(matches))
+
+
+@pytest.mark.parametrize(
+    ("arm", "expected"),
+    [
+        (PracticeArm(), "no version has practised yet"),
+        (
+            PracticeArm(begun=True, suspended=30, recent=results(50, 0.1)),
+            "practice is suspended for 30 more matches",
+        ),
+        (
+            PracticeArm(begun=True, recent=results(19, 0.9), incumbent=results(80, 0.5)),
+            "practice has 19 matches, the rules 80: too few",
+        ),
+        (
+            PracticeArm(begun=True, recent=results(50, 0.4), incumbent=results(80, 0.5)),
+            "practice does not look better: 40% of late, the rules 50%",
+        ),
+        (
+            PracticeArm(begun=True, recent=results(50, 0.5), incumbent=results(80, 0.5), against=3),
+            "practice does not look better: 50% of late, version 3 50%",
+        ),
+        (PracticeArm(begun=True, recent=results(20, 0.6), incumbent=results(20, 0.5)), ""),
+    ],
+)
+def test_a_version_is_tried_once_practice_looks_better(arm: PracticeArm, expected: str) -> None:
+    assert practice_objection(arm, CONFIG) == expected
+    assert practice_objection(arm, PromotionConfig(practice_share=0.0)) == "", "there is none"
+
+
+def test_practice_beside_the_rules_is_no_reason_to_test_against_a_champion() -> None:
+    arm = PracticeArm(begun=True, recent=results(20, 0.9), incumbent=results(20, 0.4))
+    assert practice_objection(arm, CONFIG) == ""
+    words = practice_objection(arm, CONFIG, incumbent=7)
+    assert words == "practice is not yet compared with version 7"
+    assert practice_objection(replace(arm, against=7), CONFIG, incumbent=7) == ""
+
+
+def test_a_lead_of_practice_can_be_asked_for() -> None:
+    arm = PracticeArm(begun=True, recent=results(20, 0.6), incumbent=results(20, 0.5))
+    # sqrt(0.24 / 19) and sqrt(0.25 / 19) are the errors of both.
+    assert arm.lead == pytest.approx(0.1 / np.sqrt(0.49 / 19))
+    words = practice_objection(arm, CONFIG, least_lead=3.0)
+    assert words == "practice is better by 0.6 standard errors, 3 are needed"
+    assert practice_objection(arm, CONFIG, least_lead=0.6) == ""
+
+
+def practise(bot: Understudy, *, result: float) -> None:
+    """30 matches of practice with this result, and as many of the rules with one half."""
+    assert bot.promotion is not None
+    for number in range(30):
+        for coin, of_arm in ((0.0, result), (0.999, 0.5)):
+            match = f"{number}/{coin}/{result}"
+            order, one = bot.promotion.assign(match, {}, coin, practice=1)
+            assert one.arm == ("incumbent" if coin else "practice")
+            bot.promotion.resolve(order, of_arm, "finished")
+
+
+def bad_windows() -> list[CameoResult]:
+    """Windows of the policy that ended clearly worse than those of the rules."""
+    return [CameoResult(bool(one % 2), 0.5, 0.5, 0.3 if one % 2 else 0.6) for one in range(60)]
+
+
+def search(bot: Understudy) -> CandidateSearch:
+    assert bot._roster is not None
+    return bot._roster._candidates
+
+
+def test_cameos_refuse_where_no_version_practises(tmp_path: Path) -> None:
+    with auto(tmp_path, practice_share=0.0) as bot:
+        bot._watcher.stop()
+        play(bot)
+        search(bot)._cameos.extend(bad_windows())
+        learned(bot, 1, 50)
+        assert tried(bot) == []
+        assert search(bot).waits.startswith("cameos: -0.300 of the scale in 30 windows against 30")
+        search(bot)._cameos.clear()
+        assert tried(bot) == [1], "it is looked at again"
+
+
+def test_practice_overrules_cameos(tmp_path: Path) -> None:
+    with auto(tmp_path, practice_share=0.2) as bot:
+        bot._watcher.stop()  # it would look while matches are still assigned
+        play(bot)
+        search(bot)._cameos.extend(bad_windows())
+        learned(bot, 1, 50)
+        assert tried(bot) == [] and search(bot).waits == "no version has practised yet"
+        practise(bot, result=0.47)
+        assert tried(bot) == []
+        assert search(bot).waits == "practice does not look better: 47% of late, the rules 50%"
+        practise(bot, result=1.0)
+        assert tried(bot) == [1] and search(bot).waits == ""
+        nominated = [one for _, one in records(bot.folder) if isinstance(one, Nominated)]
+    assert "; practice " in nominated[0].reason
+
+
+def test_why_nothing_is_tried_is_in_the_status_line(tmp_path: Path) -> None:
+    with auto(tmp_path, practice_share=0.0, least_kl=1e9) as bot:
+        play(bot)
+        learned(bot, 1, 30)
+        assert tried(bot) == []
+        status = bot.promotion_status()
+        assert status is not None and status.line.endswith("; a test within 20 matches")
+        learned(bot, 2, 60, weights=sharpened(lively(bot.folder, 1), by=100))
+        assert tried(bot) == []
+        status = bot.promotion_status()
+        assert status is not None and status.line.endswith("; version 2 was unfit")
+        learned(bot, 3, 100)
+        assert tried(bot) == [3]

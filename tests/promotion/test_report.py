@@ -39,6 +39,11 @@ def text_of(log: ScriptedLog, pinned: int | None = None) -> str:
     return describe_promotion(status_of(log, pinned), run="runs/zerg", at=log.now)
 
 
+def flat(text: str) -> str:
+    """Without the breaks at 80 columns."""
+    return text.replace("\n            ", " ")
+
+
 # --- scripts -------------------------------------------------------------------------------------
 
 
@@ -116,7 +121,7 @@ def test_the_rules_play_until_a_version_has_shown_that_it_is_better() -> None:
     early(log)
     text = text_of(log)
     assert "the rules play; version 4 is tried in 20% of the matches" in text
-    assert "too early to say" in text
+    assert "if it wins 20 points more than the rules (50%, not known yet)" in flat(text)
     log = ScriptedLog(seed=2)
     promoted(log)
     text = text_of(log)
@@ -144,60 +149,6 @@ def test_a_test_is_told_with_both_arms_its_evidence_and_its_interval() -> None:
     assert f"of {test.canary.matches} (" in text and "90% confidence" in text
 
 
-def steady(canary: float, incumbent: float = 0.5, *, matches: int = 60) -> ScriptedLog:
-    """Win rates that are as near to these as they can be after every match."""
-    log = ScriptedLog(seed=11)
-    log.nominate(4, first_canaries=0)
-    rates = {4: canary, 0: incumbent}
-    wins, played = {4: 0, 0: 0}, {4: 0, 0: 0}
-    for _ in range(matches):
-        order, assigned = log.assign()
-        one = assigned.version
-        played[one] += 1
-        won = wins[one] < round(rates[one] * played[one])
-        wins[one] += won
-        log.now += 600.0
-        log.append(Resolved(order=order, result=float(won)))
-    return log
-
-
-def test_50_to_70_percent_is_expected_to_take_about_150_matches() -> None:
-    """The median of simulated tests is 153 (docs/benchmarks.md)."""
-    log = steady(0.7)
-    status = status_of(log)
-    [test] = status.tests
-    assert test.expected is not None and test.expected.kind == "better"
-    assert 110 <= 60 + test.expected.matches <= 200
-    assert status.matches_per_hour == pytest.approx(6.0)
-    assert test.expected.seconds == pytest.approx(600.0 * test.expected.matches)
-    assert f"a promotion in about {test.expected.matches} more matches" in text_of(log)
-
-
-def test_what_to_expect_follows_the_difference() -> None:
-    def expected(log: ScriptedLog) -> tuple[str, int]:
-        [test] = status_of(log).tests
-        assert test.expected is not None
-        return test.expected.kind, test.matches + test.expected.matches
-
-    assert expected(steady(0.8, matches=30))[1] < expected(steady(0.7, matches=30))[1]
-    kind, matches = expected(steady(0.3, matches=20))
-    assert kind == "worse" and matches < 100
-    assert expected(steady(0.5)) == ("undecided", 300)
-
-
-def test_never_at_this_difference() -> None:
-    log = ScriptedLog(seed=2)
-    log.nominate(4)
-    log.play(80, {0: 0.5, 4: 0.5})
-    [test] = status_of(log).tests
-    assert test.expected is not None
-    assert test.expected.kind == "undecided"
-    assert test.short <= test.matches + test.expected.matches <= test.long
-    text = text_of(log).replace("\n            ", " ")
-    more = test.expected.matches
-    assert f"never, at this difference; the test ends without one in about {more} more" in text
-
-
 def test_open_matches_and_results_that_wait_for_them() -> None:
     log = ScriptedLog(seed=2)
     tried(log)
@@ -216,7 +167,10 @@ def test_a_recheck_suspends_the_test_of_a_version() -> None:
     recheck, test = status.tests
     assert recheck.recheck and recheck.share == pytest.approx(0.45)
     assert test.version == 9 and test.share == 0.0
-    assert [label for label, _ in promotion_lines(status)] == ["Promotion", "", ""]
+    rows = promotion_lines(status)
+    assert {label for label, _ in rows[1:]} == {""} and rows[0][0] == "Promotion"
+    assert max(len(row) for _, row in rows) <= 68, "80 columns with the label"
+    assert "version 9 " in " ".join(row for _, row in rows)
     text = text_of(log)
     assert "is rechecked\n            against the rules" in text
     assert "the test of version 9 waits for the recheck" in text
@@ -278,6 +232,30 @@ def test_practice_is_time_that_a_test_does_not_get_and_no_result() -> None:
     practised = sum(one.practises for one in history(log.records).matches)
     assert practised and {one.version for one in status.results} == {0, 5}
     assert sum(one.matches for one in status.results if not one.stratum) == 60 - practised
+
+
+def test_practice_is_shown_in_the_screen_the_table_and_the_story() -> None:
+    log = ScriptedLog(seed=2)
+    log.practice = 7
+    log.nominate(5, first_canaries=0)
+    log.play(80, {0: 0.5, 5: 0.6, 7: 0.6})
+    told = history(log.records)
+    practised = [one for one in told.matches if one.practises]
+    table = csv_bytes([MATCH_COLUMNS, *match_rows(told)]).decode()
+    rows = [row for row in csv.DictReader(io.StringIO(table)) if row["arm"] == "practice"]
+    assert len(rows) == len(practised) > 5
+    for row in rows:
+        assert (row["practice"], row["version"], row["test"]) == (str(PRACTICE_SHARE), "7", "")
+        assert row["result"] in ("0.0", "1.0") and row["better"] == "", "shown, and not counted"
+    story = story_of(told, 7)
+    assert (story.practised.matches, story.record.matches) == (len(practised), 0)
+    text = story_text(story)
+    assert "Version     7: it was never tested" in text
+    assert f"of {len(practised)} (" in text and "these count for no test" in flat(text)
+    assert story_of(told, 5).practised.matches == 0
+    screen = flat(text_of(log))
+    assert f"Practice    {len(practised)} matches, which count for no test; " in screen
+    assert "of 4 against it" in screen
 
 
 def test_results_are_bounded_and_the_rules_are_always_there() -> None:

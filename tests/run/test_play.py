@@ -108,8 +108,8 @@ def test_adaptive_difficulty_follows_the_win_rate() -> None:
 
 def test_in_shadow_the_rules_play_every_match() -> None:
     summary = play(session(mode="shadow", difficulty="hard", matches=4), show=silent)
-    tally = summary.by_player[0]
-    assert tally.matches == 4 and list(summary.by_player) == [0]
+    tally = summary.by_player["the rules"]
+    assert tally.matches == 4 and list(summary.by_player) == ["the rules"]
     # The rules play as in frozen matches on the same seeds.
     game = catalog.make("swarm", difficulty="hard")
     seeds = match_seeds(1, np.arange(4), purpose=TRAINING)
@@ -132,8 +132,9 @@ def test_in_auto_the_coin_gives_matches_to_the_rules_and_to_the_version_that_is_
     chosen = {"mode": "auto", "rules": "random", "network": NETWORK, "config": config}
     summary = play(session(matches=12, **chosen), show=seen.append)
     state = Promotion(folder).state
-    assert summary.by_player.keys() == {0, 1}
-    for version, tally in summary.by_player.items():
+    assert summary.by_player.keys() == {"the rules", "version 1"}
+    for version, name in enumerate(("the rules", "version 1")):
+        tally = summary.by_player[name]
         assert state.records[version].matches == tally.matches
         assert state.records[version].total == tally.wins + tally.draws / 2
     status = seen[-1].promotion
@@ -171,7 +172,9 @@ def test_a_match_that_a_version_gave_to_the_rules_is_its_loss(
     monkeypatch.setattr(LiveMatch, "outcome", lambda self: "victory")
     chosen = {"mode": "auto", "network": NETWORK, "config": config}
     summary = play(session(matches=2, **chosen), show=silent)
-    assert {one: str(tally) for one, tally in summary.by_player.items()} == {1: str(Tally(1, 0, 1))}
+    assert {one: str(tally) for one, tally in summary.by_player.items()} == {
+        "version 1": str(Tally(1, 0, 1))
+    }
     state = promotion.follow()
     assert (state.records[1].matches, state.records[1].total) == (2, 1.0)
     assert [(one.player, one.wins, one.losses) for one in summary.status.played if not one.tag] == [
@@ -194,7 +197,7 @@ def test_verdicts_are_news_and_a_promoted_version_plays() -> None:
         session(matches=8, mode="auto", network=NETWORK, config=settings(), evaluate=4), show=order
     )
     assert summary.promotion is not None and summary.promotion.plays == 1
-    assert summary.by_player[1].matches >= 4
+    assert summary.by_player["version 1"].matches >= 4
     assert any(one.startswith("version 1 plays from now on: ") for one in news)
     told = summary.as_dict()
     assert told["playing"] == "version 1"
@@ -224,7 +227,7 @@ def test_what_decides_instead_of_evidence_is_said(policy: str, playing: str, why
     summary = play(session(matches=3, **chosen), show=pin)
     told = summary.as_dict()
     assert (told["playing"], told["why"]) == (playing, why)
-    assert summary.by_player[1].matches == (2 if policy == "auto" else 3)
+    assert summary.by_player["version 1"].matches == (2 if policy == "auto" else 3)
     assert (summary.champion is not None) == (policy == "auto")
     said = "from now on version 1, pinned by a person, plays every match"
     assert (said in news) == (policy == "auto")
@@ -236,7 +239,7 @@ def test_in_mode_play_the_champion_plays_and_nothing_is_learned() -> None:
     folder.pointers.move("champion", 1, by="test")
     chosen = {"mode": "play", "network": NETWORK, "config": settings(), "lockstep": True}
     summary = play(session(matches=2, **chosen), show=silent)
-    assert summary.by_player.keys() == {1}
+    assert summary.by_player.keys() == {"version 1"}
     assert episodes(folder.root) == [] and folder.versions.numbers() == [1]
 
 
@@ -353,3 +356,21 @@ def test_ctrl_c_while_it_measures_skips_the_measuring(monkeypatch: pytest.Monkey
     summary = play(session(matches=1, evaluate=8), show=silent)
     assert summary.interrupted and summary.after is None
     assert summary.status.matches == 1
+
+
+def test_all_versions_that_practise_are_one_player() -> None:
+    config = settings(practice_share=0.6, first_matches=10**6)
+    folder = run_of_swarm(Path("runs/one"), config=config)
+    commit(folder, 1, "DEFENSIVE", matches=300)
+
+    def publish(progress: PlayProgress) -> None:
+        commit(folder, progress.played + 1, "DEFENSIVE", matches=300)
+
+    chosen = {"mode": "auto", "network": NETWORK, "config": config}
+    summary = play(session(matches=12, **chosen), show=publish)
+    assert summary.by_player.keys() == {"the rules", "practice"}
+    rows = {one.player: one.matches for one in summary.status.played if not one.tag}
+    assert rows == {name: summary.by_player[key].matches for name, key in
+                    (("rules", "the rules"), ("practice", "practice"))}  # fmt: skip
+    told = summary.as_dict()
+    assert told["stage"] == "practice" and str(told["line"]).startswith("the rules play")

@@ -101,3 +101,14 @@ def test_the_line_of_a_bot_says_who_plays_by_evidence() -> None:
     pinned = msgspec.structs.replace(promotion, pinned=7)
     line = progress(msgspec.structs.replace(status, promotion=pinned))
     assert "version 7, pinned, plays every match; " in line and "E 3.1" not in line
+
+
+def test_all_versions_that_practise_are_one_player() -> None:
+    fold = PlayedFold()
+    for version in range(1, 6):
+        fold.add(match("victory", version=version, assigned=version, role="practice"), mode="auto")
+    fault = {"assigned": 6, "role": "practice", "fault": "it raised"}
+    fold.add(match("victory", version=6, fallback=10, **fault), mode="auto")
+    fold.add(match("victory", version=6, assigned=6, role="canary"), mode="auto")
+    found = {one.player: (one.version, one.wins, one.losses) for one in fold.records()}
+    assert found == {"practice": (0, 5, 1), "version 6": (6, 1, 0)}

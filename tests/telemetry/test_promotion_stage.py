@@ -45,6 +45,16 @@ LINES = [
         "the rules play, cameos in 5% of decisions; practice at 90% agreement, now 71%",
     ),
     (
+        {"agreement": 0.4, "learned": 200},
+        "cameos",
+        "the rules play, cameos in 5% of decisions; practice after 300 matches, now 200",
+    ),
+    (
+        {"agreement": 0.71, "learned": 20, "cameo_share": 0.0},
+        "shadow",
+        "the rules play; practice at 90% agreement, now 71%; or at 300 matches",
+    ),
+    (
         {"agreement": 0.71, "cameo_share": 0.0},
         "shadow",
         "the rules play; practice at 90% agreement, now 71%",
@@ -67,7 +77,7 @@ LINES = [
     (
         {"practice": changed(PRACTICE, mean=0.44)},
         "practice",
-        "the rules play (50%), 812 practises in 20% (44%); tried once above",
+        "the rules play (50%), 812 practises in 20% (44%); tried once it is above",
     ),
     (
         {"practice": changed(PRACTICE, share=0.0, suspended=43, mean=0.31)},

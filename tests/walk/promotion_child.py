@@ -28,7 +28,11 @@ def play(run: Path, *, matches: int, seed: int, wins: str) -> None:
         network=Mlp(widths=()),
         rules="coin",
         seed=seed,
-        settings={"promotion.first_matches": 10, "report.status_every_s": 0},
+        settings={
+            "promotion.first_matches": 10,
+            "promotion.practice_share": 0,  # no version waits for practice
+            "report.status_every_s": 0,
+        },
     ) as mind:
         for _ in range(matches):
             mind.refresh()

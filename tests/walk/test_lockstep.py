@@ -59,6 +59,7 @@ AUTO = with_values(
     {
         "promotion.first_matches": 2,
         "promotion.first_share": 0.5,
+        "promotion.practice_share": 0.0,  # no version waits for practice
         "learner.learning_rate": 0.03,
         "learner.learning_rate_max": 0.03,  # versions that still choose evenly are not tried
     },

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _MOST_PLAYERS = 10
-"""Rows: the rules and the versions that played most."""
+"""Rows: the rules, the versions that played most, and practice."""
+_PRACTICE = -1
+"""The row of practice: whatever version practised, its matches are no evidence."""
 _LEVELS = 3
 """Lines of words above the tests."""
 _LETTER = 0.0092
@@ -98,13 +100,19 @@ def _spans(told: PromotionHistory, places: Mapping[int, int]) -> tuple[list[_Spa
 
 
 def _players(told: PromotionHistory, played: Sequence[AssignedMatch]) -> list[int]:
-    """The rules, then versions in ascending order."""
-    matches = Counter(one.assigned.version for one in played)
+    """The rules, then versions in ascending order, and practice if there is any."""
+    matches = Counter(_player(one) for one in played)
     for one in told.trials:
         matches[one.running.version] += len(one.pairs)
-    del matches[RULES]
-    most = [version for version, count in matches.most_common(_MOST_PLAYERS - 1) if count]
-    return [RULES, *sorted(most)]
+    last = [_PRACTICE] if matches[_PRACTICE] else []
+    del matches[RULES], matches[_PRACTICE]
+    room = _MOST_PLAYERS - 1 - len(last)
+    most = [version for version, count in matches.most_common(room) if count]
+    return [RULES, *sorted(most), *last]
+
+
+def _player(match: AssignedMatch) -> int:
+    return _PRACTICE if match.practises else match.assigned.version
 
 
 def _draw_strip(panel: Axes, played: Sequence[AssignedMatch], players: Sequence[int]) -> None:
@@ -112,9 +120,7 @@ def _draw_strip(panel: Axes, played: Sequence[AssignedMatch], players: Sequence[
     panel.set_title("who played which match (tall: won, low: lost)", fontsize=10, loc="left")
     for row, version in enumerate(players):
         mine = [
-            (place, one.result)
-            for place, one in enumerate(played, 1)
-            if one.assigned.version == version
+            (place, one.result) for place, one in enumerate(played, 1) if _player(one) == version
         ]
         if mine:
             at, results = np.array(mine).T
@@ -205,8 +211,8 @@ def _results(told: PromotionHistory, players: Sequence[int]) -> list[ArmResult]:
     """Of assigned matches and of simulated pairs together, for each player."""
     results: dict[int, list[float]] = {version: [] for version in players}
     for one in told.matches:
-        if one.counts and one.assigned.version in results:
-            results[one.assigned.version].append(one.result)
+        if one.counts and _player(one) in results:
+            results[_player(one)].append(one.result)
     for trial in told.trials:
         for column, version in enumerate((trial.running.version, trial.running.against)):
             if version in results:
@@ -215,11 +221,13 @@ def _results(told: PromotionHistory, players: Sequence[int]) -> list[ArmResult]:
 
 
 def _name(version: int) -> str:
+    if version == _PRACTICE:
+        return "practice"
     return "rules" if version == RULES else f"version {version}"
 
 
 def _colour(version: int, players: Sequence[int]) -> str:
-    """Grey for the rules; neighbours differ."""
-    if version == RULES:
-        return "#555555"
+    """Grey for the rules, light grey for practice; neighbours differ."""
+    if version in (RULES, _PRACTICE):
+        return "#555555" if version == RULES else "#a0a0a0"
     return COLOURS[(players.index(version) - 1) % len(COLOURS)]

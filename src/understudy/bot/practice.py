@@ -11,9 +11,6 @@ from collections.abc import Callable
 
 from understudy.core.config import PromotionConfig
 
-LEARNED_MATCHES = 300
-"""A version that has learned from so many practises without agreement: it never agrees with rules
-that vary at random."""
 _RECENT_DECISIONS = 500
 _FEWEST_DECISIONS = 200
 

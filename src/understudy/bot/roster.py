@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterable, Mapping
 import msgspec
 
 from understudy.bot.match import MatchPlayer, PlayerRole
-from understudy.bot.practice import LEARNED_MATCHES, RulesAgreement, may_practise
+from understudy.bot.practice import RulesAgreement, may_practise
 from understudy.core.errors import FileFormatError, RunFolderError
 from understudy.experience.episode import Episode
+from understudy.gates.promotion.practice import LEARNED_MATCHES
 from understudy.gates.promotion.records import RULES, Ending
 from understudy.gates.promotion.roles import PromotionVerdict
 from understudy.policy.policy import Policy
@@ -136,6 +137,16 @@ class Roster:
         self._candidates.remember(episode)
         if role in ("rules", "holdout") and agreed is not None:
             self._agreement.add(agreed, int((~episode.sampled).sum()))
+
+    @property
+    def agreement(self) -> float | None:
+        """Share of the rules' recent decisions that the newest version agrees with, if known."""
+        return self._agreement.share
+
+    @property
+    def waits(self) -> str:
+        """Why no version is tried at present; empty: not known, or nothing speaks against it."""
+        return self._candidates.waits
 
     def look(self) -> None:
         """Follows the log, and nominates the newest version if it is time to try it."""

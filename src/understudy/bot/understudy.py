@@ -254,7 +254,7 @@ class Understudy:
         self._closing = threading.Event()
         self._policy = untrained(self.spec, folder.config.learner.seed)
         self._console = BotConsole(
-            folder.root, folder.config.report, folder.clock, self._promotion_status
+            folder.root, folder.config.report, folder.clock, self.promotion_status
         )
         self._watcher = Watcher(
             folder,
@@ -439,13 +439,17 @@ class Understudy:
     def _new_id(self) -> str:
         return (self._rng.bytes(16) if self._seeded_ids else uuid4().bytes).hex()
 
-    def _promotion_status(self) -> PromotionStatus | None:
-        """For the console: what this process knows, without reading the log again."""
+    def promotion_status(self) -> PromotionStatus | None:
+        """Who plays, why, and what would change it (its `line`), as far as this bot knows without
+        reading the log again; None in the modes `learn` and `play`."""
         if self.promotion is None:
             return None
         from understudy.promotion.report import read_brief
 
-        return read_brief(self.folder, self.promotion)
+        if self._roster is None:
+            return read_brief(self.folder, self.promotion)
+        agreement, waits = self._roster.agreement, self._roster.waits
+        return read_brief(self.folder, self.promotion, agreement=agreement, waits=waits)
 
     @property
     def version(self) -> int:

@@ -16,6 +16,7 @@ from understudy.cli.options import JsonAtEnd, NewRun, SetOption, config_from
 from understudy.cli.show import Screen, bar, ending, timing
 from understudy.core.errors import ConfigError, nearest
 from understudy.games import catalog
+from understudy.telemetry.promotion_stage import stages_text
 from understudy.telemetry.text import duration, plain
 
 if TYPE_CHECKING:
@@ -23,11 +24,12 @@ if TYPE_CHECKING:
     from understudy.match.tally import Tally
     from understudy.registry.run_folder import RunFolder
     from understudy.run.play import PlayProgress, PlaySession, PlaySummary
-    from understudy.telemetry.promotion_status import TrialStatus
+    from understudy.telemetry.promotion_status import Stage, TrialStatus
     from understudy.telemetry.status import Status
 
 _MINUTES = 1.5
 _SHORT_BAR, _NARROW = 6, 80
+_STAGE_EVERY_S = 30.0
 _RULES = "the rules"
 _TOKEN_BYTES = 4096
 
@@ -228,14 +230,42 @@ def play(
     screen.note(f"understudy: {game} v {difficulty}, run folder {session.run}")
     screen.note(_opening(session, before))
 
+    stages = _StageNotes()
+
     def show(progress: PlayProgress) -> None:
-        for news in progress.news:
+        for news in (*progress.news, *stages.due(progress)):
             screen.note(_wrapped(f"match {progress.played}: {news}", indent=2))
         progress.news.clear()
         screen.move(_line(progress), progress)
 
     summary = play_session(session, show=show)
     screen.close(summary, _summary(summary, opponent=judging_difficulty(difficulty)))
+
+
+class _StageNotes:
+    """The line with the stage, who plays, why and what would change it: where the stage changes,
+    and every half a minute in which the line changed. A verdict, which says why, replaces it."""
+
+    def __init__(self) -> None:
+        self._stage: Stage | None = None
+        self._text = ""
+        self._told_at_s = 0.0
+
+    def due(self, progress: PlayProgress) -> list[str]:
+        """The line, if it is time to print it."""
+        status = progress.promotion
+        if status is None:
+            return []
+        changed = status.stage != self._stage and not progress.news
+        waited = progress.elapsed_s - self._told_at_s >= _STAGE_EVERY_S
+        self._stage = status.stage
+        text = f"{status.stage}: {status.line}"
+        if progress.news:
+            self._told_at_s = progress.elapsed_s
+        elif text != self._text and (changed or waited):
+            self._text, self._told_at_s = text, progress.elapsed_s
+            return [text]
+        return []
 
 
 def _refuse(given: Mapping[str, object], why: str) -> None:
@@ -280,7 +310,8 @@ def _opening(session: PlaySession, before: RunFolder | None) -> str:
             )
             if (decided := _decided(session, before)) is not None:
                 return f"Mode auto: {decided}.\n{beside}"
-            return f"{rules} until a version is better by evidence.\n{judged}{beside}"
+            stages = f"It goes {stages_text()}."
+            return f"{rules} until a version is better by evidence.\n{stages}\n{judged}{beside}"
         case "play":
             return (
                 "Mode play: the champion plays, and nothing is learned; "
@@ -327,10 +358,13 @@ def _roles_line(progress: PlayProgress) -> str:
 
 def _means(progress: PlayProgress) -> list[str]:
     """Both arms of the test that runs; else those that played in this session."""
+    from understudy.telemetry.promotion_lines import player_name
+
     status, played = progress.promotion, progress.by_player
     if status is None:  # modes shadow and play
-        shown = [(f"champion {one}" if one else "rules", one) for one in played or (0,)]
-        return [f"{name} {_share(_mean(played.get(one)))}" for name, one in shown]
+        names = {one: one.replace("version", "champion") for one in played} or {_RULES: ""}
+        names = {one: "rules" if one == _RULES else name for one, name in names.items()}
+        return [f"{name} {_share(_mean(played.get(one)))}" for one, name in names.items()]
     version = progress.version if status.plays is None else status.plays
     name = f"champion {version}" if version else "rules"
     tested = next((one for one in status.tests if one.share or one.simulator), None)
@@ -347,7 +381,7 @@ def _means(progress: PlayProgress) -> list[str]:
             ("practice", practice.matches, practice.mean),
         )
         return [f"{who} {_share(mean if matches else None)}" for who, matches, mean in arms]
-    return [f"{name} {_share(_mean(played.get(version)))}"]
+    return [f"{name} {_share(_mean(played.get(player_name(version))))}"]
 
 
 def _tested_means(one: TrialStatus) -> list[str]:
@@ -367,20 +401,20 @@ def _mean(tally: Tally | None) -> float | None:
 
 
 def _by_player(summary: PlaySummary) -> list[str]:
-    """Who plays, why, and the win rates of this session by who played."""
-    from understudy.telemetry.promotion_lines import playing_text, trial_text, why_text
+    """The stage, who plays, why, and the win rates of this session by who played."""
+    from understudy.telemetry.promotion_lines import trial_text, why_text
 
     lines, status = [], summary.promotion
     if status is not None:
-        lines += ["", _wrapped(f"Who plays       {playing_text(status)}", indent=0)]
+        lines += ["", f"Stage           {stages_text(status.stage)}"]
+        lines.append(_wrapped(f"Who plays       {status.line}", indent=0))
         lines.append(_wrapped(f"Why             {why_text(status)}", indent=0))
         for one in status.tests if status.pinned is None else ():
             name = "Rechecked now" if one.recheck else "Tested now"
             lines.append(_wrapped(f"{name:<15} {trial_text(one)}", indent=0))
     if summary.by_player:
         lines += ["", "Win rate in this session by who played (a tie is no win; 95% interval):"]
-    for version, tally in sorted(summary.by_player.items()):
-        name = f"version {version}" if version else _RULES
+    for name, tally in summary.by_player.items():
         lines.append(f"  {name:<13} {_rate(tally)} of {tally.matches}")
     return lines
 

@@ -26,7 +26,7 @@ from understudy.match.duel import Duel
 from understudy.match.live_match import SIMULATION, match_seeds
 from understudy.match.players import BotPlayer, Player, PolicyPlayer
 from understudy.match.series import play
-from understudy.promotion.candidates import may_test, reason_to_try
+from understudy.promotion.candidates import may_test, practice_objection, reason_to_try
 from understudy.promotion.promotion import Promotion
 from understudy.registry.checkpoints import learned_matches
 from understudy.registry.run_folder import RunFolder
@@ -46,6 +46,8 @@ class Simulator:
         rules: The scripted bot that is the incumbent until a version is promoted.
         options: Of the game, beside those of the run: the difficulty that is played.
         problem: Is told of a version that cannot be tested, once for each.
+        practises: A bot plays this run, in which versions practise: none is tested before practice
+            looks better than the incumbent, as where matches are the evidence.
     """
 
     def __init__(
@@ -56,6 +58,7 @@ class Simulator:
         rules: str,
         options: Mapping[str, str],
         problem: Callable[[str], None],
+        practises: bool = False,
     ) -> None:
         name, chosen = folder.identity.game_name, {**folder.identity.game_options, **options}
         self._folder = folder
@@ -63,6 +66,7 @@ class Simulator:
         self._game = catalog.make(name, **chosen)
         self._rules = BotPlayer(catalog.bots(name, **chosen)[rules])
         self._problem = problem
+        self._practises = practises
         self._players: dict[int, Player] = {}
         """Canary and incumbent of the running test, by version."""
         self._passed_over: set[int] = set()
@@ -90,13 +94,14 @@ class Simulator:
             return False
         if roles.nomination_refused(state, manifest.number):
             return False
-        experience = learned_matches(manifest)
+        experience, config = learned_matches(manifest), self._folder.config.promotion
         reason = reason_to_try(
-            experience=experience,
-            last=state.experience or None,
-            divergence=0.0,
-            config=self._folder.config.promotion,
+            experience=experience, last=state.experience or None, divergence=0.0, config=config
         )
+        if self._practises and practice_objection(
+            state.practice, config, incumbent=state.incumbent
+        ):
+            return False
         if not reason or not self._sound(manifest.number):
             return False
         return self._promotion.nominate(

@@ -50,6 +50,10 @@ FEW_MATCHES = SettlingWindows(2_000.0, 0.2)
 common, so steps agree with little behind them, and 20,000 decisions would be hundreds of steps."""
 FEW = 3
 """Fewer matches than this in a batch are few."""
+BESIDE_RULES = 0.15
+"""The share of full steps there, once a clone of rules learns from matches of its own. Few of the
+decisions are its own, so windows of them hardly agree and settling would end in a standstill; full
+steps walk away from the clone before they have learned anything (ADR 0037)."""
 _LEAST = 0.01
 """Steps never shrink below this share: what changes can still be followed."""
 _SMALL = 0.1

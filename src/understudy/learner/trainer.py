@@ -41,6 +41,9 @@ _STRAYED = 0.01
 """The normaliser is fitted anew when this share of a feature's new numbers would be clipped."""
 _FORGETTING = 4.0
 """Once features have strayed, the statistics stand for this many times the new decisions."""
+_FEW_BEHAVIOUR_KL = 0.03
+"""`learner.max_behaviour_kl` with few matches a batch: one result for many decisions says next to
+nothing of what another policy would have done (ADR 0037)."""
 _SAMPLE = 256
 """Observations by which the effect of a fit is measured, where there is no batch."""
 
@@ -125,10 +128,15 @@ class Trainer:
             columns=self._columns,
             version=version,
             max_lag=None if by_evidence else self._config.max_version_lag,
-            mixed=self._mixed,
+            mixed=by_evidence or self._mixed,
         )
         if self._config.priority != "uniform":
             batch = without_replayed_values(batch, new=len(new))
+        if self._mixed and _few(batch):
+            share = settling.BESIDE_RULES
+            self._settling = replace(self._settling, share=share)
+            most = self._config.learning_rate_max * share
+            self.learning_rate = min(self.learning_rate, most)
         self.entropy_weight = self._config.entropy_weight * self._settling.share
         try:
             metrics, _ = self._update(
@@ -225,15 +233,17 @@ class Trainer:
         self._absorb(new, batch, whole=whole)
         self._settling = settling.begun(self._settling, self._state.params)
         config = as_numpy(self._config)
-        few = whole and int(np.asarray(batch.valid).any(0).sum()) < settling.FEW
+        few = whole and _few(batch)
         fit = self._statistics.value_fit if few else ValueFit()
         fixed = _with_value_fit(self.fixed_inputs, fit)
         mixed = whole and self._mixed
-        if mixed:
-            left = max(1.0 - self._own / self._config.imitation_fade_matches, 0.0)
-            fixed = fixed._replace(imitation=np.float32(left))
+        if mixed or by_evidence:  # there from the start: what comes later is compiled anew
+            faded = self._own / self._config.imitation_fade_matches if mixed else 0.0
+            fixed = fixed._replace(imitation=np.float32(max(1.0 - faded, 0.0)))
         if by_evidence:
-            fixed = fixed._replace(max_behaviour_kl=np.float32(self._config.max_behaviour_kl))
+            limit = self._config.max_behaviour_kl
+            limit = min(limit, _FEW_BEHAVIOUR_KL) if few else limit
+            fixed = fixed._replace(max_behaviour_kl=np.float32(limit))
         if champion is not None:
             near = ChampionWeights(champion.params, champion.obs_mean, champion.obs_scale)
             fixed = fixed._replace(champion=near)
@@ -486,6 +496,10 @@ class Trainer:
         """Halve the learning rate, after something went wrong."""
         least = self._config.learning_rate_min * self._settling.share
         self.learning_rate = max(self.learning_rate / 2.0, least)
+
+
+def _few(batch: Batch) -> bool:
+    return int(np.asarray(batch.valid).any(0).sum()) < settling.FEW
 
 
 def _with_value_fit(fixed: FixedInputs, fit: ValueFit) -> FixedInputs:

@@ -12,14 +12,15 @@ import contextlib
 import math
 import threading
 from collections.abc import Mapping, Sequence
+from operator import index
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 import numpy as np
 
-from understudy.bot.match import Match
-from understudy.bot.understudy import RESULT_REWARDS, Understudy
+from understudy.bot.match import Match, PlayerRole
+from understudy.bot.understudy import RESULT_REWARDS, Mode, Understudy
 from understudy.core import files
 from understudy.core.arrays import NDArray, read_npz
 from understudy.core.clock import SystemClock
@@ -55,18 +56,34 @@ class LegacyMatch:
         self._actions: list[int] = []
         self.rewards: list[float] = []
 
-    def explore(self, state: Sequence[float] | NDArray) -> tuple[int, float]:
-        """Draws an action: its number and its probability. It is learned from."""
+    @property
+    def role(self) -> PlayerRole | None:
+        """Who was given this match; None: it has not begun."""
+        return None if self._match is None else self._match.role
+
+    def decide(
+        self, state: Sequence[float] | NDArray, fallback: int | str | None
+    ) -> tuple[int, float]:
+        """Decides by the rules or the policy: the number of the action and its probability, 1 where
+        the rules decide. It is learned from, but in mode `play`."""
+        action = None if fallback is None else self._label(fallback)
         if self._match is None:
             self._match = self._mind.match(api="rl_agent")
-        number = self._number(self._match.decide(state))
+        number = self._number(self._match.decide(state, fallback=action))
         self._states.append(np.array(state, np.float32))
         self._actions.append(number)
         self.rewards.append(0.0)
-        return number, self._match.last.probability or 0.0
+        probability = self._match.last.probability
+        return number, 1.0 if probability is None else probability
 
     def exploit(self, state: Sequence[float] | NDArray) -> tuple[int, float]:
         """The likeliest action and its probability. It is not learned from."""
+        mode = self._mind.mode
+        if mode in ("shadow", "auto"):
+            raise InputError(
+                f"get_action: training=False: in mode {mode!r} the policy plays only matches that "
+                "it is given; open the agent with mode='play' to play without learning"
+            )
         seen = np.asarray(state, np.float32)
         expected = (len(self._mind.spec.features),)
         if seen.shape != expected or not np.isfinite(seen).all():
@@ -105,6 +122,17 @@ class LegacyMatch:
 
     def _number(self, label: str) -> int:
         return self._mind.spec.actions.names.index(label)  # type: ignore[union-attr]
+
+    def _label(self, action: int | str) -> str:
+        """The label of an action that is given by its number or its label."""
+        if isinstance(action, str):
+            return action  # an unknown one is an error of `decide`
+        names: tuple[str, ...] = self._mind.spec.actions.names  # type: ignore[union-attr]
+        if isinstance(action, bool) or not 0 <= (number := index(action)) < len(names):
+            raise InputError(
+                f"get_action: fallback: expected a label or 0 to {len(names) - 1}, got {action!r}"
+            )
+        return names[number]
 
 
 class LegacyMatches:
@@ -225,6 +253,8 @@ def shared(
     config: Config | None,
     learner: Literal["process", "thread", "off"],
     seed: int | None,
+    mode: Mode = "learn",
+    rules: str | None = None,
 ) -> SharedUnderstudy:
     """The shared understudy of this run folder in this process; opens one if there is none."""
     root = root.absolute()
@@ -240,8 +270,9 @@ def shared(
                 features=spec.features,
                 actions=spec.actions,
                 network=spec.network,
-                mode="learn",
+                mode=mode,
                 learner=learner,
+                rules=rules,
                 # The old bot rewards results itself.
                 result_rewards=dict.fromkeys(RESULT_REWARDS, 0.0),
                 seed=seed,
@@ -250,6 +281,8 @@ def shared(
             _open[root] = SharedUnderstudy(mind, counters)
         if _open[root].mind.spec != spec:
             raise RunFolderError(f"{root}: is open with other actions or another size of state")
+        if (opened := _open[root].mind.mode) != mode:
+            raise RunFolderError(f"{root}: is open in mode {opened!r}, not in mode {mode!r}")
         return _open[root]
 
 

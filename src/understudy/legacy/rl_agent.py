@@ -8,8 +8,15 @@
     agent.end_episode(final_reward=10.0)             # above 0: victory, below: defeat, 0: tie
 
 All that it learns lives in a run folder beside the model file (`rl_agent_model.run/`); a model file
-that is there before the run folder becomes its first version. The agent learns by playing, in mode
-`learn`, while a learner works in another process. docs/coming-over.md says what became of what.
+that is there before the run folder becomes its first version. A learner works in another process.
+
+The agent learns by playing, in mode `learn`, unless `mode` says otherwise. In mode `auto` the rules
+of the bot play until a version is better by evidence:
+
+    agent = RLAgent(mode="auto")
+    index, label, probability = agent.get_action(state, fallback=rules(state))
+
+docs/coming-over.md says what became of what, and which mode fits.
 """
 
 from __future__ import annotations
@@ -22,6 +29,8 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
+from understudy.bot.match import PlayerRole
+from understudy.bot.understudy import Mode
 from understudy.core import files
 from understudy.core.arrays import NDArray
 from understudy.core.config import Config
@@ -56,11 +65,14 @@ class RLAgent:
         learner: Literal["process", "thread", "off"] = "process",
         config: Config | None = None,
         seed: int | None = None,
+        mode: Mode = "learn",
+        rules: str | None = None,
     ) -> None:
         """Open the run folder beside `model_path`, or make it, and start the learner.
 
         Agents of one process with one model path share one run and one learner: the first one's
-        arguments count.
+        arguments count, and another `mode` is an error. `mode` and `rules` (a name for the rules,
+        to be changed with them) are those of `Understudy.open`.
         """
         self.model_path = Path(DEFAULT_MODEL if model_path is None else model_path)
         self.learning_rate = learning_rate
@@ -74,6 +86,8 @@ class RLAgent:
             config=config,
             learner=learner,
             seed=seed,
+            mode=mode,
+            rules=rules,
         )
         self._matches = self._shared.add_agent()
         # A bot that drops its agent in the middle of a match keeps that match.
@@ -82,15 +96,32 @@ class RLAgent:
     # --- playing -------------------------------------------------------------------------------
 
     def get_action(
-        self, state: Sequence[float] | NDArray, training: bool = True
+        self,
+        state: Sequence[float] | NDArray,
+        training: bool = True,
+        *,
+        fallback: int | str | None = None,
     ) -> tuple[int, str, float]:
         """Decide: the action's number, its label and the probability that the policy gave it.
 
-        With `training=False` it is the likeliest action, and nothing is learned from it.
+        `fallback` is the action of the rules, by number or label. The modes `shadow` and `auto`
+        need it at every decision, mode `play` while there is no champion. Where the rules decide,
+        their action is returned, with probability 1.
+
+        With `training=False` it is the likeliest action of the policy, and nothing is learned from
+        it: in mode `learn` alone. In mode `play` nothing ever is.
         """
         match = self._matches.current
-        index, probability = match.explore(state) if training else match.exploit(state)
+        if training or self._shared.mind.mode == "play":
+            index, probability = match.decide(state, fallback)
+        else:
+            index, probability = match.exploit(state)
         return index, self.action_labels[index], probability
+
+    @property
+    def role(self) -> PlayerRole | None:
+        """Who was given the match under way (`Match.role`); None before its first decision."""
+        return self._matches.current.role
 
     def update_reward(self, reward: float) -> None:
         """Add to the reward of the last decision; before the first one there is none to add to."""
@@ -175,7 +206,8 @@ class RLAgent:
         }
 
     def save_model(self, path: str | Path | None = None) -> bool:
-        """Write the policy that plays now as an old model file. True: the file is there."""
+        """Write the newest policy (in mode `play` the champion) as an old model file. True: the
+        file is there."""
         counters = self._shared.counters
         weights = self._shared.mind.policy.weights
         target = self.model_path if path is None else Path(path)

@@ -39,7 +39,8 @@ from understudy.registry.run_folder import RunFolder
 
 ENTROPY_SHARES = (0.05, 0.95)
 """The mean entropy of a fit version, as a share of the largest one: below, it has settled and a
-clone of deterministic rules is no candidate; above, it has learned next to nothing."""
+clone of deterministic rules is no candidate; above, it has learned next to nothing. Where practice
+looks better than the incumbent the version is more than a clone, however certain."""
 _RECENT_DECISIONS = 512
 _RECENT_WITH_MEMORY = 128
 """A network with memory takes several times as long over a decision."""
@@ -85,15 +86,22 @@ def reason_to_try(
 
 
 def practice_objection(
-    practice: PracticeArm, config: PromotionConfig, *, least_lead: float = 0.0
+    practice: PracticeArm,
+    config: PromotionConfig,
+    *,
+    incumbent: int = RULES,
+    least_lead: float = 0.0,
 ) -> str:
     """Why no version is tried as long as practice looks like this; empty: nothing speaks against.
 
     Practice is no evidence for a promotion. It spares matches of a test that would fail.
-    `least_lead`: standard errors by which practice must be above the incumbent.
+    `incumbent`: what a version would be tested against. Right after a promotion practice was
+    compared with another player. `least_lead`: standard errors by which it must be above.
     """
     if config.practice_share == 0.0:
         return ""
+    if practice.promising and practice.against != incumbent:
+        return f"practice is not yet compared with {roles.name_of(incumbent)}"
     if practice.promising:
         lead = practice.lead
         if lead >= least_lead:
@@ -103,13 +111,11 @@ def practice_objection(
         return "no version has practised yet"
     if practice.suspended:
         return f"practice is suspended for {practice.suspended} more matches"
-    recent, incumbent = practice.recent, practice.incumbent
+    recent, other = practice.recent, practice.incumbent
     against = roles.name_of(practice.against)
-    if recent.mean > incumbent.mean or not (recent.matches and incumbent.matches):
-        return f"practice has {recent.matches} matches, {against} {incumbent.matches}: too few"
-    return (
-        f"practice does not look better: {recent.mean:.0%} of late, {against} {incumbent.mean:.0%}"
-    )
+    if recent.mean > other.mean or not (recent.matches and other.matches):
+        return f"practice has {recent.matches} matches, {against} {other.matches}: too few"
+    return f"practice does not look better: {recent.mean:.0%} of late, {against} {other.mean:.0%}"
 
 
 def may_test(state: PromotionState, champion: PointerRecord | None) -> bool:
@@ -137,8 +143,10 @@ def stop_other_test(
         problem(f"a test by other evidence cannot be ended: {error}")
 
 
-def unfit(policy: Policy, recent: Sequence[RecentMatch], *, slow_ms: float) -> str:
-    """Why a policy must not play; empty: it may."""
+def unfit(
+    policy: Policy, recent: Sequence[RecentMatch], *, slow_ms: float, certain: bool = False
+) -> str:
+    """Why a policy must not play; empty: it may. `certain`: it may be certain everywhere."""
     if not all(np.isfinite(value).all() for value in _numbers(policy)):
         return "its weights are not finite"
     with np.errstate(all="ignore"):  # what overflows is found below
@@ -149,7 +157,7 @@ def unfit(policy: Policy, recent: Sequence[RecentMatch], *, slow_ms: float) -> s
     space = policy.spec.actions
     largest = float(distributions.largest_entropy(NUMPY, space, legal).sum())
     entropy = float(distributions.entropy(NUMPY, space, logits, legal).sum())
-    low, high = ENTROPY_SHARES
+    low, high = (0.0 if certain else ENTROPY_SHARES[0]), ENTROPY_SHARES[1]
     # Where one option was legal at every decision there is nothing to judge.
     share = entropy / largest if largest else low
     if not low <= share <= high:
@@ -266,8 +274,8 @@ class CandidateSearch:
         self._compared_at = -math.inf
         self._cameos: deque[CameoResult] = deque(maxlen=_CAMEO_WINDOWS)
         self.waits = ""
-        """Why the newest version is due and not tried; empty: it is not due, or there is nothing
-        against it."""
+        """Why no version is tried, in a few words; empty: nothing speaks against it, or there was
+        nothing to look at yet."""
         self._value_scale = 1.0
         self._not_below = 0.0
         """Matches that a version must have learned from, after a refusal."""
@@ -318,15 +326,20 @@ class CandidateSearch:
         if reason is None:
             return False
         self._value_scale = float(newest.weights.value_scale)
-        self.waits = reason and self._objection()
+        if not reason:
+            self._looked = version
+            self.waits = self._until_due(experience)
+            return False
+        self.waits = self._objection()
         if self.waits:  # looked at again: practice goes on, with this version or a later one
             return False
         self._looked = version
-        if not reason:
-            return False
-        words = unfit(newest, recent, slow_ms=self._config.slow_ms)
+        config, practice = self._config, self._promotion.state.practice
+        certain = config.practice_share > 0.0 and practice.promising
+        words = unfit(newest, recent, slow_ms=config.slow_ms, certain=certain)
         if words:
             self._not_below = experience * _MORE_AFTER_REFUSAL
+            self.waits = f"version {version} was unfit"
             self._refused(version, words)
             return False
         return self._promotion.nominate(
@@ -334,14 +347,34 @@ class CandidateSearch:
         )
 
     def _objection(self) -> str:
-        """Why no version is tried now, though one is due; empty: nothing speaks against it."""
+        """Why no version is tried now, though one is due; empty: nothing speaks against it.
+
+        Whole matches tell more than windows, whose values are what a network believes: cameos
+        object only where no version practises. Beside a champion there are none.
+        """
         state = self._promotion.state
-        words = practice_objection(state.practice, self._config, least_lead=self._least_lead)
-        if words or state.incumbent != RULES:  # beside a champion there are no cameos
-            return words
+        if self._config.practice_share:
+            lead = self._least_lead
+            return practice_objection(
+                state.practice, self._config, incumbent=state.incumbent, least_lead=lead
+            )
+        if state.incumbent != RULES:
+            return ""
         with self._lock:
             shown = weigh(self._cameos)
         return shown.words if shown.worse >= self._config.harm else ""
+
+    def _until_due(self, experience: int) -> str:
+        """How long until a version is due by experience; one that decides otherwise is earlier."""
+        last = self._last_tried()[1]
+        needed = self._config.first_matches if last is None else self._config.growth * last
+        return f"a test within {math.ceil(needed) - experience:,} matches"
+
+    def _last_tried(self) -> tuple[int, int | None]:
+        """The version that was tried last, and its matches; (0, None): none was."""
+        nominated = (one for one in reversed(self._promotion.verdicts) if one.kind == "nominated")
+        tried = next(nominated, None)
+        return (0, None) if tried is None else (tried.version, self._promotion.state.experience)
 
     def _looks(self) -> str:
         """What practice and cameos add to the reason of a nomination."""
@@ -370,17 +403,15 @@ class CandidateSearch:
 
     def _reason(self, newest: Policy, experience: int, recent: Sequence[RecentMatch]) -> str | None:
         """Why the newest version is due; empty: it is not; None: not known yet."""
-        nominated = (one for one in reversed(self._promotion.verdicts) if one.kind == "nominated")
-        tried = next(nominated, None)
-        last = self._promotion.state.experience if tried is not None else None
+        tried, last = self._last_tried()
         due = reason_to_try(experience=experience, last=last, divergence=0.0, config=self._config)
-        if due or tried is None:
+        if due or not tried:
             return due
         now = self._folder.clock.monotonic()
         if now - self._compared_at < COMPARE_EVERY_S:
             return None
         self._compared_at = now
-        old = self._tried_policy(tried.version)
+        old = self._tried_policy(tried)
         if old is None:  # gone: only experience counts
             return ""
         return reason_to_try(

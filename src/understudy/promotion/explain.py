@@ -82,7 +82,9 @@ class VersionStory(msgspec.Struct, frozen=True, kw_only=True):
     trials: tuple[TrialStory, ...]
     verdicts: tuple[VerdictNote, ...]
     record: ArmResult
-    """All its assigned matches."""
+    """All its assigned matches but those of practice."""
+    practised: ArmResult
+    """Its matches of practice, which are no evidence."""
     tested_against: tuple[int, ...] = ()
     """The versions that were tested or rechecked against it, in that order."""
 
@@ -101,7 +103,8 @@ def story_of(
         if one.version == version and not is_rules
     ]
     trials = told.of(version)
-    if not (trials or noted or refusals or is_rules):
+    mine = [one for one in told.matches if one.counts and one.assigned.version == version]
+    if not (trials or noted or refusals or is_rules or mine):
         others = ", ".join(
             f"{number} ({role})" for number, role in sorted(told.state.roles.items())
         )
@@ -109,13 +112,16 @@ def story_of(
             f"version {version} was never tested or promoted; "
             + (f"those that were: {others}" if others else "no version was so far")
         )
-    results = [one.result for one in told.matches if one.counts and one.assigned.version == version]
+    results, practised = (
+        [one.result for one in mine if one.practises is practises] for practises in (False, True)
+    )
     return VersionStory(
         version=version,
         role=_RULES_ROLE if is_rules else told.state.roles.get(version, ""),
         trials=tuple(_trial_story(told, one) for one in trials),
         verdicts=tuple(sorted([*refusals, *noted], key=lambda one: (one.number, one.at))),
         record=arm_result(version, sum(results), len(results)),
+        practised=arm_result(version, sum(practised), len(practised)),
         tested_against=tuple(
             one.running.version for one in told.trials if one.running.against == version
         ),
@@ -204,9 +210,13 @@ def _pair_looks(one: TrialHistory) -> tuple[MatchLook, ...]:
 def story_text(story: VersionStory) -> str:
     """The story at 80 columns, with the last matches of each test."""
     name = "the rules" if story.role == _RULES_ROLE else f"{story.version}"
-    lines = wrapped("Version", f"{name}: {_ROLES.get(story.role, 'it never played')}")
+    untested = "it was never tested" if _has_played(story) else "it never played"
+    lines = wrapped("Version", f"{name}: {_ROLES.get(story.role, untested)}")
     if story.record.matches:
         lines += wrapped("Played", f"{_arm_text(story.record)}, all assigned matches together")
+    if story.practised.matches:
+        words = "in practice, to learn: these count for no test"
+        lines += wrapped("Practised", f"{_arm_text(story.practised)} {words}")
     if story.tested_against:
         others = ", ".join(map(str, story.tested_against[-SHOWN:]))
         lines += wrapped("Against", f"tested against {player_name(story.version)}: {others}")
@@ -215,6 +225,10 @@ def story_text(story: VersionStory) -> str:
     if story.verdicts:
         lines += ["", *_verdict_lines(story.verdicts)]
     return "\n".join(lines)
+
+
+def _has_played(story: VersionStory) -> bool:
+    return bool(story.record.matches or story.practised.matches)
 
 
 def _trial_lines(version: int, trial: TrialStory) -> list[str]:

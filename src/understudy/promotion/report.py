@@ -1,7 +1,6 @@
 """What a person is shown of a run's promotion: its status, the story of a version, tables. Pure.
 
-All of it is made from the log (`history`). What to expect of a test is an estimate: both arms go on
-as they did so far, and each match adds to the evidence what matches added on average.
+All of it is made from the log (`history`); `expectation` says when a verdict is due.
 """
 
 from __future__ import annotations
@@ -12,15 +11,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 import numpy as np
 
-from understudy.core.arrays import NDArray
 from understudy.core.config import PromotionConfig
-from understudy.core.statistics import STAKES, wilson
+from understudy.core.errors import FileFormatError, RunFolderError
+from understudy.core.statistics import wilson
 from understudy.gates.promotion import evidence as maths
 from understudy.gates.promotion import roles
-from understudy.gates.promotion.practice import FEWEST_COMPARED
+from understudy.gates.promotion.practice import FEWEST_COMPARED, LEARNED_MATCHES
 from understudy.gates.promotion.records import RULES
 from understudy.gates.promotion.roles import PromotionState, PromotionVerdict
-from understudy.gates.promotion.running import RunningTest
+from understudy.gates.promotion.running import RunningTest, alpha_of
+from understudy.promotion.expectation import ENOUGH_MATCHES, expected_verdict, next_verdict
 from understudy.promotion.history import (
     AssignedMatch,
     PromotionHistory,
@@ -28,6 +28,7 @@ from understudy.promotion.history import (
     read_history,
 )
 from understudy.promotion.promotion import Promotion
+from understudy.registry.checkpoints import learned_matches
 from understudy.registry.run_folder import RunFolder
 from understudy.telemetry.promotion_stage import staged
 from understudy.telemetry.promotion_status import (
@@ -48,14 +49,10 @@ _PACE_MATCHES = 100
 _GAP = 10.0
 """Times the median interval between two starts: longer ones are no match, but time between two
 sessions."""
-_ENOUGH_MATCHES = 5
-"""Matches of each arm before it is said what to expect."""
-_HORIZON = 3
-"""Expected evidence is followed for so many times the longest test."""
 _ALPHA = 0.05
 MATCH_COLUMNS = (
-    "order", "match", "at", "test", "arm", "version", "stratum", "share", "holdout", "uniform",
-    "ending", "result", "better", "worse",
+    "order", "match", "at", "test", "arm", "version", "stratum", "share", "holdout", "practice",
+    "uniform", "ending", "result", "better", "worse",
 )  # fmt: skip
 """The columns of `promotion_matches.csv`."""
 
@@ -72,21 +69,35 @@ def read_promotion(folder: RunFolder) -> PromotionStatus | None:
 
 def status_of(folder: RunFolder, told: PromotionHistory) -> PromotionStatus:
     """The promotion of a run folder with this history."""
-    return promotion_status(told, pinned=pinned_champion(folder), config=folder.config.promotion)
+    status = promotion_status(told, pinned=pinned_champion(folder), config=folder.config.promotion)
+    return _with_learned(status, folder)
 
 
 def read_brief(
-    folder: RunFolder, promotion: Promotion, *, agreement: float | None = None
+    folder: RunFolder, promotion: Promotion, *, agreement: float | None = None, waits: str = ""
 ) -> PromotionStatus:
     """What a process that follows the log knows already. `agreement`: the share of the rules'
-    decisions that the newest version agrees with."""
+    decisions that the newest version agrees with; `waits`: why no version is tried."""
     brief = brief_status(
         promotion.state,
         promotion.verdicts,
         pinned=pinned_champion(folder),
         config=folder.config.promotion,
     )
+    brief = msgspec.structs.replace(_with_learned(brief, folder), waits=waits)
     return staged(brief, agreement=agreement)
+
+
+def _with_learned(status: PromotionStatus, folder: RunFolder) -> PromotionStatus:
+    """With what the newest version has learned from, as long as that decides something."""
+    newest = folder.pointers.read("candidate")
+    if status.practice is not None or not status.practice_share or newest is None:
+        return status
+    try:
+        learned = learned_matches(folder.versions.manifest(newest.version))
+    except (FileFormatError, RunFolderError, OSError):  # damaged, or pruned meanwhile
+        return status
+    return staged(msgspec.structs.replace(status, learned=learned))
 
 
 def pinned_champion(folder: RunFolder) -> int | None:
@@ -109,9 +120,11 @@ def promotion_status(
     return msgspec.structs.replace(
         brief,
         tests=tuple(
-            _with_history(test, trials[now.number], now, counted_pace)
+            _with_history(test, trials[now.number], now, told, counted_pace)
             for test, now in zip(brief.tests, running, strict=True)
         ),
+        next_test=_next_test(told, brief, counted_pace),
+        practice=_with_played(brief.practice, told),
         matches=len(told.matches),
         matches_per_hour=pace,
         results=tuple(results_of(told.matches)),
@@ -152,6 +165,7 @@ def brief_status(
         practice=_practice_status(state, config.practice_share),
         practice_share=config.practice_share,
         agreement_enough=config.practice_agreement,
+        learned_enough=LEARNED_MATCHES,
         cameo_share=config.cameo_share,
         cool_down=state.cool_down,
         open=max(len(state.open) - waiting, 0),  # another thread may count right now
@@ -169,6 +183,7 @@ def _practice_status(state: PromotionState, share: float) -> PracticeStatus | No
         version=arm.version,
         share=0.0 if roles.practice_refused(state, arm.version) else share,
         suspended=arm.suspended if share else 0,
+        in_a_row=arm.in_a_row,
         mean=arm.recent.mean,
         matches=arm.recent.matches,
         incumbent_mean=arm.incumbent.mean,
@@ -243,20 +258,64 @@ def arm_result(version: int, total: float, matches: int, stratum: str = "") -> A
 
 
 def _with_history(
-    test: TrialStatus, told: TrialHistory, now: RunningTest, pace: float | None
+    test: TrialStatus,
+    trial: TrialHistory,
+    now: RunningTest,
+    told: PromotionHistory,
+    pace: float | None,
 ) -> TrialStatus:
-    expected = expected_verdict(told, now)
+    expected = expected_verdict(
+        now,
+        columns=trial.columns,
+        pairs=trial.pairs,
+        recheck=trial.recheck,
+        incumbent_mean=_mean_of(told, now.against),
+    )
     # A simulator's pairs do not come at the pace of matches.
-    if expected is not None and pace and not now.simulator:
-        seconds = 3600.0 * expected.matches / pace
-        expected = msgspec.structs.replace(expected, seconds=seconds)
+    if expected is not None and not now.simulator:
+        expected = _paced(expected, pace)
     confidence = 1.0 - 2.0 * min(now.alpha, _ALPHA)
     return msgspec.structs.replace(
         test,
-        interval=interval_of(told, confidence=confidence),
+        interval=interval_of(trial, confidence=confidence),
         confidence=confidence,
         expected=expected,
     )
+
+
+def _next_test(
+    told: PromotionHistory, brief: PromotionStatus, pace: float | None
+) -> ExpectedVerdict | None:
+    """Of a test that would begin now; None: one runs, or none can begin."""
+    if brief.tests or brief.never:
+        return None
+    state = told.state
+    alpha = alpha_of(state.settings, state.reigns[-1].tests + 1)
+    mean = _mean_of(told, state.incumbent)
+    expected = next_verdict(
+        state.settings, alpha=alpha, against=state.incumbent, incumbent_mean=mean
+    )
+    return _paced(expected, pace)
+
+
+def _mean_of(told: PromotionHistory, version: int) -> float | None:
+    """The mean result of a version; None: it has too few."""
+    record = told.state.records.get(version)
+    return None if record is None or record.matches < ENOUGH_MATCHES else record.mean
+
+
+def _paced(expected: ExpectedVerdict, pace: float | None) -> ExpectedVerdict:
+    if not pace:
+        return expected
+    seconds = 3600.0 * expected.matches / pace
+    return msgspec.structs.replace(expected, seconds=seconds, pace=pace)
+
+
+def _with_played(practice: PracticeStatus | None, told: PromotionHistory) -> PracticeStatus | None:
+    if practice is None:
+        return None
+    played = sum(one.counts and one.practises for one in told.matches)
+    return msgspec.structs.replace(practice, played=played)
 
 
 def interval_of(told: TrialHistory, *, confidence: float) -> tuple[float, float] | None:
@@ -311,110 +370,6 @@ def matches_per_hour(matches: Sequence[AssignedMatch]) -> float | None:
     return sum(paces) or None
 
 
-# --- what to expect ------------------------------------------------------------------------------
-
-
-def expected_verdict(told: TrialHistory, now: RunningTest) -> ExpectedVerdict | None:
-    """The verdict to expect if each match to come adds what matches of this test add on average.
-
-    None: an arm has too few matches, or the test waits for a person.
-    """
-    growth = _growth(told)
-    if growth is None or now.asks:
-        return None
-    settings, done = now.settings, len(told.looks.verdict)
-    more = np.arange(1, _HORIZON * settings.longest)
-    better, worse = (
-        maths.evidence(start[None] + more[:, None] * rate[None], axis=1)
-        for start, rate in zip((now.trial.better, now.trial.worse), growth, strict=True)
-    )
-    late = (
-        (done + more >= settings.longest)
-        | ((done + more >= settings.long) & (better < settings.promising))
-        | ((done + more >= settings.short) & (better < settings.hopeless))
-    )
-    found = {
-        "better": _median_matches(better, float(maths.evidence(now.trial.better)), 1.0 / now.alpha),
-        "worse": _median_matches(worse, float(maths.evidence(now.trial.worse)), settings.harm),
-        "undecided": 1 + int(np.argmax(late)),
-    }
-    kind = min(found, key=lambda one: found[one])
-    return msgspec.convert({"kind": kind, "matches": math.ceil(found[kind])}, ExpectedVerdict)
-
-
-def _median_matches(path: NDArray, now: float, enough: float) -> float:
-    """Matches until evidence that grows as `path` [N] on average is enough, in half of all tests.
-
-    Log evidence is a random walk with drift, so the time until it first gains b has an inverse
-    Gaussian distribution. Its mean n is where the path arrives. Near the best stake the variance of
-    a step is twice the drift, as of a likelihood ratio, so its shape parameter is n b / 2.
-    """
-    if now >= enough:
-        return 1.0
-    if path[-1] < enough:
-        return math.inf
-    mean = 1 + int(np.argmax(path >= enough))
-    return mean * _median_share(math.log(enough / now) / 2.0)
-
-
-def _median_share(shape: float) -> float:
-    """The median of the inverse Gaussian distribution with mean 1, by bisection."""
-
-    def below(x: float) -> float:
-        scale = math.sqrt(shape / x)
-        return _normal(scale * (x - 1.0)) + math.exp(2.0 * shape) * _normal(-scale * (x + 1.0))
-
-    low, high = 1e-6, 1.0
-    for _ in range(40):
-        middle = (low + high) / 2.0
-        low, high = (middle, high) if below(middle) < 0.5 else (low, middle)
-    return high
-
-
-def _normal(x: float) -> float:
-    """The cumulative distribution function of the standard normal distribution."""
-    return math.erfc(-x / math.sqrt(2.0)) / 2.0
-
-
-def _growth(told: TrialHistory) -> tuple[NDArray, NDArray] | None:
-    """What a match adds to the log capital of both sides on average: two arrays [L].
-
-    The results of each arm are taken as they were, and the coin as it is now: the share of the
-    first matches of a canary was smaller.
-    """
-    stakes = np.array(STAKES)
-    if len(told.pairs):
-        gained = told.pairs[:, 0] - told.pairs[:, 1]
-        if len(gained) < _ENOUGH_MATCHES:
-            return None
-        return _log_growth(stakes, gained), _log_growth(stakes, -gained)
-    arms, results = told.columns.arms, told.columns.results
-    canary, incumbent = results[arms == 1], results[arms == 0]
-    if min(len(canary), len(incumbent)) < _ENOUGH_MATCHES:
-        return None
-    settings = told.running.settings
-    share = settings.share if not told.recheck else float(told.columns.shares[-1])
-    forecast = share * canary.mean() + (1.0 - share) * incumbent.mean()
-
-    def growth(sign: float) -> NDArray:
-        of_canary, of_incumbent = (
-            sign * maths.gains(np.array(arm), np.array(share), of_arm, np.array(forecast))
-            for arm, of_arm in ((1.0, canary), (0.0, incumbent))
-        )
-        grown: NDArray = share * _log_growth(stakes, of_canary) + (1.0 - share) * _log_growth(
-            stakes, of_incumbent
-        )
-        return grown
-
-    return growth(1.0), growth(-1.0)
-
-
-def _log_growth(stakes: NDArray, gained: NDArray) -> NDArray:
-    """[L] The mean growth of log capital."""
-    mean: NDArray = np.log1p(stakes[:, None] * gained[None]).mean(1)
-    return mean
-
-
 # --- tables --------------------------------------------------------------------------------------
 
 
@@ -431,6 +386,6 @@ def match_rows(told: PromotionHistory) -> Iterator[tuple[object, ...]]:
         looks = [f"{value:.7g}" for value in seen.get(one.order, ())] or ["", ""]
         yield (
             one.order, a.match, a.at, a.test or "", a.arm, a.version, a.stratum,
-            a.share, a.holdout, a.uniform,
+            a.share, a.holdout, a.practice, a.uniform,
             "" if r is None else r.ending, one.result if one.counts else "", *looks,
         )  # fmt: skip

@@ -35,7 +35,6 @@ from understudy.match.replaying import replay_tags
 from understudy.match.tally import Tally
 from understudy.policy.policy import Policy
 from understudy.policy.spec import AnyNetwork, PolicySpec
-from understudy.promotion.report import read_brief
 from understudy.registry.run_folder import RunFolder, remember
 from understudy.supervise.budget import Budget
 from understudy.supervise.interrupts import Interrupts
@@ -54,6 +53,8 @@ from understudy.telemetry.verdicts import verdict_line
 from understudy.training.learning import evaluated
 
 ADAPTIVE = "adaptive"
+PRACTICE = "practice"
+"""The player that all versions which practise are counted as: another one every few matches."""
 _RECENT = 40
 _PATIENCE_S = 10.0
 """How long a simulator may take to end: the pairs at hand."""
@@ -124,8 +125,9 @@ class PlayProgress(SessionProgress[PlaySession]):
     """Matches of earlier sessions in this run folder."""
     played: int = 0
     recent: deque[bool] = field(default_factory=lambda: deque(maxlen=_RECENT))
-    by_player: dict[int, Tally] = field(default_factory=dict)
-    """Results of this session by the version that played, 0: the rules; empty in mode `learn`."""
+    by_player: dict[str, Tally] = field(default_factory=dict)
+    """Results of this session by who played: `the rules`, `version 12`, or `practice` for all the
+    versions that practised; empty in mode `learn`."""
     promotion: PromotionStatus | None = None
     """Who plays and what is tested, as after the last match; of mode `auto`."""
     news: list[str] = field(default_factory=list)
@@ -153,7 +155,7 @@ class PlaySummary(SessionSummary):
     champion: Tally | None = None
     """None where no version is the champion by evidence."""
     mode: Mode = "learn"
-    by_player: Mapping[int, Tally] = field(default_factory=dict)
+    by_player: Mapping[str, Tally] = field(default_factory=dict)
     promotion: PromotionStatus | None = None
     """As at the end; of mode `auto`."""
 
@@ -180,13 +182,13 @@ class PlaySummary(SessionSummary):
                 result[name] = tally.as_dict()
         if self.mode != "learn":
             result["mode"] = self.mode
-            result["by_player"] = {
-                player_name(version): tally.as_dict() for version, tally in self.by_player.items()
-            }
+            result["by_player"] = {name: one.as_dict() for name, one in self.by_player.items()}
         if self.promotion is not None:
             version = self.promotion.plays
             result["playing"] = "the newest version" if version is None else player_name(version)
             result["why"] = why_text(self.promotion)
+            result["stage"] = self.promotion.stage
+            result["line"] = self.promotion.line
         return result
 
 
@@ -384,11 +386,12 @@ def _one_match(
         _count(progress.by_player, match, outcome)
 
 
-def _count(by_player: dict[int, Tally], match: Match, outcome: str) -> None:
+def _count(by_player: dict[str, Tally], match: Match, outcome: str) -> None:
     """A match that a version gave to the rules by a fault is its loss."""
+    player = PRACTICE if match.role == "practice" else player_name(match.version)
     won, drawn = (outcome == one and not match.fault for one in ("victory", "tie"))
     one = Tally(int(won), int(drawn), int(not won and not drawn))
-    by_player[match.version] = by_player.get(match.version, Tally(0, 0, 0)) + one
+    by_player[player] = by_player.get(player, Tally(0, 0, 0)) + one
 
 
 class _Tests(contextlib.AbstractContextManager[None]):
@@ -412,9 +415,12 @@ class _Tests(contextlib.AbstractContextManager[None]):
                 rules=rules,
                 options=options,
                 problem=lambda text: journal.write(events.Problem(where="simulator", message=text)),
+                practises=True,
             )
         else:
-            self._process = start_simulator(folder, journal, rules=rules, options=options)
+            self._process = start_simulator(
+                folder, journal, rules=rules, options=options, practises=True
+            )
 
     def match_finished(self) -> None:
         if self._simulator is not None:
@@ -429,6 +435,7 @@ class _RolesFollower:
     """Reads who plays and the new verdicts from a bot in mode `auto`, after each match."""
 
     def __init__(self, mind: Understudy, progress: PlayProgress) -> None:
+        self._mind = mind
         self._promotion = mind.promotion if mind.mode == "auto" else None
         self._folder = mind.folder
         self._progress = progress
@@ -443,7 +450,8 @@ class _RolesFollower:
         news = [verdict_line(verdict, self._folder.root) for verdict in verdicts[self._told :]]
         self._told = len(verdicts)
         before = self._progress.promotion
-        now = self._progress.promotion = read_brief(self._folder, self._promotion)
+        now = self._progress.promotion = self._mind.promotion_status()
+        assert now is not None
         if before is not None and (before.pinned, before.policy) != (now.pinned, now.policy):
             news.append(f"from now on {playing_text(now)}")
         self._progress.news += news

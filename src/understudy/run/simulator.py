@@ -32,7 +32,12 @@ _LOOK_EVERY_S = 1.0
 
 
 def simulate_until_stopped(
-    root: Path, *, rules: str, options: Mapping[str, str], stop: threading.Event
+    root: Path,
+    *,
+    rules: str,
+    options: Mapping[str, str],
+    stop: threading.Event,
+    practises: bool = False,
 ) -> None:
     """Test versions of a run by simulated matches, until `stop`."""
     folder = RunFolder.load(root, SystemClock())
@@ -47,7 +52,9 @@ def simulate_until_stopped(
 
     with simulator_lock(root):
         promotion = Promotion(folder, tell=tell, problem=problem)
-        simulator = Simulator(folder, promotion, rules=rules, options=options, problem=problem)
+        simulator = Simulator(
+            folder, promotion, rules=rules, options=options, problem=problem, practises=practises
+        )
         share = folder.config.promotion.simulator_share
         while not stop.is_set():
             began = time.process_time()
@@ -67,12 +74,19 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("run", type=Path)
     parser.add_argument("--rules", required=True)
     parser.add_argument("--option", action="append", default=[], metavar="NAME=VALUE")
+    parser.add_argument("--practises", action="store_true")
     given = parser.parse_args(arguments)
     options = dict(one.split("=", 1) for one in given.option)
     step_back(_NICENESS)
     _, stop = end_when_told(supervised=True)
     try:
-        simulate_until_stopped(given.run, rules=given.rules, options=options, stop=stop)
+        simulate_until_stopped(
+            given.run,
+            rules=given.rules,
+            options=options,
+            stop=stop,
+            practises=given.practises,
+        )
     except LearnerBusy as error:
         complain(str(error))
         return REFUSED

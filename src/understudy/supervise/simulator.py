@@ -14,17 +14,28 @@ from understudy.telemetry.journal import Journal
 from understudy.telemetry.text import complain
 
 
-def simulator_command(root: Path, *, rules: str, options: Mapping[str, str]) -> list[str]:
+def simulator_command(
+    root: Path, *, rules: str, options: Mapping[str, str], practises: bool = False
+) -> list[str]:
     """The command line of a supervised simulator on a run folder (`judging.simulator`)."""
     given = [f"{name}={value}" for name, value in options.items()]
     simulator = [sys.executable, "-m", "understudy.run.simulator", str(root), "--rules", rules]
+    simulator += ["--practises"] if practises else []
     return [*simulator, *(part for one in given for part in ("--option", one))]
 
 
 def start_simulator(
-    folder: RunFolder, journal: Journal, *, rules: str, options: Mapping[str, str]
+    folder: RunFolder,
+    journal: Journal,
+    *,
+    rules: str,
+    options: Mapping[str, str],
+    practises: bool = False,
 ) -> SupervisedProcess:
-    """Starts the process that tests versions by simulated matches (`run.simulator`)."""
+    """Starts the process that tests versions by simulated matches (`run.simulator`).
+
+    `practises`: a bot plays this run, in which versions practise.
+    """
     with needs("evidence of a simulator needs {}", extra="learn"):
         import filelock  # noqa: F401
     errors = folder.logs / "simulator.err"
@@ -36,5 +47,5 @@ def start_simulator(
         complain(message)
         journal.write(events.Problem(where="simulator", message=message))
 
-    command = simulator_command(folder.root, rules=rules, options=options)
+    command = simulator_command(folder.root, rules=rules, options=options, practises=practises)
     return SupervisedProcess(command, errors=errors, died=died)

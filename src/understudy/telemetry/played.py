@@ -22,9 +22,10 @@ class PlayedRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Matches of one player in one mode, all of them or those with one tag."""
 
     player: str
-    """`rules` (they made most decisions, without a fault), `untrained` or `version 12`."""
+    """`rules` (they made most decisions, without a fault), `practice` (all versions that practised
+    together: another one plays every few matches), `untrained` or `version 12`."""
     version: int
-    """0: the rules, or the untrained policy."""
+    """0: the rules, practice, or the untrained policy."""
     mode: str
     tag: str = ""
     """`opponent=Zerg`; empty: all matches."""
@@ -61,9 +62,12 @@ class PlayedFold:
         A match that a version gave to the rules by a fault is a loss of that version.
         """
         rules = 2 * e.fallback > e.decisions and not e.fault
-        version = e.assigned if e.fault else 0 if rules else e.version
+        practises = e.role == "practice" and not rules
+        version = 0 if rules or practises else e.assigned if e.fault else e.version
         result = "losses" if e.fault else _RESULTS.get(e.outcome, "aborted")
         player = "rules" if rules else f"version {version}" if version else "untrained"
+        if practises:
+            player = "practice"
         mode = e.mode or mode
         for tag in ("", *(f"{name}={value}" for name, value in e.tags.items())):
             key = player, mode, tag

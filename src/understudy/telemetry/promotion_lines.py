@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from understudy.telemetry.promotion_status import (
     ArmResult,
     ExpectedVerdict,
+    PracticeStatus,
     PromotionStatus,
     TrialStatus,
     VerdictNote,
@@ -21,6 +22,8 @@ from understudy.telemetry.text import Lines, duration, plain, stamp
 WIDTH = 80
 _LABEL = 12
 _BAR = 20
+_HARDLY = 0.01
+"""A chance of promotion below it counts as none."""
 
 
 def player_name(version: int) -> str:
@@ -67,16 +70,18 @@ def why_text(status: PromotionStatus) -> str:
     return status.why
 
 
-def promotion_lines(status: PromotionStatus) -> Lines:
+def promotion_lines(status: PromotionStatus, *, mode: str = "auto") -> Lines:
     """The short form: who plays matches of mode `auto`, and the tests that run."""
-    rows = [f"{status.stage}: {status.line}" if status.line else playing_text(status)]
+    other = "" if mode == "auto" else "in mode auto "
+    rows = [f"{other}{status.stage}: {status.line}" if status.line else playing_text(status)]
     if status.pinned is None:
         rows += [trial_text(one) for one in status.tests]
     if status.paused:
         rows.append("promotion is paused")
     elif not status.tests and status.cool_down:
         rows.append(_missing_test(status))
-    return [("" if index else "Promotion", row) for index, row in enumerate(rows)]
+    broken = [line for row in rows for line in textwrap.wrap(row, WIDTH - _LABEL)]
+    return [("" if index else "Promotion", line) for index, line in enumerate(broken)]
 
 
 def trial_text(one: TrialStatus) -> str:
@@ -86,6 +91,19 @@ def trial_text(one: TrialStatus) -> str:
         f"{one.better_enough:.0f} for it, {_number(one.worse)} of {one.worse_enough:g} against it"
     )
     return f"{text}; a person is asked" if one.asks else text
+
+
+def practice_text(practice: PracticeStatus, *, against: int) -> str:
+    """What practice shows. None of it counts for a test."""
+    text = f"{_many(practice.played, 'match', 'matches')}, which count for no test"
+    if practice.matches and practice.incumbent_matches:
+        text += (
+            f"; {practice.mean:.0%} of late in {practice.matches:,}, {player_name(against)} "
+            f"{practice.incumbent_mean:.0%} in {practice.incumbent_matches:,}"
+        )
+    if practice.suspended:
+        return f"{text}; suspended for {_many(practice.suspended, 'more match', 'more matches')}"
+    return f"{text}; E {_number(practice.worse)} of {practice.worse_enough:g} against it"
 
 
 def _arm(one: ArmResult) -> str:
@@ -104,13 +122,18 @@ def describe_promotion(status: PromotionStatus, *, run: str, at: float, mode: st
     lines += wrapped("Plays", playing_text(status))
     lines += wrapped("Why", plain(why_text(status), limit=400))
     lines += wrapped("Policy", _policy(status))
+    if status.practice is not None:
+        lines += wrapped("Practice", practice_text(status.practice, against=status.incumbent))
     for one in status.tests:
         lines += ["", *_test_lines(one, at)]
-        waits = status.pinned is not None
+        asks = status.paused or status.policy == "manual"
         lines += wrapped(
-            "Expect", "nothing while a champion is pinned" if waits else expect_text(one)
+            "Expect", next_text(status) if status.never else expect_text(one, asks=asks)
         )
-    lines += ["", *wrapped("Missing", _missing(status))]
+    lines.append("")
+    if not status.tests and (words := next_text(status)):
+        lines += wrapped("Expect", words)
+    lines += wrapped("Missing", _missing(status))
     lines += wrapped("Open", _open(status))
     if status.results:
         lines += ["", *_result_lines(status.results)]
@@ -165,30 +188,61 @@ def _length(one: TrialStatus) -> str:
     )
 
 
-def expect_text(one: TrialStatus) -> str:
-    """When a verdict is to be expected, and which."""
+def expect_text(one: TrialStatus, *, asks: bool = False) -> str:
+    """When a verdict is to be expected, and which. `asks`: a person is asked before a promotion."""
     if one.asks:
         return "a person's word: the evidence that it is better was enough"
     expected = one.expected
     if expected is None:
-        return "too early to say: a few matches of both are needed"
-    when = _when(expected, one.simulator)
+        return "too early to say: a few pairs are needed"
+    promoted = "cleared" if one.recheck else "better, and a person asked" if asks else "promoted"
+    worse, neither = (
+        ("rolled back", "kept") if one.recheck else ("stopped as worse", "ended undecided")
+    )
+    ends = {"better": promoted, "worse": worse, "undecided": neither}
+    unit = "pair" if one.simulator else "match"
+    text = f"{ends[expected.kind]} {_when(expected, unit)}, {expected.assumption}"
     if not one.share and not one.simulator:
-        when = f"{when}, after the recheck"
-    if one.recheck:
-        ending = {"better": "it is cleared and stays", "worse": "a rollback"}
-        return f"{ending.get(expected.kind, 'it stays')} {when}, if both go on as so far"
-    if expected.kind == "undecided":
-        return f"a promotion: never, at this difference; the test ends without one {when}"
-    ending = {"better": "a promotion", "worse": "that it is stopped"}
-    return f"{ending[expected.kind]} {when}, if both go on as so far"
+        text = f"after the recheck: {text}"
+    if not one.recheck and expected.better < _HARDLY:
+        text = f"promoted: never, at this difference; {text}"
+    neither_share = max(1.0 - expected.better - expected.worse, 0.0)
+    chances = (
+        f"{expected.better:.0%} {promoted}, {expected.worse:.0%} {worse}, "
+        f"{neither_share:.0%} {neither}"
+    )
+    return f"{text}. {_range(expected)}: {chances}"
 
 
-def _when(expected: ExpectedVerdict, simulator: bool) -> str:
-    unit = "pair" if simulator else "match"
+def next_text(status: PromotionStatus) -> str:
+    """What to expect where no test runs."""
+    if status.never:
+        return f"no verdict: {status.never}"
+    expected = status.next_test
+    if expected is None:
+        return ""
+    return (
+        f"once a test begins, a verdict {_when(expected, 'match')}, {expected.assumption}. "
+        f"{_range(expected)}, {expected.better:.0%} with a promotion"
+    )
+
+
+def _when(expected: ExpectedVerdict, unit: str) -> str:
     many = unit if expected.matches == 1 else {"pair": "pairs", "match": "matches"}[unit]
     text = f"in about {expected.matches:,} more {many}"
-    return text if expected.seconds is None else f"{text} ({duration(expected.seconds)})"
+    if expected.seconds is None:
+        return text
+    return f"{text} ({duration(expected.seconds)} at the present pace)"
+
+
+def _range(expected: ExpectedVerdict) -> str:
+    text = f"8 of 10 such tests end after {expected.fewest:,} to {expected.most:,} more"
+    if expected.pace is None:
+        return text
+    first, last = (
+        duration(3600.0 * matches / expected.pace) for matches in (expected.fewest, expected.most)
+    )
+    return f"{text} ({first} to {last})"
 
 
 def _missing(status: PromotionStatus) -> str:

@@ -17,14 +17,45 @@ from understudy.telemetry.promotion_status import (
     TrialStatus,
 )
 
+STAGES: tuple[Stage, ...] = ("shadow", "cameos", "practice", "canary", "champion")
 _WIDTH = 80
+_OFTEN = 3
+"""Suspensions in a row after which practice is not expected to become better."""
 
 
 def staged(status: PromotionStatus, *, agreement: float | None = None) -> PromotionStatus:
     """The same with its stage and its line; `agreement` of the newest version with the rules."""
     if agreement is not None:
         status = msgspec.structs.replace(status, agreement=agreement)
-    return msgspec.structs.replace(status, stage=stage_of(status), line=stage_line(status))
+    return msgspec.structs.replace(
+        status, stage=stage_of(status), line=stage_line(status), never=never_due(status)
+    )
+
+
+def never_due(status: PromotionStatus) -> str:
+    """Why no verdict is due as things are; empty: one is, or a version may be tried soon."""
+    if status.pinned is not None:
+        return "a champion is pinned, and nothing is tried"
+    if status.policy == "latest":
+        return "promotion.policy is 'latest', and no version is tried"
+    if status.tests:
+        return ""
+    if status.paused:
+        return "promotion is paused, and no test begins"
+    practice, copies = status.practice, (status.agreement or 0.0) >= status.agreement_enough
+    if not status.practice_share:
+        if status.incumbent or not copies:
+            return ""
+        return (
+            f"versions decide as the rules do ({status.agreement:.0%} of decisions), and none "
+            "practises (promotion.practice_share is 0): a copy is not better"
+        )
+    if practice is not None and practice.in_a_row >= _OFTEN and not practice.promising:
+        return (
+            f"practice was suspended {practice.in_a_row} times in a row, since the newest versions "
+            "are worse; none is tried before practice looks better"
+        )
+    return ""
 
 
 def stage_of(status: PromotionStatus) -> Stage:
@@ -40,6 +71,14 @@ def stage_of(status: PromotionStatus) -> Stage:
     if status.practice is not None and (status.practice.share or status.practice.suspended):
         return "practice"
     return "cameos" if status.cameo_share and status.agreement is not None else "shadow"
+
+
+def stages_text(stage: Stage | None = None) -> str:
+    """`shadow -> cameos -> [practice] -> canary -> champion`, with the present stage marked; one
+    that is none of those alone."""
+    if stage is not None and stage not in STAGES:
+        return stage
+    return " -> ".join(f"[{one}]" if one == stage else one for one in STAGES)
 
 
 def stage_line(status: PromotionStatus) -> str:
@@ -108,7 +147,9 @@ def _practice(status: PromotionStatus, practice: PracticeStatus) -> list[str]:
             f"{_who(status)}, {practice.version} practises in {share:.0%}",
             f"compared after {practice.missing} more matches",
         ]
-    next_ = "it may be tried" if practice.mean > practice.incumbent_mean else "tried once above"
+    next_ = "tried once it is above"
+    if practice.mean > practice.incumbent_mean:
+        next_ = status.waits or "it may be tried"
     return [
         f"{_who(status)} ({practice.incumbent_mean:.0%}), {practice.version} practises in "
         f"{share:.0%} ({practice.mean:.0%})",
@@ -128,7 +169,16 @@ def _before_practice(status: PromotionStatus) -> list[str]:
     if status.cameo_share and status.agreement is not None:
         who = f"the rules play, cameos in {status.cameo_share:.0%} of decisions"
     if not status.practice_share:
-        return [who, "a version with enough experience is tried"]
+        return [who, status.waits or "a version with enough experience is tried"]
     if status.agreement is None:
-        return [who, f"practice begins at {status.agreement_enough:.0%} agreement with them"]
-    return [who, f"practice at {status.agreement_enough:.0%} agreement, now {status.agreement:.0%}"]
+        begins = f"practice begins at {status.agreement_enough:.0%} agreement with them"
+    else:
+        begins = f"practice at {status.agreement_enough:.0%} agreement, now {status.agreement:.0%}"
+    if status.learned is None:
+        return [who, begins]
+    # The nearer of both is what would change who plays.
+    by_matches = status.learned / status.learned_enough
+    by_agreement = (status.agreement or 0.0) / status.agreement_enough
+    if by_matches > by_agreement:
+        return [who, f"practice after {status.learned_enough:,} matches, now {status.learned:,}"]
+    return [who, begins, f"or at {status.learned_enough:,} matches"]

@@ -27,13 +27,26 @@ class ArmResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ExpectedVerdict(msgspec.Struct, frozen=True, kw_only=True):
-    """How a test ends if both arms go on as they did so far."""
+    """When a test ends, and how, under an assumption: what simulated futures of it come to."""
 
     kind: Literal["better", "worse", "undecided"]
+    """How most of them end."""
     matches: int
-    """So many more."""
+    """So many more, in half of them."""
+    fewest: int = 0
+    """One of ten ends before so many more…"""
+    most: int = 0
+    """…and one of ten after so many."""
+    better: float = 0.0
+    """Share of them that end with a promotion; of a recheck, as cleared."""
+    worse: float = 0.0
+    """Share of them that end because the version is worse."""
+    assumption: str = ""
+    """In words."""
     seconds: float | None = None
-    """At the pace of the last matches; None: it is not known."""
+    """Of `matches`, at the pace of the last matches; None: it is not known."""
+    pace: float | None = None
+    """Matches an hour that count for the test; None: not known."""
 
 
 class TrialStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,7 +86,7 @@ class TrialStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Of the difference between both, valid after every match."""
     confidence: float = 0.9
     expected: ExpectedVerdict | None = None
-    """None: too few matches to say."""
+    """None: it waits for a person, or has too few pairs."""
 
     @property
     def matches(self) -> int:
@@ -99,6 +112,10 @@ class PracticeStatus(msgspec.Struct, frozen=True, kw_only=True):
     incumbent_mean: float = 0.0
     """That of the incumbent in matches that might have been practice."""
     incumbent_matches: int = 0
+    played: int = 0
+    """Matches of practice in all that have a result; they are in no other figure."""
+    in_a_row: int = 0
+    """Suspensions that followed each other."""
     needed: int = 0
     """Matches of each before they are compared."""
     worse: float = 1.0
@@ -114,6 +131,11 @@ class PracticeStatus(msgspec.Struct, frozen=True, kw_only=True):
     def compared(self) -> bool:
         """Whether both have enough matches."""
         return not self.missing
+
+    @property
+    def promising(self) -> bool:
+        """Whether practice looks better than the incumbent: only then a version is tried."""
+        return self.compared and not self.suspended and self.mean > self.incumbent_mean
 
 
 class VerdictNote(msgspec.Struct, frozen=True, kw_only=True):
@@ -156,8 +178,18 @@ class PromotionStatus(msgspec.Struct, frozen=True, kw_only=True):
     None: not known."""
     agreement_enough: float = 0.9
     """The agreement at which practice begins."""
+    learned: int | None = None
+    """Matches that the newest version has learned from; None: not known, or practice has begun."""
+    learned_enough: int = 300
+    """Practice begins with so many too, whatever the agreement."""
     cameo_share: float = 0.0
     """`promotion.cameo_share`."""
+    never: str = ""
+    """Why no verdict is due as things are; empty: one is."""
+    next_test: ExpectedVerdict | None = None
+    """Of a test that would begin now, where none runs."""
+    waits: str = ""
+    """Why no version is tried, in a few words; empty: not known. Only a bot knows it."""
     cool_down: int = 0
     """Matches after a rollback before another version is tested."""
     open: int = 0

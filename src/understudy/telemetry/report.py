@@ -252,10 +252,7 @@ def _promotion(status: Status) -> list[str]:
     now = status.promotion
     if now is None or (status.mode != "auto" and not now.tests and not now.incumbent):
         return []
-    lines = promotion_lines(now)
-    if status.mode != "auto":
-        lines[0] = ("Promotion", f"in mode auto {lines[0][1]}")
-    return _lines(lines)
+    return _lines(promotion_lines(now, mode=status.mode))
 
 
 def _learner(status: Status) -> str:

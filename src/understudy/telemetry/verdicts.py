@@ -72,7 +72,7 @@ VERDICTS = {
         "practice was suspended: the evidence that it is worse was enough",
     ),
 }
-"""By kind (`gates.promotion.roles.VerdictKind`)."""
+"""By kind (`gates.promotion.state.VerdictKind`)."""
 
 
 class _Verdict(Protocol):

@@ -43,6 +43,9 @@ class LearnerConfig(Section, frozen=True, kw_only=True):
     """Imitate all of them alike, or rather those that turned out well."""
     imitation_entropy: float = 0.1
     """Imitation leaves the policy at least this share of the largest entropy."""
+    kept_entropy: float = 0.15
+    """Once imitation fades, the policy keeps this share of the largest entropy where it learns: a
+    clone of rules that always choose alike would explore too little."""
     imitation_cap: float = 20.0
     """Largest weight of one decision, where imitation goes by advantage."""
     imitation_temperature: float = 0.5
@@ -79,8 +82,8 @@ class LearnerConfig(Section, frozen=True, kw_only=True):
     champion."""
     max_behaviour_kl: float = 1.0
     """There, matches teach the value only if the policy is farther than this from what played, as
-    KL divergence a decision."""
-    anchor_kl: float = 0.5
+    KL divergence a decision; with one or two matches a batch 0.03 at most."""
+    anchor_kl: float = 1.0
     """There, the policy is pulled back once it is farther than this from the champion, as KL
     divergence a decision."""
     max_age_s: float = 3600.0
@@ -111,7 +114,7 @@ class LearnerConfig(Section, frozen=True, kw_only=True):
         at_least_zero(self, "learner", "drain_s", "niceness", "kl_stop")
         check(self, "learner", ["seed"], "0 to 2**63 - 1", lambda value: 0 <= value < 2**63)
         at_least_zero(self, "learner", "opponent_weight", "recognition_weight")
-        share(self, "learner", "imitation_entropy")
+        share(self, "learner", "imitation_entropy", "kept_entropy")
         if not 0.0 <= self.gamma <= 1.0:
             raise ConfigError(f"learner.gamma: expected 0 to 1, got {self.gamma}")
         if not 0.0 <= self.gae_lambda <= 1.0:

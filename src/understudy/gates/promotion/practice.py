@@ -34,6 +34,9 @@ _KEPT = 0.98
 """What a result of an arm still weighs after the next one of that arm: about 50 of them count."""
 _PRIOR_WEIGHT = 2.0
 """The forecast begins at one half, counted as so many matches."""
+LEARNED_MATCHES = 300
+"""A version that has learned from so many practises without agreement: it never agrees with rules
+that vary at random."""
 FEWEST_COMPARED = 20
 """Matches of each arm before practice is compared with the incumbent."""
 _NO_EVIDENCE = (1.0,) * len(STAKES)

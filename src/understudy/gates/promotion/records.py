@@ -133,7 +133,7 @@ class Assigned(_Record, frozen=True, kw_only=True):
     practice: float = 0.0
     """The probability of practice, given that the match is not of the holdout."""
     uniform: float = 0.0
-    """The coin: below `holdout` the rules play; `roles.draw` says the rest."""
+    """The coin: below `holdout` the rules play; `coin.draw` says the rest."""
     stratum: str = ""
     forced: bool = False
     """No coin decided it: a person pinned the version, or it is the newest by policy `latest`. The

@@ -1,5 +1,8 @@
 """Who plays, and why: the roles of versions, folded from the records of a run. Pure.
 
+`state` has what is known at one moment, `coin` the next match; everything that changes a role is
+here.
+
     shadow --nominated--> canary --better, or a person's word--> champion --rolled back--> retired
                             |                                     |    ^
                             |                             replaced|    |the champion after it
@@ -29,27 +32,24 @@ import functools
 import math
 import operator
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Literal, NamedTuple, TypeAlias
+from dataclasses import replace
 
 import msgspec
 import numpy as np
 
 from understudy.core.statistics import STAKES
 from understudy.gates.promotion import trial as gate
-from understudy.gates.promotion.practice import PracticeArm, anew, first_match, practised
+from understudy.gates.promotion.coin import Shares, assigned, draw, practice_refused, shares
+from understudy.gates.promotion.practice import anew, first_match, practised
 from understudy.gates.promotion.records import (
     RULES,
-    Arm,
     Assigned,
     Declared,
     Nominated,
     Ordered,
     Paired,
-    PolicyName,
     Record,
     Resolved,
-    TrialSettings,
 )
 from understudy.gates.promotion.running import (
     Reign,
@@ -68,6 +68,7 @@ from understudy.gates.promotion.running import (
     verdict_words,
     watch,
 )
+from understudy.gates.promotion.state import PromotionState, PromotionVerdict, VerdictKind
 
 __all__ = [
     "PromotionState",
@@ -89,11 +90,6 @@ __all__ = [
     "trial_words",
 ]
 
-VerdictKind: TypeAlias = Literal[
-    "nominated", "refused", "promoted", "asks", "continued", "harmful", "hopeless", "undecided",
-    "misfit", "stopped", "closed", "alarm", "kept", "rolled back", "paused", "resumed",
-    "practising", "suspended",
-]  # fmt: skip
 _ENDINGS: dict[int, VerdictKind] = {
     gate.HARM: "harmful",
     gate.MISFIT: "misfit",
@@ -107,154 +103,6 @@ _CHAMPIONS = 10
 """Champions that are kept, the incumbent among them: so many rollbacks come before the rules."""
 _PROMISE_MATCHES = 30
 """Matches of each arm of a recheck that a lower promise needs."""
-
-
-class PromotionVerdict(NamedTuple):
-    """Something that the gate decided, and the record at which it did."""
-
-    sequence: int
-    version: int
-    kind: VerdictKind
-    words: str
-    test: int = 0
-
-
-@dataclass
-class PromotionState:
-    """Who plays, what is tried, and what is known of every version.
-
-    `fold` changes only a copy of its own, and replaces the parts, which are frozen; `fold_owned`
-    changes the state itself.
-    """
-
-    sequence: int = 0
-    """The last record that was folded."""
-    rules: str | None = None
-    score: tuple[float, float] | None = None
-    policy: PolicyName = "auto"
-    harm: float = 4.0
-    """Evidence that practice is worse at which it is suspended."""
-    paused: bool = False
-    changed: int = 0
-    """The record at which the rules or the scale last changed."""
-    settings: TrialSettings = field(default_factory=TrialSettings)
-    """Of the test that began last: for a champion that a person approves."""
-    reigns: list[Reign] = field(default_factory=lambda: [Reign(RULES, TrialSettings())])
-    """The rules, the last former champions whose evidence stands, and the incumbent."""
-    test: RunningTest | None = None
-    recheck: RunningTest | None = None
-    cool_down: int = 0
-    """Matches without a test from now on: after a rollback, and after several harmful versions."""
-    harmful: int = 0
-    """Tests in a row that ended as harmful."""
-    records: dict[int, VersionRecord] = field(default_factory=dict)
-    """Of the rules and of every version in `roles`. By policy `latest` a run plays any number of
-    others."""
-    roles: dict[int, str] = field(default_factory=dict)
-    """Of every version that was ever tested or promoted: canary, champion, former, retired."""
-    experience: int = 0
-    """Of the version that was nominated last."""
-    open: dict[int, Assigned] = field(default_factory=dict)
-    """Assigned and not counted yet, by number, in the order of assignment."""
-    resolved: dict[int, Resolved] = field(default_factory=dict)
-    """Their endings, as far as they are over."""
-    practice: PracticeArm = field(default_factory=PracticeArm)
-
-    @property
-    def incumbent(self) -> int:
-        return self.reigns[-1].version
-
-    @property
-    def champion(self) -> int | None:
-        """None: the rules play."""
-        return self.incumbent or None
-
-    @property
-    def needed(self) -> set[int]:
-        """The versions that may play next, by evidence or after a rollback."""
-        tested = () if self.test is None else (self.test.version,)
-        return {*(one.version for one in self.reigns), *tested} - {RULES}
-
-    @property
-    def is_paused(self) -> bool:
-        """No version is promoted or begins a test; harm stops and rollbacks go on."""
-        return self.paused or self.policy == "paused"
-
-
-class Shares(NamedTuple):
-    """What the coin of the next match decides."""
-
-    test: int
-    canary: int | None
-    incumbent: int
-    share: float
-    """The probability of the canary, given neither the holdout nor practice."""
-    holdout: float
-    practice: int | None = None
-    """The version that practises; None: none does."""
-    practice_share: float = 0.0
-    """The probability of practice, given that the match is not of the holdout."""
-
-
-def shares(
-    state: PromotionState, *, practice: int | None = None, practice_share: float = 0.0
-) -> Shares:
-    """How the next match is to be assigned. `practice`: the version that would practise."""
-    incumbent = state.reigns[-1]
-    holdout = 0.0 if incumbent.version == RULES else incumbent.settings.holdout
-    if state.recheck is not None:
-        return Shares(state.recheck.number, incumbent.version, RULES, (1.0 - holdout) / 2, 0.0)
-    test = state.test
-    if test is None or test.simulator:
-        coin = Shares(0, None, incumbent.version, 0.0, holdout)
-    else:
-        share = float(gate.canary_share(test.trial, test.settings))
-        coin = Shares(test.number, test.version, incumbent.version, share, holdout)
-    if not practice or not practice_share or practice_refused(state, practice):
-        return coin
-    return coin._replace(practice=practice, practice_share=practice_share)
-
-
-def practice_refused(state: PromotionState, version: int) -> str:
-    """Why this version does not practise now; empty: it may."""
-    if state.is_paused:
-        return "promotion is paused"
-    if state.recheck is not None:
-        return f"champion {state.recheck.version} is being rechecked"
-    if state.practice.suspended:
-        return f"{state.practice.suspended} more matches without practice"
-    if version == state.incumbent:
-        return f"version {version} is the champion"
-    return ""
-
-
-def draw(coin: Shares, uniform: float) -> tuple[Arm, int]:
-    """The arm and the version of a match whose coin came to `uniform`, in [0, 1)."""
-    if uniform < coin.holdout:
-        return "holdout", RULES
-    rest = (uniform - coin.holdout) / (1.0 - coin.holdout)
-    if coin.practice is not None and rest < coin.practice_share:
-        return "practice", coin.practice
-    rest = (rest - coin.practice_share) / (1.0 - coin.practice_share)
-    if coin.canary is not None and rest < coin.share:
-        return "canary", coin.canary
-    return "incumbent", coin.incumbent
-
-
-def assigned(coin: Shares, uniform: float, *, match: str, stratum: str = "") -> Assigned:
-    """The assignment of a match whose coin came to `uniform`."""
-    arm, version = draw(coin, uniform)
-    return Assigned(
-        match=match,
-        arm=arm,
-        version=version,
-        test=0 if arm == "practice" else coin.test,
-        share=coin.share,
-        holdout=coin.holdout,
-        practice=coin.practice_share,
-        uniform=uniform,
-        stratum=stratum,
-    )
 
 
 def fold(
@@ -442,11 +290,11 @@ def _order(
 def _count(state: PromotionState, verdicts: list[PromotionVerdict]) -> None:
     """Count the longest prefix of assignments that are resolved."""
     ready: list[ResolvedMatch] = []
-    for number, assigned in state.open.items():
+    for number, coin in state.open.items():
         resolved = state.resolved.get(number)
         if resolved is None:
             break
-        ready.append((number, assigned, resolved))
+        ready.append((number, coin, resolved))
     for number, _, _ in ready:
         del state.open[number], state.resolved[number]
     if len(ready) > len(state.open):  # a dictionary keeps the room of what was removed
@@ -501,10 +349,10 @@ def _count_some(
 
 def _note(state: PromotionState, matches: Sequence[ResolvedMatch]) -> None:
     records: dict[int, list[float]] = {}
-    for number, assigned, resolved in matches:
-        known = assigned.version == RULES or assigned.version in state.roles
+    for number, coin, resolved in matches:
+        known = coin.version == RULES or coin.version in state.roles
         if known and number > state.changed:
-            records.setdefault(assigned.version, []).append(resolved.result)
+            records.setdefault(coin.version, []).append(resolved.result)
     for version, results in records.items():
         record = state.records.get(version, VersionRecord())
         # One after the other (`sum` compensates): every batch gives the same bits.

@@ -268,13 +268,13 @@ def _loss(
     outputs = forward(spec, config, params, part.obs, part.first, memory)
     logits, values, foretold = outputs.logits, outputs.values, outputs.opponent_logits
     space = spec.actions
-    floor = config.imitation_entropy * distributions.largest_entropy(JAX, space, part.legal)
+    largest = distributions.largest_entropy(JAX, space, part.legal)
     result = losses(
         config,
         LossTerms(
             log_probs=distributions.log_prob(JAX, space, logits, part.actions, part.legal),
             entropy=distributions.entropy(JAX, space, logits, part.legal),
-            entropy_floor=floor,
+            entropy_floor=config.imitation_entropy * largest,
             values=values,
             anchor_log_probs=part.anchor_log_probs,
             behaviour_log_probs=part.behaviour_log_probs,
@@ -297,6 +297,7 @@ def _loss(
             weights=part.weights,
             value_weights=part.value_weights,
             explored=part.explored,
+            kept_entropy=None if part.explored is None else config.kept_entropy * largest,
             champion_kl=_from_champion(space, logits, part),
         ),
         share=share,

@@ -15,6 +15,10 @@ import jax.numpy as jnp
 from understudy.core.config import LearnerConfig
 from understudy.core.ops import Array
 
+_KEPT_WEIGHT = 0.3
+"""Of entropy that is missing (`learner.kept_entropy`): enough to hold it where advantages of single
+matches would use it up."""
+
 
 class LossTerms(NamedTuple):
     """Per decision [T, B], beside what the network says now."""
@@ -48,6 +52,8 @@ class LossTerms(NamedTuple):
     """how much it counts for the value, beside that; None: all alike"""
     explored: Array | None = None
     """where entropy is rewarded; None: on all valid decisions"""
+    kept_entropy: Array | None = None
+    """what it is to be there at least, on average; None: anything"""
     champion_kl: Array | None = None
     """KL divergence from the version that the policy stays near to; None: there is none"""
 
@@ -105,6 +111,9 @@ def losses(
         - entropy_weight
         * mean(entropy if terms.explored is None else terms.entropy * terms.explored)
     )
+    if terms.explored is not None and terms.kept_entropy is not None:
+        missing = terms.kept_entropy - terms.entropy
+        total = total + _KEPT_WEIGHT * _beyond(missing, terms.explored, bound=0.0)
     if terms.champion_kl is not None:
         total = total + _beyond(terms.champion_kl, terms.valid, bound=config.anchor_kl)
     # The mean ratio says nothing: it is 1 in expectation for any policy. expm1: r is nearly 1.
