@@ -332,3 +332,24 @@ def test_practice_is_the_same_wherever_a_process_is_killed(seed: int) -> None:
         assert again.practice == seen[cut].practice
     assert any(state.practice.worse not in (0.0, 1.0) for state in seen)
     assert PRACTICE_SHARE in {one.practice for _, one in story.log if isinstance(one, Assigned)}
+
+
+def test_a_lead_counts_in_standard_errors() -> None:
+    rng = np.random.default_rng(0)
+
+    def results(mean: float) -> RecentResults:
+        recent = RecentResults()
+        for result in rng.normal(mean, 0.1, 400):
+            recent = recent.with_result(float(result))
+        return recent
+
+    recent, incumbent = results(0.55), results(0.5)
+    # With a weight of 0.98 for each match that follows about 99 of them count.
+    assert recent.error == pytest.approx(0.1 / np.sqrt(99), rel=0.2)
+    arm = PracticeArm(recent=recent, incumbent=incumbent)
+    expected = (recent.mean - incumbent.mean) / np.hypot(recent.error, incumbent.error)
+    assert arm.lead == pytest.approx(expected) and 2.0 < arm.lead < 6.0
+    assert PracticeArm(recent=recent).lead == 0.0, "nothing to compare with"
+    flat = RecentResults().with_result(1.0).with_result(1.0)
+    assert flat.error == 0.0
+    assert PracticeArm(recent=flat, incumbent=flat).lead == 0.0

@@ -325,6 +325,21 @@ def test_the_watchers_thread_finds_the_version_to_try(tmp_path: Path) -> None:
     assert state.test is not None and state.test.version == 1
 
 
+def test_practice_may_have_to_be_clearly_better_before_a_version_is_tried() -> None:
+    config, better, rules = PromotionConfig(), RecentResults(), RecentResults()
+    for turn in range(40):
+        better = better.with_result(0.52 + 0.1 * (turn % 2))
+        rules = rules.with_result(0.50 + 0.1 * (turn % 2))
+    arm = PracticeArm(begun=True, recent=better, incumbent=rules)
+    assert 1.0 < arm.lead < 3.0
+    assert candidates.practice_objection(arm, config) == ""
+    assert candidates.practice_objection(arm, config, least_lead=1.0) == ""
+    words = candidates.practice_objection(arm, config, least_lead=3.0)
+    assert words.startswith("practice is better by") and "3 are needed" in words
+    off = PromotionConfig(practice_share=0.0)
+    assert candidates.practice_objection(PracticeArm(), off, least_lead=3.0) == ""
+
+
 # --- what practice and cameos say ----------------------------------------------------------------
 
 
