@@ -17,7 +17,7 @@ from understudy import Understudy
 from understudy.core.arrays import NDArray
 from understudy.core.config import PromotionConfig
 from understudy.core.ops import NUMPY
-from understudy.gates.promotion.practice import PracticeArm, RecentResults
+from understudy.gates.promotion.practice import LEARNED_MATCHES, PracticeArm, RecentResults
 from understudy.gates.promotion.records import Nominated, Ordered
 from understudy.policy import distributions
 from understudy.policy.policy import Policy
@@ -270,6 +270,44 @@ def test_a_version_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
         assert tried(bot) == [2]
     (refused,) = (one for one in journal(tmp_path) if isinstance(one, ev.RoleChanged))
     assert refused.version == 1 and "it cannot be read: version 1" in refused.words
+
+
+def test_a_version_that_cannot_be_read_is_told_once_where_versions_practise(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with auto(tmp_path, practice_share=0.5) as bot:
+        bot._watcher.stop()
+        learned(bot, 1, LEARNED_MATCHES)
+        bot._watcher.look()
+        (bot.folder.versions.folder(1) / "manifest.json").write_bytes(b"?")
+        for _ in range(3):
+            bot.refresh()
+            play(bot)
+    (refused,) = (one for one in journal(tmp_path) if isinstance(one, ev.RoleChanged))
+    assert refused.version == 1 and "it cannot be read: version 1" in refused.words
+    assert capsys.readouterr().err.count("version 1 is not tried") == 1
+
+
+def test_threads_that_ask_for_other_versions_do_not_change_an_answer(tmp_path: Path) -> None:
+    with auto(tmp_path) as bot:
+        bot._watcher.stop()
+        learned(bot, 1, 10)
+        learned(bot, 2, 20)
+
+        class Interrupted(int):
+            """A version; while it is compared, another thread asks for version 2."""
+
+            def __eq__(self, other: object) -> bool:
+                asks = threading.Thread(target=search(bot).learned, args=(2,))
+                asks.start()
+                asks.join()
+                return int(self) == other
+
+            __ne__ = object.__ne__
+            __hash__ = int.__hash__
+
+        assert search(bot).learned(1) == 10
+        assert search(bot).learned(Interrupted(1)) == 10
 
 
 @pytest.mark.parametrize("policy", ["latest", "paused", "manual"])

@@ -268,8 +268,8 @@ class CandidateSearch:
         self._most = _RECENT_WITH_MEMORY if folder.spec.remembers else _RECENT_DECISIONS
         self._recent: deque[RecentMatch] = deque()
         self._looked = 0
-        self._experience = (0, 0)
-        """A version, and the matches that it has learned from."""
+        self._experience: tuple[int, int | None] = (0, 0)
+        """A version, and the matches that it has learned from; None: it cannot be read."""
         self._tried: _TriedPolicy | None = None
         self._compared_at = -math.inf
         self._cameos: deque[CameoResult] = deque(maxlen=_CAMEO_WINDOWS)
@@ -391,15 +391,18 @@ class CandidateSearch:
         return words
 
     def learned(self, version: int) -> int | None:
-        """Matches that a version has learned from; None: it cannot be read, and is refused."""
-        if self._experience[0] != version:
-            try:
-                manifest = self._folder.versions.manifest(version)
-            except (FileFormatError, OSError) as error:
-                self._refused(version, f"it cannot be read: {error}")
-                return None
-            self._experience = version, learned_matches(manifest)
-        return self._experience[1]
+        """Matches that a version has learned from; None: it cannot be read, and is refused once."""
+        known, matches = self._experience  # a copy: other threads ask for other versions
+        if known == version:
+            return matches
+        try:
+            matches = learned_matches(self._folder.versions.manifest(version))
+        except (FileFormatError, OSError) as error:
+            self._experience = version, None
+            self._refused(version, f"it cannot be read: {error}")
+            return None
+        self._experience = version, matches
+        return matches
 
     def _reason(self, newest: Policy, experience: int, recent: Sequence[RecentMatch]) -> str | None:
         """Why the newest version is due; empty: it is not; None: not known yet."""
