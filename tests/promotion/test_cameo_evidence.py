@@ -105,6 +105,14 @@ def test_the_end_of_a_match_is_worth_its_result_and_an_aborted_one_is_left_out()
     assert results_of(episode("a"), gamma=1.0, scale=SCALE) == []
 
 
+def test_a_window_after_which_the_policy_was_not_asked_is_left_out() -> None:
+    """It failed or was slow; 0 is no value that it gave."""
+    failed = in_match(-1, 0, 2, 2, 0, 0, values=[1, 9, 3, 9, 0, 0], rewards=[0] * 6)
+    assert [one.policy for one in results_of(failed, gamma=1.0, scale=SCALE)] == [False]
+    asked = replace(failed, values=np.array([1, 9, 3, 9, 0, 1], np.float32))
+    assert [one.policy for one in results_of(asked, gamma=1.0, scale=SCALE)] == [False, True]
+
+
 def test_values_of_any_size_are_bounded_and_keep_their_order() -> None:
     assert of(0.0) == 0.5 and of(10.0) == pytest.approx(0.5 + 0.5 * np.tanh(1.0))
     assert 0.0 <= of(-1e30) < of(-5.0) < of(1e30) <= 1.0

@@ -67,7 +67,8 @@ def results_of(episode: Episode, *, gamma: float, scale: float) -> list[CameoRes
     """The windows of a match; `scale` is that of returns.
 
     One that lasted to the end of the match is worth what it earned, the reward of the result
-    included; of an aborted match its end is unknown, and it is left out.
+    included. Left out are windows whose value at the end is unknown: the match was aborted there,
+    or the policy failed or was slow, and was not asked again.
     """
     cameos = episode.cameos
     if cameos is None:
@@ -77,7 +78,8 @@ def results_of(episode: Episode, *, gamma: float, scale: float) -> list[CameoRes
         rows = np.flatnonzero(np.abs(cameos) == number)
         begin, end = int(rows[0]), int(rows[-1]) + 1
         over = end == len(episode)
-        if over and episode.truncated:
+        unknown = episode.truncated if over else not episode.values[end:].any()
+        if unknown:
             continue
         value = 0.0 if over else float(episode.values[end])
         for reward in reversed(episode.rewards[begin:end].tolist()):
