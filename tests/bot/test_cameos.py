@@ -331,7 +331,7 @@ def test_a_window_that_a_failure_ends_has_no_value_at_its_end(
             play(one)
     episode = episodes(tmp_path)[-1]
     assert episode.cameos is not None and windows(episode)[-1] == (3 if why == "fails" else 1)
-    shown = results_of(episode, gamma=0.99, scale=1.0)
+    shown = results_of(episode, gamma=0.99)
     assert len(shown) == len(windows(episode)) - 1 and not any(one.policy for one in shown)
 
 

@@ -444,8 +444,9 @@ def practise(bot: Understudy, *, result: float) -> None:
 
 
 def bad_windows() -> list[CameoResult]:
-    """Windows of the policy that ended clearly worse than those of the rules."""
-    return [CameoResult(bool(one % 2), 0.5, 0.5, 0.3 if one % 2 else 0.6) for one in range(60)]
+    """Windows of the policy that ended clearly worse than those of the rules, in a game whose
+    returns are about 100."""
+    return [CameoResult(bool(one % 2), 0.5, 0.0, -80.0 if one % 2 else 40.0) for one in range(60)]
 
 
 def search(bot: Understudy) -> CandidateSearch:
@@ -458,9 +459,11 @@ def test_cameos_refuse_where_no_version_practises(tmp_path: Path) -> None:
         bot._watcher.stop()
         play(bot)
         search(bot)._cameos.extend(bad_windows())
-        learned(bot, 1, 50)
+        hundred = replace(lively(bot.folder, 1), value_scale=np.float32(100.0))
+        learned(bot, 1, 50, weights=hundred)
         assert tried(bot) == []
-        assert search(bot).waits.startswith("cameos: -0.300 of the scale in 30 windows against 30")
+        # (tanh(-0.4) - tanh(0.2)) / 2: on the scale of the version, though the windows are older.
+        assert search(bot).waits.startswith("cameos: -0.289 of the scale in 30 windows against 30")
         search(bot)._cameos.clear()
         assert tried(bot) == [1], "it is looked at again"
 

@@ -276,7 +276,6 @@ class CandidateSearch:
         self.waits = ""
         """Why no version is tried, in a few words; empty: nothing speaks against it, or there was
         nothing to look at yet."""
-        self._value_scale = 1.0
         self._not_below = 0.0
         """Matches that a version must have learned from, after a refusal."""
         self._lock = threading.Lock()
@@ -287,7 +286,7 @@ class CandidateSearch:
         are copied, so that a long match is not kept as a whole."""
         observations, legal = episode.observations, episode.legal
         gamma = self._folder.config.learner.gamma
-        windows = results_of(episode, gamma=gamma, scale=self._value_scale)
+        windows = results_of(episode, gamma=gamma)
         rows = min(len(observations), int(_MOST_OF_A_MATCH * self._most))
         if legal is None:
             legal = np.ones((rows, self._folder.spec.actions.options), np.bool_)
@@ -325,12 +324,12 @@ class CandidateSearch:
         reason = self._reason(newest, experience, recent)
         if reason is None:
             return False
-        self._value_scale = float(newest.weights.value_scale)
         if not reason:
             self._looked = version
             self.waits = self._until_due(experience)
             return False
-        self.waits = self._objection()
+        scale = float(newest.weights.value_scale)
+        self.waits = self._objection(scale)
         if self.waits:  # looked at again: practice goes on, with this version or a later one
             return False
         self._looked = version
@@ -343,11 +342,12 @@ class CandidateSearch:
             self._refused(version, words)
             return False
         return self._promotion.nominate(
-            version, experience=experience, reason=reason + self._looks()
+            version, experience=experience, reason=reason + self._looks(scale)
         )
 
-    def _objection(self) -> str:
-        """Why no version is tried now, though one is due; empty: nothing speaks against it.
+    def _objection(self, scale: float) -> str:
+        """Why no version is tried now, though one is due; empty: nothing speaks against it. `scale`
+        is that of its returns.
 
         Whole matches tell more than windows, whose values are what a network believes: cameos
         object only where no version practises. Beside a champion there are none.
@@ -361,7 +361,7 @@ class CandidateSearch:
         if state.incumbent != RULES:
             return ""
         with self._lock:
-            shown = weigh(self._cameos)
+            shown = weigh(self._cameos, scale=scale)
         return shown.words if shown.worse >= self._config.harm else ""
 
     def _until_due(self, experience: int) -> str:
@@ -376,7 +376,7 @@ class CandidateSearch:
         tried = next(nominated, None)
         return (0, None) if tried is None else (tried.version, self._promotion.state.experience)
 
-    def _looks(self) -> str:
+    def _looks(self, scale: float) -> str:
         """What practice and cameos add to the reason of a nomination."""
         state = self._promotion.state
         words, practice = "", state.practice
@@ -387,7 +387,7 @@ class CandidateSearch:
             )
         with self._lock:
             if state.incumbent == RULES and len(self._cameos) == _CAMEO_WINDOWS:
-                words += f"; {weigh(self._cameos).words}"
+                words += f"; {weigh(self._cameos, scale=scale).words}"
         return words
 
     def learned(self, version: int) -> int | None:
