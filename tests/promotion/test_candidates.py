@@ -484,13 +484,24 @@ def test_practice_overrules_cameos(tmp_path: Path) -> None:
     assert "; practice " in nominated[0].reason
 
 
+def test_a_version_may_be_certain_where_practice_looks_better(tmp_path: Path) -> None:
+    with auto(tmp_path, practice_share=0.2) as bot:
+        bot._watcher.stop()
+        play(bot)
+        learned(bot, 1, 50, weights=sharpened(lively(bot.folder, 1), by=100))
+        practise(bot, result=0.47)
+        assert tried(bot) == [] and search(bot).waits.startswith("practice does not look better")
+        practise(bot, result=1.0)
+        assert tried(bot) == [1]
+
+
 def test_why_nothing_is_tried_is_in_the_status_line(tmp_path: Path) -> None:
     with auto(tmp_path, practice_share=0.0, least_kl=1e9) as bot:
         play(bot)
         learned(bot, 1, 30)
         assert tried(bot) == []
         status = bot.promotion_status()
-        assert status is not None and status.line.endswith("; a test within 20 matches")
+        assert status is not None and status.line.endswith("; a version is due within 20 matches")
         learned(bot, 2, 60, weights=sharpened(lively(bot.folder, 1), by=100))
         assert tried(bot) == []
         status = bot.promotion_status()

@@ -39,8 +39,9 @@ from understudy.registry.run_folder import RunFolder
 
 ENTROPY_SHARES = (0.05, 0.95)
 """The mean entropy of a fit version, as a share of the largest one: below, it has settled and a
-clone of deterministic rules is no candidate; above, it has learned next to nothing. Where practice
-looks better than the incumbent the version is more than a clone, however certain."""
+clone of deterministic rules is no candidate; above, it has learned next to nothing. Where versions
+practise (`promotion.practice_share`) the lower bound is 0: one is tried only while practice looks
+better than the incumbent, and then it is more than a clone."""
 _RECENT_DECISIONS = 512
 _RECENT_WITH_MEMORY = 128
 """A network with memory takes several times as long over a decision."""
@@ -333,8 +334,9 @@ class CandidateSearch:
         if self.waits:  # looked at again: practice goes on, with this version or a later one
             return False
         self._looked = version
-        config, practice = self._config, self._promotion.state.practice
-        certain = config.practice_share > 0.0 and practice.promising
+        config = self._config
+        # Where versions practise nothing was objected, so practice looks better: no mere clone.
+        certain = config.practice_share > 0.0
         words = unfit(newest, recent, slow_ms=config.slow_ms, certain=certain)
         if words:
             self._not_below = experience * _MORE_AFTER_REFUSAL
@@ -365,10 +367,11 @@ class CandidateSearch:
         return shown.words if shown.worse >= self._config.harm else ""
 
     def _until_due(self, experience: int) -> str:
-        """How long until a version is due by experience; one that decides otherwise is earlier."""
+        """How long until a version is due by experience; one that decides otherwise is earlier.
+        Where versions practise, it is then tested once practice looks better."""
         last = self._last_tried()[1]
         needed = self._config.first_matches if last is None else self._config.growth * last
-        return f"a test within {math.ceil(needed) - experience:,} matches"
+        return f"a version is due within {math.ceil(needed) - experience:,} matches"
 
     def _last_tried(self) -> tuple[int, int | None]:
         """The version that was tried last, and its matches; (0, None): none was."""
