@@ -24,13 +24,14 @@ import tempfile
 import time
 import tomllib
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import machine
 import numpy as np
 import served
+from takeover_runs import minutes_left, say
 from watch_game import ACTIONS, SCHEMA, Watch, rules_alone
 from websockets.asyncio.client import ClientConnection, connect
 
@@ -44,6 +45,7 @@ SCORE = (-0.5, 1.0)
 _WINDOW_S = 20.0
 _TAKEN = 0.8
 _LAST_S = 60.0
+_TELL_EVERY_S = 30.0
 
 
 class Takeover(NamedTuple):
@@ -58,12 +60,55 @@ class Takeover(NamedTuple):
     """The same of the rules alone."""
     degraded: int
 
+    @property
+    def words(self) -> str:
+        taken = "never" if self.taken_s is None else f"after {self.taken_s:.0f} s"
+        return (
+            f"seed {self.seed}: taken over {taken}; reward of the last minute {self.reward:+.3f}, "
+            f"rules alone {self.rules:+.3f}; {self.degraded} degraded"
+        )
+
+    @property
+    def missed(self) -> list[str]:
+        """The goals that this seed missed."""
+        found = []
+        if self.taken_s is None or self.taken_s > GOAL_S:
+            found.append(f"seed {self.seed} was not taken over within {GOAL_S:g} s")
+        if self.reward <= self.rules:
+            found.append(f"seed {self.seed} ended below the rules")
+        return found
+
+
+class Progress:
+    """Tells on standard error how many ticks of all seeds are played, and how long the rest takes.
+
+    Args:
+        ticks: Of all seeds.
+        every_s: Seconds between two lines.
+    """
+
+    def __init__(self, ticks: int, *, every_s: float = _TELL_EVERY_S) -> None:
+        self._ticks = ticks
+        self._every_s = every_s
+        self._done = 0
+        self._began = self._told = time.monotonic()
+
+    def tick(self) -> None:
+        """One more is played."""
+        self._done += 1
+        now = time.monotonic()
+        if now - self._told >= self._every_s:
+            self._told = now
+            left = minutes_left(self._done, self._ticks, now - self._began)
+            say(f"{self._done:,} of {self._ticks:,} ticks, {left}")
+
 
 class Account:
     """What was decided and what it was worth, tick by tick."""
 
-    def __init__(self, *, ticks_per_s: float) -> None:
+    def __init__(self, *, ticks_per_s: float, ticked: Callable[[], None]) -> None:
         self._per_s = ticks_per_s
+        self._ticked = ticked
         self._by_policy: deque[float] = deque(maxlen=round(_WINDOW_S * ticks_per_s))
         self._rewards: list[float] = []
         self.taken_s: float | None = None
@@ -76,12 +121,18 @@ class Account:
         full = len(self._by_policy) == self._by_policy.maxlen
         if self.taken_s is None and full and np.mean(self._by_policy) >= _TAKEN:
             self.taken_s = len(self._rewards) / self._per_s
+        self._ticked()
 
     def of(self, seed: int) -> Takeover:
         ticks, last = len(self._rewards), round(_LAST_S * self._per_s)
         rules = rules_alone(TERRITORIES, seed, ticks=ticks, last=last)
         reward = float(np.mean(self._rewards[-last:]))
         return Takeover(seed, self.taken_s, reward, rules, self.degraded)
+
+
+def ticks_of(minutes: float, rate: float) -> int:
+    """Ticks that a seed plays; `rate` is that of decisions, a second."""
+    return round(60 * minutes * rate / TERRITORIES)
 
 
 def observations(game: Watch, tick: int) -> list[dict[str, Any]]:
@@ -121,13 +172,15 @@ async def _ask(socket: ClientConnection, messages: Sequence[Any]) -> list[dict[s
     return [json.loads(await socket.recv()) for _ in messages]
 
 
-async def _play(url: str, seed: int, *, minutes: float, rate: float) -> Account:
+async def _play(
+    url: str, seed: int, *, minutes: float, rate: float, ticked: Callable[[], None]
+) -> Account:
     ticks_per_s = rate / TERRITORIES
-    account, game = Account(ticks_per_s=ticks_per_s), Watch(TERRITORIES, seed)
+    account, game = Account(ticks_per_s=ticks_per_s, ticked=ticked), Watch(TERRITORIES, seed)
     async with connect(url, compression=None) as socket:
         await _ask(socket, [{"type": "hello", "protocol": 1}])
         due = time.monotonic()
-        for tick in range(round(60 * minutes * ticks_per_s)):
+        for tick in range(ticks_of(minutes, rate)):
             answers = await _ask(socket, observations(game, tick))
             rewards, told = played(game, answers)
             await _ask(socket, told)
@@ -137,7 +190,9 @@ async def _play(url: str, seed: int, *, minutes: float, rate: float) -> Account:
     return account
 
 
-def served_takeover(seed: int, *, minutes: float, rate: float) -> Takeover:
+def served_takeover(
+    seed: int, *, minutes: float, rate: float, ticked: Callable[[], None]
+) -> Takeover:
     """One server, one learner, one client."""
     with tempfile.TemporaryDirectory() as place:
         schema = Path(place) / "watch.toml"
@@ -145,7 +200,9 @@ def served_takeover(seed: int, *, minutes: float, rate: float) -> Takeover:
         flags = ("--schema", str(schema), "--seed", str(seed), "--promotion", "auto")
         score = f"--score={SCORE[0]:g},{SCORE[1]:g}"
         with served.understudy(Path(place) / "run", *flags, score) as server:
-            account = asyncio.run(_play(server.url, seed, minutes=minutes, rate=rate))
+            account = asyncio.run(
+                _play(server.url, seed, minutes=minutes, rate=rate, ticked=ticked)
+            )
     return account.of(seed)
 
 
@@ -179,7 +236,9 @@ class SimulatedClock:
         return self.now
 
 
-def fast_takeover(seed: int, *, minutes: float, rate: float) -> Takeover:
+def fast_takeover(
+    seed: int, *, minutes: float, rate: float, ticked: Callable[[], None]
+) -> Takeover:
     """The same through a session in this process: no socket, no thread, no waiting."""
     from understudy.core.config import with_values
     from understudy.experience.ledger import Ledger
@@ -205,7 +264,7 @@ def fast_takeover(seed: int, *, minutes: float, rate: float) -> Takeover:
     spec = PolicySpec(translator.features, translator.actions, Mlp())
     clock = SimulatedClock()
     ticks_per_s = rate / TERRITORIES
-    account, game = Account(ticks_per_s=ticks_per_s), Watch(TERRITORIES, seed)
+    account, game = Account(ticks_per_s=ticks_per_s, ticked=ticked), Watch(TERRITORIES, seed)
     with tempfile.TemporaryDirectory() as place, files.using(UnsyncedDisk()):
         root = Path(place)
         folder = RunFolder.open(root, spec=spec, config=config, clock=clock)
@@ -236,7 +295,7 @@ def fast_takeover(seed: int, *, minutes: float, rate: float) -> Takeover:
             inbox = [Incoming("watchman", json.dumps(one)) for one in messages]
             return [json.loads(one.data) for one in session.receive(inbox)]
 
-        for tick in range(round(60 * minutes * ticks_per_s)):
+        for tick in range(ticks_of(minutes, rate)):
             answers = ask(observations(game, tick))
             rewards, told = played(game, answers)
             ask(told)
@@ -261,24 +320,21 @@ def main() -> None:
     arguments = parser.parse_args()
     measure = fast_takeover if arguments.fast else served_takeover
     seeds = range(arguments.first_seed, arguments.first_seed + arguments.seeds)
-    found, lines, missed = [], [], []
+    progress = Progress(len(seeds) * ticks_of(arguments.minutes, arguments.rate))
+    described = machine.describe("numpy", "jax", "uvicorn")
+    rows = sys.stderr if arguments.json else sys.stdout
+    print(described, file=rows, flush=True)
+    found = []
     for seed in seeds:
-        one = measure(seed, minutes=arguments.minutes, rate=arguments.rate)
-        found.append(one)
-        taken = "never" if one.taken_s is None else f"after {one.taken_s:.0f} s"
-        lines.append(
-            f"seed {seed}: taken over {taken}; reward of the last minute {one.reward:+.3f}, "
-            f"rules alone {one.rules:+.3f}; {one.degraded} degraded"
+        found.append(
+            measure(seed, minutes=arguments.minutes, rate=arguments.rate, ticked=progress.tick)
         )
-        if one.taken_s is None or one.taken_s > GOAL_S:
-            missed.append(f"seed {seed} was not taken over within {GOAL_S:g} s")
-        if one.reward <= one.rules:
-            missed.append(f"seed {seed} ended below the rules")
-    result = {
-        "machine": machine.describe("numpy", "jax", "uvicorn"),
-        "seeds": [one._asdict() for one in found],
-    }
-    served.report(result, lines, missed, as_json=arguments.json)
+        print(found[-1].words, file=rows, flush=True)
+    missed = [words for one in found for words in one.missed]
+    if arguments.json:
+        result = {"machine": described, "seeds": [one._asdict() for one in found]}
+        print(json.dumps({**result, "missed": missed}))
+    served.exit_where_missed(missed)
 
 
 if __name__ == "__main__":

@@ -133,5 +133,10 @@ def report(
         print(json.dumps({**result, "missed": list(missed)}))
     else:
         print("\n".join([str(result["machine"]), *lines]))
+    exit_where_missed(missed)
+
+
+def exit_where_missed(missed: Sequence[str]) -> None:
+    """Exit 1 where a goal was missed."""
     if missed:
         sys.exit(f"goals missed: {'; '.join(missed)}")

@@ -1,6 +1,7 @@
 """What the benchmarks of the takeover share: windows of matches, and seeds in processes.
 
-For `slow_takeover.py` and `takeover.py`. Standard library, NumPy and the package alone.
+For `slow_takeover.py`, `serve_takeover.py` and `takeover.py`. Standard library, NumPy and the
+package alone.
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ from understudy.core.errors import InputError
 from understudy.experience.episode import Episode
 from understudy.gates.promotion.records import Ordered
 from understudy.policy.policy import Choice, Policy
+from understudy.promotion.cameos import results_of
 from understudy.telemetry import events as ev
 
 from .minds import REMEMBERING, auto, episodes, journal, mind, publish, tried
@@ -307,6 +308,31 @@ def test_a_version_that_fails_in_a_window_costs_no_match_and_has_no_other_window
     assert problems == ["version 1 failed: it raised ZeroDivisionError: of a layer"]
     results = [event for event in journal(tmp_path) if isinstance(event, ev.MatchFinished)]
     assert [event.role for event in results] == ["rules"] * 14
+
+
+@pytest.mark.parametrize("why", ["fails", "slow"])
+def test_a_window_that_a_failure_ends_has_no_value_at_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, why: str
+) -> None:
+    act, drawn = Policy.act, []
+
+    def fourth_time(self: Policy, obs: Any, memory: Any, **options: Any) -> Choice:
+        drawn.append(options.get("uniforms") is not None)
+        if why == "fails" and sum(drawn) == 4:
+            raise ZeroDivisionError("of a layer")
+        return act(self, obs, memory, **options)
+
+    monkeypatch.setattr(Policy, "act", fourth_time)
+    # Every decision takes longer than a nanosecond, so the first one in the window ends it.
+    with bot(tmp_path, slow_ms=1e-6 if why == "slow" else 50.0) as one:
+        publish(one.folder, 1, champion=False)
+        one.refresh()
+        while not any(drawn):
+            play(one)
+    episode = episodes(tmp_path)[-1]
+    assert episode.cameos is not None and windows(episode)[-1] == (3 if why == "fails" else 1)
+    shown = results_of(episode, gamma=0.99)
+    assert len(shown) == len(windows(episode)) - 1 and not any(one.policy for one in shown)
 
 
 def test_a_refused_decision_in_a_window_changes_nothing(tmp_path: Path) -> None:

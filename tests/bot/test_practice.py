@@ -140,6 +140,22 @@ def test_a_fault_in_practice_is_its_loss_and_that_version_practises_no_more(
     assert (failed.role, failed.assigned, failed.fallback) == ("practice", 1, 20)
 
 
+@pytest.mark.parametrize(("harm", "suspended"), [(4.0, True), (1000.0, False)])
+def test_practice_is_suspended_at_the_harm_of_the_run_from_its_first_match(
+    tmp_path: Path, harm: float, suspended: bool
+) -> None:
+    with auto(tmp_path, practice_share=0.5, first_matches=10**6, harm=harm) as one:
+        assert one.promotion is not None
+        for number in range(10):
+            coin = 0.999 * (number % 2)
+            order, assigned = one.promotion.assign(f"match {number}", {}, coin, practice=1)
+            result = 0.0 if assigned.arm == "practice" else 1.0
+            one.promotion.resolve(order, result, "finished")
+        practice = one.promotion.state.practice
+        assert bool(practice.suspended) == suspended
+        assert suspended or 4.0 < practice.worse < 1000.0, "it is clearly worse"
+
+
 def test_matches_in_threads_share_the_cameos(tmp_path: Path) -> None:
     """Four matches at a time, whose decisions alternate: windows of one never mark another."""
     share, threads, decisions = 0.2, 4, 200

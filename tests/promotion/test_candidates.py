@@ -17,7 +17,7 @@ from understudy import Understudy
 from understudy.core.arrays import NDArray
 from understudy.core.config import PromotionConfig
 from understudy.core.ops import NUMPY
-from understudy.gates.promotion.practice import PracticeArm, RecentResults
+from understudy.gates.promotion.practice import LEARNED_MATCHES, PracticeArm, RecentResults
 from understudy.gates.promotion.records import Nominated, Ordered
 from understudy.policy import distributions
 from understudy.policy.policy import Policy
@@ -136,6 +136,7 @@ def tried(bot: Understudy) -> list[int]:
 
 
 def learned(bot: Understudy, number: int, matches: int, **fields: Any) -> None:
+    bot._watcher.stop()  # its thread would look at the version at the same time as the test
     publish(bot.folder, number, champion=False, counters={"ingested": matches}, **fields)
 
 
@@ -272,6 +273,44 @@ def test_a_version_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
     assert refused.version == 1 and "it cannot be read: version 1" in refused.words
 
 
+def test_a_version_that_cannot_be_read_is_told_once_where_versions_practise(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with auto(tmp_path, practice_share=0.5) as bot:
+        bot._watcher.stop()
+        learned(bot, 1, LEARNED_MATCHES)
+        bot._watcher.look()
+        (bot.folder.versions.folder(1) / "manifest.json").write_bytes(b"?")
+        for _ in range(3):
+            bot.refresh()
+            play(bot)
+    (refused,) = (one for one in journal(tmp_path) if isinstance(one, ev.RoleChanged))
+    assert refused.version == 1 and "it cannot be read: version 1" in refused.words
+    assert capsys.readouterr().err.count("version 1 is not tried") == 1
+
+
+def test_threads_that_ask_for_other_versions_do_not_change_an_answer(tmp_path: Path) -> None:
+    with auto(tmp_path) as bot:
+        bot._watcher.stop()
+        learned(bot, 1, 10)
+        learned(bot, 2, 20)
+
+        class Interrupted(int):
+            """A version; while it is compared, another thread asks for version 2."""
+
+            def __eq__(self, other: object) -> bool:
+                asks = threading.Thread(target=search(bot).learned, args=(2,))
+                asks.start()
+                asks.join()
+                return int(self) == other
+
+            __ne__ = object.__ne__
+            __hash__ = int.__hash__
+
+        assert search(bot).learned(1) == 10
+        assert search(bot).learned(Interrupted(1)) == 10
+
+
 @pytest.mark.parametrize("policy", ["latest", "paused", "manual"])
 def test_only_policies_that_promote_try_versions(tmp_path: Path, policy: str) -> None:
     with auto(tmp_path, policy=policy) as bot:
@@ -319,7 +358,7 @@ def test_the_watchers_thread_finds_the_version_to_try(tmp_path: Path) -> None:
             return made
 
         bot.promotion.nominate = noted  # type: ignore[method-assign]
-        learned(bot, 1, 50)
+        publish(bot.folder, 1, champion=False, counters={"ingested": 50})
         assert found.wait(20)
     state = folded(bot.folder)
     assert state.test is not None and state.test.version == 1
@@ -406,8 +445,9 @@ def practise(bot: Understudy, *, result: float) -> None:
 
 
 def bad_windows() -> list[CameoResult]:
-    """Windows of the policy that ended clearly worse than those of the rules."""
-    return [CameoResult(bool(one % 2), 0.5, 0.5, 0.3 if one % 2 else 0.6) for one in range(60)]
+    """Windows of the policy that ended clearly worse than those of the rules, in a game whose
+    returns are about 100."""
+    return [CameoResult(bool(one % 2), 0.5, 0.0, -80.0 if one % 2 else 40.0) for one in range(60)]
 
 
 def search(bot: Understudy) -> CandidateSearch:
@@ -420,9 +460,11 @@ def test_cameos_refuse_where_no_version_practises(tmp_path: Path) -> None:
         bot._watcher.stop()
         play(bot)
         search(bot)._cameos.extend(bad_windows())
-        learned(bot, 1, 50)
+        hundred = replace(lively(bot.folder, 1), value_scale=np.float32(100.0))
+        learned(bot, 1, 50, weights=hundred)
         assert tried(bot) == []
-        assert search(bot).waits.startswith("cameos: -0.300 of the scale in 30 windows against 30")
+        # (tanh(-0.4) - tanh(0.2)) / 2: on the scale of the version, though the windows are older.
+        assert search(bot).waits.startswith("cameos: -0.289 of the scale in 30 windows against 30")
         search(bot)._cameos.clear()
         assert tried(bot) == [1], "it is looked at again"
 
@@ -443,13 +485,24 @@ def test_practice_overrules_cameos(tmp_path: Path) -> None:
     assert "; practice " in nominated[0].reason
 
 
+def test_a_version_may_be_certain_where_practice_looks_better(tmp_path: Path) -> None:
+    with auto(tmp_path, practice_share=0.2) as bot:
+        bot._watcher.stop()
+        play(bot)
+        learned(bot, 1, 50, weights=sharpened(lively(bot.folder, 1), by=100))
+        practise(bot, result=0.47)
+        assert tried(bot) == [] and search(bot).waits.startswith("practice does not look better")
+        practise(bot, result=1.0)
+        assert tried(bot) == [1]
+
+
 def test_why_nothing_is_tried_is_in_the_status_line(tmp_path: Path) -> None:
     with auto(tmp_path, practice_share=0.0, least_kl=1e9) as bot:
         play(bot)
         learned(bot, 1, 30)
         assert tried(bot) == []
         status = bot.promotion_status()
-        assert status is not None and status.line.endswith("; a test within 20 matches")
+        assert status is not None and status.line.endswith("; a version is due within 20 matches")
         learned(bot, 2, 60, weights=sharpened(lively(bot.folder, 1), by=100))
         assert tried(bot) == []
         status = bot.promotion_status()

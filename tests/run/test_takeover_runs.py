@@ -76,3 +76,34 @@ def test_the_picture_takes_whole_windows_of_all_seeds(benchmark: Any) -> None:
     curve = picture.curve([[1.0, 0.0, 0.5, 1.0, 1.0], [1.0, 1.0, 0.0, 0.0]], 2)
     assert curve.at.tolist() == [2, 4]
     assert curve.rates.tolist() == [[0.5, 0.5], [1.0, 0.0]]
+
+
+def test_a_served_takeover_prints_each_seed_when_it_ends(
+    benchmark: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served = benchmark("serve_takeover")
+    measure, printed = served.fast_takeover, []
+
+    def measured(seed: int, **options: Any) -> Any:
+        printed.append(capsys.readouterr().out)
+        return measure(seed, **options)
+
+    monkeypatch.setattr(served, "fast_takeover", measured)
+    monkeypatch.setattr(sys, "argv", ["serve_takeover.py", "--fast", "--minutes=0.01", "--seeds=2"])
+    with pytest.raises(SystemExit, match="seed 0 was not taken over within 300 s; seed"):
+        served.main()
+    printed.append(capsys.readouterr().out)
+    assert "Python" in printed[0] and "seed" not in printed[0]
+    assert [words.partition(";")[0] for words in printed[1:]] == [
+        "seed 0: taken over never",
+        "seed 1: taken over never",
+    ]
+
+
+def test_a_served_takeover_tells_how_long_the_rest_takes(
+    benchmark: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    progress = benchmark("serve_takeover").Progress(2000, every_s=0.0)
+    progress.tick()
+    line = capsys.readouterr().err
+    assert line.startswith("1 of 2,000 ticks, about ") and line.endswith(" min left\n")

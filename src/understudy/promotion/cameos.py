@@ -29,14 +29,16 @@ from understudy.gates.promotion import evidence
 
 
 class CameoResult(NamedTuple):
-    """One window. Both numbers are in [0, 1]."""
+    """One window, in units of reward."""
 
     policy: bool
     """Whether the coin gave it to the policy."""
     coin: float
     """The probability of that."""
     before: float
+    """The value at its beginning."""
     after: float
+    """What it earned, and the value at its end."""
 
 
 class CameoEvidence(NamedTuple):
@@ -58,16 +60,18 @@ class CameoEvidence(NamedTuple):
         )
 
 
-def bounded(value: float, *, scale: float) -> float:
-    """A value, in units of reward, as a number in [0, 1]."""
-    return float(0.5 + 0.5 * np.tanh(value / (2.0 * scale)))
+def bounded(values: NDArray, *, scale: float) -> NDArray:
+    """Values of any shape, in units of reward, as numbers in [0, 1]."""
+    within: NDArray = 0.5 + 0.5 * np.tanh(values / (2.0 * scale))
+    return within
 
 
-def results_of(episode: Episode, *, gamma: float, scale: float) -> list[CameoResult]:
-    """The windows of a match; `scale` is that of returns.
+def results_of(episode: Episode, *, gamma: float) -> list[CameoResult]:
+    """The windows of a match.
 
     One that lasted to the end of the match is worth what it earned, the reward of the result
-    included; of an aborted match its end is unknown, and it is left out.
+    included. Left out are windows whose value at the end is unknown: the match was aborted there,
+    or the policy failed or was slow, and was not asked again.
     """
     cameos = episode.cameos
     if cameos is None:
@@ -77,7 +81,8 @@ def results_of(episode: Episode, *, gamma: float, scale: float) -> list[CameoRes
         rows = np.flatnonzero(np.abs(cameos) == number)
         begin, end = int(rows[0]), int(rows[-1]) + 1
         over = end == len(episode)
-        if over and episode.truncated:
+        unknown = episode.truncated if over else not episode.values[end:].any()
+        if unknown:
             continue
         value = 0.0 if over else float(episode.values[end])
         for reward in reversed(episode.rewards[begin:end].tolist()):
@@ -86,19 +91,20 @@ def results_of(episode: Episode, *, gamma: float, scale: float) -> list[CameoRes
             CameoResult(
                 policy=bool(cameos[begin] > 0),
                 coin=episode.meta.cameo_coin,
-                before=bounded(float(episode.values[begin]), scale=scale),
-                after=bounded(value, scale=scale),
+                before=float(episode.values[begin]),
+                after=value,
             )
         )
     return found
 
 
-def weigh(results: Sequence[CameoResult]) -> CameoEvidence:
-    """What these windows show together."""
+def weigh(results: Sequence[CameoResult], *, scale: float) -> CameoEvidence:
+    """What these windows show together; `scale` is that of returns."""
     if not results:
         return CameoEvidence(0, 0, 0.0, 1.0, 1.0)
     columns: list[NDArray] = [np.array(column, np.float64) for column in zip(*results, strict=True)]
-    policy, coins, before, after = columns
+    policy, coins = columns[:2]
+    before, after = (bounded(column, scale=scale) for column in columns[2:])
     gained = evidence.gains(policy, coins, after, before)
     better, worse = (
         float(evidence.evidence(evidence.grow(evidence.new_capital(), side)[-1]))

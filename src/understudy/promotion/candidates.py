@@ -39,8 +39,9 @@ from understudy.registry.run_folder import RunFolder
 
 ENTROPY_SHARES = (0.05, 0.95)
 """The mean entropy of a fit version, as a share of the largest one: below, it has settled and a
-clone of deterministic rules is no candidate; above, it has learned next to nothing. Where practice
-looks better than the incumbent the version is more than a clone, however certain."""
+clone of deterministic rules is no candidate; above, it has learned next to nothing. Where versions
+practise (`promotion.practice_share`) the lower bound is 0: one is tried only while practice looks
+better than the incumbent, and then it is more than a clone."""
 _RECENT_DECISIONS = 512
 _RECENT_WITH_MEMORY = 128
 """A network with memory takes several times as long over a decision."""
@@ -268,15 +269,14 @@ class CandidateSearch:
         self._most = _RECENT_WITH_MEMORY if folder.spec.remembers else _RECENT_DECISIONS
         self._recent: deque[RecentMatch] = deque()
         self._looked = 0
-        self._experience = (0, 0)
-        """A version, and the matches that it has learned from."""
+        self._experience: tuple[int, int | None] = (0, 0)
+        """A version, and the matches that it has learned from; None: it cannot be read."""
         self._tried: _TriedPolicy | None = None
         self._compared_at = -math.inf
         self._cameos: deque[CameoResult] = deque(maxlen=_CAMEO_WINDOWS)
         self.waits = ""
         """Why no version is tried, in a few words; empty: nothing speaks against it, or there was
         nothing to look at yet."""
-        self._value_scale = 1.0
         self._not_below = 0.0
         """Matches that a version must have learned from, after a refusal."""
         self._lock = threading.Lock()
@@ -287,7 +287,7 @@ class CandidateSearch:
         are copied, so that a long match is not kept as a whole."""
         observations, legal = episode.observations, episode.legal
         gamma = self._folder.config.learner.gamma
-        windows = results_of(episode, gamma=gamma, scale=self._value_scale)
+        windows = results_of(episode, gamma=gamma)
         rows = min(len(observations), int(_MOST_OF_A_MATCH * self._most))
         if legal is None:
             legal = np.ones((rows, self._folder.spec.actions.options), np.bool_)
@@ -325,17 +325,18 @@ class CandidateSearch:
         reason = self._reason(newest, experience, recent)
         if reason is None:
             return False
-        self._value_scale = float(newest.weights.value_scale)
         if not reason:
             self._looked = version
             self.waits = self._until_due(experience)
             return False
-        self.waits = self._objection()
+        scale = float(newest.weights.value_scale)
+        self.waits = self._objection(scale)
         if self.waits:  # looked at again: practice goes on, with this version or a later one
             return False
         self._looked = version
-        config, practice = self._config, self._promotion.state.practice
-        certain = config.practice_share > 0.0 and practice.promising
+        config = self._config
+        # Where versions practise nothing was objected, so practice looks better: no mere clone.
+        certain = config.practice_share > 0.0
         words = unfit(newest, recent, slow_ms=config.slow_ms, certain=certain)
         if words:
             self._not_below = experience * _MORE_AFTER_REFUSAL
@@ -343,11 +344,12 @@ class CandidateSearch:
             self._refused(version, words)
             return False
         return self._promotion.nominate(
-            version, experience=experience, reason=reason + self._looks()
+            version, experience=experience, reason=reason + self._looks(scale)
         )
 
-    def _objection(self) -> str:
-        """Why no version is tried now, though one is due; empty: nothing speaks against it.
+    def _objection(self, scale: float) -> str:
+        """Why no version is tried now, though one is due; empty: nothing speaks against it. `scale`
+        is that of its returns.
 
         Whole matches tell more than windows, whose values are what a network believes: cameos
         object only where no version practises. Beside a champion there are none.
@@ -361,14 +363,15 @@ class CandidateSearch:
         if state.incumbent != RULES:
             return ""
         with self._lock:
-            shown = weigh(self._cameos)
+            shown = weigh(self._cameos, scale=scale)
         return shown.words if shown.worse >= self._config.harm else ""
 
     def _until_due(self, experience: int) -> str:
-        """How long until a version is due by experience; one that decides otherwise is earlier."""
+        """How long until a version is due by experience; one that decides otherwise is earlier.
+        Where versions practise, it is then tested once practice looks better."""
         last = self._last_tried()[1]
         needed = self._config.first_matches if last is None else self._config.growth * last
-        return f"a test within {math.ceil(needed) - experience:,} matches"
+        return f"a version is due within {math.ceil(needed) - experience:,} matches"
 
     def _last_tried(self) -> tuple[int, int | None]:
         """The version that was tried last, and its matches; (0, None): none was."""
@@ -376,7 +379,7 @@ class CandidateSearch:
         tried = next(nominated, None)
         return (0, None) if tried is None else (tried.version, self._promotion.state.experience)
 
-    def _looks(self) -> str:
+    def _looks(self, scale: float) -> str:
         """What practice and cameos add to the reason of a nomination."""
         state = self._promotion.state
         words, practice = "", state.practice
@@ -387,19 +390,22 @@ class CandidateSearch:
             )
         with self._lock:
             if state.incumbent == RULES and len(self._cameos) == _CAMEO_WINDOWS:
-                words += f"; {weigh(self._cameos).words}"
+                words += f"; {weigh(self._cameos, scale=scale).words}"
         return words
 
     def learned(self, version: int) -> int | None:
-        """Matches that a version has learned from; None: it cannot be read, and is refused."""
-        if self._experience[0] != version:
-            try:
-                manifest = self._folder.versions.manifest(version)
-            except (FileFormatError, OSError) as error:
-                self._refused(version, f"it cannot be read: {error}")
-                return None
-            self._experience = version, learned_matches(manifest)
-        return self._experience[1]
+        """Matches that a version has learned from; None: it cannot be read, and is refused once."""
+        known, matches = self._experience  # a copy: other threads ask for other versions
+        if known == version:
+            return matches
+        try:
+            matches = learned_matches(self._folder.versions.manifest(version))
+        except (FileFormatError, OSError) as error:
+            self._experience = version, None
+            self._refused(version, f"it cannot be read: {error}")
+            return None
+        self._experience = version, matches
+        return matches
 
     def _reason(self, newest: Policy, experience: int, recent: Sequence[RecentMatch]) -> str | None:
         """Why the newest version is due; empty: it is not; None: not known yet."""

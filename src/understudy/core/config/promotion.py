@@ -32,7 +32,7 @@ class PromotionConfig(Section, frozen=True, kw_only=True):
     share: float = 0.5
     """Share of matches that it plays afterwards."""
     harm: float = 4.0
-    """Evidence that a canary is worse at which it is stopped."""
+    """Evidence that a canary, or practice, is worse at which it is stopped."""
     long: int = 300
     """Matches after which a test ends without a verdict, unless the canary looks promising…"""
     longest: int = 600
