@@ -102,6 +102,25 @@ def test_leaving_shadow_starts_steps_over_and_a_snapshot_goes_on_alike() -> None
         assert after == copy.train(later, [], version=1, by_evidence=True)
 
 
+def test_one_small_batch_leaves_the_steps_of_full_ones_as_they_are() -> None:
+    trainer, rng = after_shadow(2)
+
+    def trained(count: int) -> dict[str, float]:
+        batch = [match(trainer, rng, OWN, good=1) for _ in range(count)]
+        return trainer.train(batch, [], version=1, by_evidence=True)
+
+    before = trained(4)
+    trainer.learning_rate = CONFIG.learning_rate_max
+    few = trained(1)
+    assert few["step_share"] == BESIDE_RULES
+    assert few["learning_rate"] == CONFIG.learning_rate_max * BESIDE_RULES
+    assert trainer.learning_rate == CONFIG.learning_rate_max
+    assert trained(4)["step_share"] == before["step_share"] == 1.0
+    trainer.learning_rate = small = CONFIG.learning_rate_min * BESIDE_RULES
+    trainer.slow_down()
+    assert trainer.learning_rate == small, "slowing down never makes steps larger"
+
+
 def test_what_is_far_from_the_policy_does_not_move_it() -> None:
     """With few matches a batch less is far."""
     for count, apart, is_far in ((4, 2.0, True), (4, 0.7, False), (1, 0.7, True), (1, 0.0, False)):

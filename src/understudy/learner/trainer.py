@@ -132,12 +132,10 @@ class Trainer:
         )
         if self._config.priority != "uniform":
             batch = without_replayed_values(batch, new=len(new))
-        if self._mixed and _few(batch):
-            share = settling.BESIDE_RULES
-            self._settling = replace(self._settling, share=share)
-            most = self._config.learning_rate_max * share
-            self.learning_rate = min(self.learning_rate, most)
-        self.entropy_weight = self._config.entropy_weight * self._settling.share
+        share = settling.BESIDE_RULES if self._mixed and _few(batch) else None
+        most = self._config.learning_rate_max * (share or 1.0)
+        wanted, self.learning_rate = self.learning_rate, min(self.learning_rate, most)
+        self.entropy_weight = self._config.entropy_weight * (share or self._settling.share)
         try:
             metrics, _ = self._update(
                 batch, new, whole=True, by_evidence=by_evidence, champion=champion
@@ -145,8 +143,11 @@ class Trainer:
         except NotFinite:
             self._own, self._imitated, self._settling, self.learning_rate = kept
             raise
-        self.adapt(metrics["kl"])
-        return metrics | self._step_metrics(batch)
+        self.adapt(metrics["kl"], share=share)
+        metrics |= self._step_metrics(batch, share=share)
+        if self.learning_rate == most:  # a small batch bounds its own rate alone
+            self.learning_rate = max(wanted, most)
+        return metrics
 
     @property
     def _mixed(self) -> bool:
@@ -207,10 +208,10 @@ class Trainer:
             self._go_back(kept)
         return metrics, np.asarray(report.surprise)
 
-    def _step_metrics(self, batch: Batch) -> dict[str, float]:
+    def _step_metrics(self, batch: Batch, *, share: float | None = None) -> dict[str, float]:
         return {
             "learning_rate": self.learning_rate,
-            "step_share": self._settling.share,
+            "step_share": share or self._settling.share,
             "steps": float(batch.valid.sum()),
         }
 
@@ -231,12 +232,13 @@ class Trainer:
     ) -> tuple[dict[str, float], UpdateReport]:
         kept = self._saved_state()
         self._absorb(new, batch, whole=whole)
-        self._settling = settling.begun(self._settling, self._state.params)
+        few, mixed = whole and _few(batch), whole and self._mixed
+        settles = not (few and mixed)  # there the share is fixed
+        if settles:
+            self._settling = settling.begun(self._settling, self._state.params)
         config = as_numpy(self._config)
-        few = whole and _few(batch)
         fit = self._statistics.value_fit if few else ValueFit()
         fixed = _with_value_fit(self.fixed_inputs, fit)
-        mixed = whole and self._mixed
         if mixed or by_evidence:  # there from the start: what comes later is compiled anew
             faded = self._own / self._config.imitation_fade_matches if mixed else 0.0
             fixed = fixed._replace(imitation=np.float32(max(1.0 - faded, 0.0)))
@@ -257,13 +259,14 @@ class Trainer:
             raise
         now = Moments(*(float(number) for number in report.advantages))
         self._statistics = statistics.absorb_advantages(self._statistics, now)
-        self._settling = settling.settled(
-            self._settling,
-            self._state.params,
-            # Of rules' decisions, which no longer move the policy, a window would soon be full.
-            decisions=float((batch.on_policy if mixed else batch.valid).sum()),
-            pace=_pace(self.spec, whole=whole, few=few),
-        )
+        if settles:
+            self._settling = settling.settled(
+                self._settling,
+                self._state.params,
+                # Of rules' decisions, which no longer move the policy, a window is soon full.
+                decisions=float((batch.on_policy if mixed else batch.valid).sum()),
+                pace=_pace(self.spec, whole=whole, few=few),
+            )
         return metrics, report
 
     @property
@@ -478,12 +481,13 @@ class Trainer:
     def _under(self, normaliser: Normaliser) -> None:
         self._weights = replace(self._weights, obs_mean=normaliser.mean, obs_scale=normaliser.scale)
 
-    def adapt(self, kl: float) -> None:
+    def adapt(self, kl: float, *, share: float | None = None) -> None:
         """Slower when a batch moved the policy too far, faster when it hardly moved.
 
-        What is too far is less once the learner has settled.
+        What is too far is less once the learner has settled. `share`: the share of full steps that
+        the batch took; None: the one that the learner has settled at.
         """
-        c, share = self._config, self._settling.share
+        c, share = self._config, share or self._settling.share
         target = c.kl_target * share
         if kl > 2.0 * target:
             self.learning_rate /= _RATE_STEP
@@ -494,7 +498,8 @@ class Trainer:
 
     def slow_down(self) -> None:
         """Halve the learning rate, after something went wrong."""
-        least = self._config.learning_rate_min * self._settling.share
+        share = min(self._settling.share, settling.BESIDE_RULES if self._mixed else 1.0)
+        least = self._config.learning_rate_min * share
         self.learning_rate = max(self.learning_rate / 2.0, least)
 
 
