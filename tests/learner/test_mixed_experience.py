@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from msgspec import structs
 
-from understudy.core.arrays import NDArray
+from understudy.core.arrays import NDArray, from_npz, to_npz
 from understudy.core.config import LearnerConfig
 from understudy.core.spaces import Discrete
 from understudy.experience.episode import Episode, Meta, Outcome
 from understudy.learner.batch import assemble
 from understudy.learner.maths.returns import vtrace
-from understudy.learner.settling import BESIDE_RULES
+from understudy.learner.settling import BESIDE_RULES, Settling
 from understudy.learner.trainer import Trainer
 from understudy.policy.mlp import Mlp
 from understudy.policy.policy import Policy
 from understudy.policy.spec import PolicySpec
+from understudy.registry.versions import LEARNER
 
 SPEC = PolicySpec(("x", "y"), Discrete(("left", "right")), Mlp(widths=(8,)))
 CONFIG = structs.replace(  # one for all, so that little is compiled
@@ -119,6 +122,35 @@ def test_one_small_batch_leaves_the_steps_of_full_ones_as_they_are() -> None:
     trainer.learning_rate = small = CONFIG.learning_rate_min * BESIDE_RULES
     trainer.slow_down()
     assert trainer.learning_rate == small, "slowing down never makes steps larger"
+
+
+def test_faults_of_a_policy_that_always_played_add_up_to_no_shadow() -> None:
+    """In mode `learn` a fault gives single decisions to the fallback."""
+    trainer, rng = Trainer(SPEC, CONFIG), np.random.default_rng(3)
+    trainer._settling = Settling(0.5)
+    faults = np.arange(40) != 7
+    for _ in range(41):  # more than a match of faults
+        trainer._count_players([match(trainer, rng, faults, good=1)], by_evidence=False)
+    assert trainer._imitated > 1.0 and not trainer._mixed
+    told = trainer.train([match(trainer, rng, OWN, good=1)], [], version=1)
+    assert told["step_share"] == 0.5
+
+
+def test_a_run_from_before_players_were_counted_leaves_shadow_once() -> None:
+    trainer, rng = after_shadow(2)
+    trainer._settling = Settling(0.1)
+    files = trainer.snapshot()
+    rest = from_npz(files[LEARNER], what="a version")
+    del rest["players"]
+    copy = Trainer(SPEC, CONFIG)
+    copy.restore({**files, LEARNER: to_npz(rest)}, what="an old version")
+    shares = []
+    for one in (OWN, RULES, OWN):
+        batch = [match(copy, rng, one, good=1) for _ in range(4)]
+        shares.append(copy.train(batch, [], version=1, by_evidence=True)["step_share"])
+        copy.restore(copy.snapshot(), what="its own version")
+        copy._settling = replace(copy._settling, share=0.1)
+    assert shares == [0.1, 1.0, 0.1]
 
 
 def test_what_is_far_from_the_policy_does_not_move_it() -> None:

@@ -87,6 +87,9 @@ class Trainer:
         self._settling = Settling()
         self._inherited = False
         self._own = self._imitated = 0.0
+        """Experience so far, in matches: of policies, and of the rules."""
+        self._mixed = False
+        """Whether the policy learns from its own decisions beside those of the rules."""
         self.learning_rate = self._config.learning_rate
         self.entropy_weight = self._config.entropy_weight
         self.entropy_left = 1.0
@@ -120,8 +123,8 @@ class Trainer:
         Raises:
             NotFinite: A loss or a parameter is not finite. The trainer is as it was before.
         """
-        kept = self._own, self._imitated, self._settling, self.learning_rate
-        self._count_players(new)
+        kept = self._own, self._imitated, self._mixed, self._settling, self.learning_rate
+        self._count_players(new, by_evidence=by_evidence)
         batch = assemble(
             [*new, *replayed],
             self.spec,
@@ -132,7 +135,8 @@ class Trainer:
         )
         if self._config.priority != "uniform":
             batch = without_replayed_values(batch, new=len(new))
-        share = settling.BESIDE_RULES if self._mixed and _few(batch) else None
+        fixed_share = by_evidence and self._mixed and _few(batch)
+        share = settling.BESIDE_RULES if fixed_share else None
         most = self._config.learning_rate_max * (share or 1.0)
         wanted, self.learning_rate = self.learning_rate, min(self.learning_rate, most)
         self.entropy_weight = self._config.entropy_weight * (share or self._settling.share)
@@ -141,7 +145,7 @@ class Trainer:
                 batch, new, whole=True, by_evidence=by_evidence, champion=champion
             )
         except NotFinite:
-            self._own, self._imitated, self._settling, self.learning_rate = kept
+            self._own, self._imitated, self._mixed, self._settling, self.learning_rate = kept
             raise
         self.adapt(metrics["kl"], share=share)
         metrics |= self._step_metrics(batch, share=share)
@@ -149,26 +153,24 @@ class Trainer:
             self.learning_rate = max(wanted, most)
         return metrics
 
-    @property
-    def _mixed(self) -> bool:
-        """Whether the policy learns from its own decisions, and the rules' ones were imitated.
-
-        Less than a match of them is no shadow: a fault gives a decision to the fallback.
-        """
-        return self._own > 0.0 and self._imitated >= 1.0
-
-    def _count_players(self, new: Sequence[Episode]) -> None:
-        """Count own and imitated experience, in matches; the first of its own ends the shadow.
+    def _count_players(self, new: Sequence[Episode], *, by_evidence: bool) -> None:
+        """Count own and imitated experience; the first of its own after a shadow is a new start.
 
         A clone has settled where its steps no longer agree. What it learns from now on is another
         thing: steps, learning rate and the bonus for entropy are as at the start.
+
+        Less than a match of the rules is no shadow: a fault gives a decision to the fallback, and
+        where no evidence is collected, such decisions add up beside a policy that always played.
         """
+        shadowed = self._own == 0.0 and self._imitated >= 1.0
         own = sum(float(episode.sampled.mean()) for episode in new)
-        if own > 0.0 and self._own == 0.0 and self._imitated >= 1.0:
-            self._settling = Settling()
-            self.learning_rate = self._config.learning_rate
         self._own += own
         self._imitated += len(new) - own
+        beside = by_evidence and self._imitated >= 1.0
+        if not self._mixed and self._own > 0.0 and (shadowed or beside):
+            self._mixed = True
+            self._settling = Settling()
+            self.learning_rate = self._config.learning_rate
 
     def train_items(
         self,
@@ -233,7 +235,7 @@ class Trainer:
         kept = self._saved_state()
         self._absorb(new, batch, whole=whole)
         few, mixed = whole and _few(batch), whole and self._mixed
-        settles = not (few and mixed)  # there the share is fixed
+        settles = not (by_evidence and few and mixed)  # there the share is fixed
         if settles:
             self._settling = settling.begun(self._settling, self._state.params)
         config = as_numpy(self._config)
@@ -338,7 +340,8 @@ class Trainer:
             self._settling = _settling(rest)
             self.learning_rate = float(rest["learning_rate"])
             self.entropy_left = float(rest.get("entropy_left", 1.0))  # older versions do not say
-            self._own, self._imitated = map(float, rest.get("players", (0.0, 0.0)))  # nor here
+            own, imitated, mixed = (*rest.get("players", ()), 0.0, 0.0, 0.0)[:3]  # nor here
+            self._own, self._imitated, self._mixed = float(own), float(imitated), bool(mixed)
         except KeyError as error:
             raise FileFormatError(f"{what}: {LEARNER} has no {error}") from error
 
@@ -359,7 +362,7 @@ class Trainer:
             "settling.moved": step.moved,
             "learning_rate": np.array(self.learning_rate),
             "entropy_left": np.array(self.entropy_left),
-            "players": np.array([self._own, self._imitated]),
+            "players": np.array([self._own, self._imitated, self._mixed]),
         }
 
     def _absorb(self, episodes: Sequence[Episode], batch: Batch, *, whole: bool) -> None:
