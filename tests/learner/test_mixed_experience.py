@@ -13,6 +13,7 @@ from understudy.core.spaces import Discrete
 from understudy.experience.episode import Episode, Meta, Outcome
 from understudy.learner.batch import assemble
 from understudy.learner.maths.returns import vtrace
+from understudy.learner.maths.update import update
 from understudy.learner.settling import BESIDE_RULES, Settling
 from understudy.learner.trainer import Trainer
 from understudy.policy.mlp import Mlp
@@ -180,6 +181,21 @@ def test_the_policy_stays_near_the_champion() -> None:
         moved.append(right(trainer))
     assert moved[0] < 0.8
     assert moved[1] > 0.9
+
+
+def test_entropy_is_kept_where_the_policy_learns_and_a_clone_is_left_as_it_is() -> None:
+    """Nothing is compiled when the first own decisions come."""
+    trainer = Trainer(SPEC, structs.replace(CONFIG, kept_entropy=0.9))
+    rng, told = np.random.default_rng(3), []
+    for players in ((RULES, RULES, RULES, RULES), (RULES, OWN, OWN, RULES)):
+        for _ in range(25):
+            batch = [match(trainer, rng, one, good=0) for one in players]
+            metrics = trainer.train(batch, [], version=1, by_evidence=True)
+        told.append((metrics["entropy"] / np.log(2.0), update._cache_size()))  # type: ignore[attr-defined]
+    (cloned, programs), (kept, programs_after) = told
+    assert cloned < 0.18
+    assert kept > 0.7
+    assert programs_after == programs
 
 
 def test_the_trace_ends_where_a_window_begins_and_ends() -> None:

@@ -243,7 +243,13 @@ class Trainer:
         fixed = _with_value_fit(self.fixed_inputs, fit)
         if mixed or by_evidence:  # there from the start: what comes later is compiled anew
             faded = self._own / self._config.imitation_fade_matches if mixed else 0.0
-            fixed = fixed._replace(imitation=np.float32(max(1.0 - faded, 0.0)))
+            # A mere clone keeps `imitation_entropy` alone. In a batch of items the rules' decisions
+            # count as sampled once imitation fades, and not before.
+            learns = mixed if whole else bool(batch.sampled.any())
+            fixed = fixed._replace(
+                imitation=np.float32(max(1.0 - faded, 0.0)),
+                kept_entropy=np.float32(self._config.kept_entropy if learns else 0.0),
+            )
         if by_evidence:
             limit = self._config.max_behaviour_kl
             limit = min(limit, _FEW_BEHAVIOUR_KL) if few else limit
