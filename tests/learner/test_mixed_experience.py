@@ -13,7 +13,7 @@ from understudy.core.spaces import Discrete
 from understudy.experience.episode import Episode, Meta, Outcome
 from understudy.learner.batch import assemble
 from understudy.learner.maths.returns import vtrace
-from understudy.learner.maths.update import update
+from understudy.learner.maths.update import _without_far, update
 from understudy.learner.settling import BESIDE_RULES, Settling
 from understudy.learner.trainer import Trainer
 from understudy.policy.mlp import Mlp
@@ -164,6 +164,18 @@ def test_what_is_far_from_the_policy_does_not_move_it() -> None:
         other = with_log_probs(episode, log_probs=episode.log_probs - apart)
         loss = trainer.train([other] * count, [], version=1, by_evidence=True)["policy_loss"]
         assert (loss == 0.0) is is_far
+
+
+def test_a_decision_that_counts_in_part_adds_that_part_to_the_distance() -> None:
+    """As those of the rules in a served game, while imitation fades."""
+    trainer, rng = Trainer(SPEC, CONFIG), np.random.default_rng(2)
+    episodes = [match(trainer, rng, OWN, good=1) for _ in range(2)]
+    batch = assemble(episodes, SPEC, columns=2, version=1, max_lag=None)
+    share, limit = 0.25 * batch.on_policy, np.expm1(0.5) - 0.5
+    for apart, trains in ((0.45, True), (0.55, False)):
+        log_probs = batch.log_probs + np.array([apart, 0.0], np.float32)
+        kept = _without_far(batch._replace(on_policy=share), log_probs, limit=limit).on_policy
+        np.testing.assert_array_equal(kept, share * [trains, True])
 
 
 def with_log_probs(episode: Episode, *, log_probs: NDArray) -> Episode:
