@@ -25,7 +25,7 @@ from understudy.gates.decision import Verdict
 from understudy.learner.batch import Batch
 from understudy.learner.continuous.items import batch_of, cut
 from understudy.learner.continuous.learner import ContinuousLearner
-from understudy.learner.maths.descent import TrainingBatch, _loss
+from understudy.learner.maths.descent import FixedInputs, TrainingBatch, _loss
 from understudy.learner.maths.update import _Targets, _targets, _training_batch, _whole, update
 from understudy.learner.trainer import Trainer
 from understudy.policy.layers import Params
@@ -274,9 +274,9 @@ def test_importance_weights_reach_the_loss() -> None:
 
     @jax.jit
     def slope(batch_: TrainingBatch) -> Params:
-        share, bonus = jnp.float32(64.0), jnp.float32(0.02)
+        fixed = FixedInputs(0.0, 1.0, 1.0, 0.0, entropy_weight=jnp.float32(0.02))
         found, _ = jax.grad(_loss, argnums=2, has_aux=True)(
-            SPEC, config, params, batch_, (), share, bonus
+            SPEC, config, params, batch_, (), jnp.float32(64.0), fixed
         )
         slopes: Params = found
         return slopes

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from msgspec import structs
 
-from understudy.core.arrays import NDArray
+from understudy.core.arrays import NDArray, from_npz, to_npz
 from understudy.core.config import LearnerConfig
 from understudy.core.spaces import Discrete
 from understudy.experience.episode import Episode, Meta, Outcome
 from understudy.learner.batch import assemble
 from understudy.learner.maths.returns import vtrace
-from understudy.learner.settling import BESIDE_RULES
+from understudy.learner.maths.update import _without_far, update
+from understudy.learner.settling import BESIDE_RULES, Settling
 from understudy.learner.trainer import Trainer
 from understudy.policy.mlp import Mlp
 from understudy.policy.policy import Policy
 from understudy.policy.spec import PolicySpec
+from understudy.registry.versions import LEARNER
 
 SPEC = PolicySpec(("x", "y"), Discrete(("left", "right")), Mlp(widths=(8,)))
 CONFIG = structs.replace(  # one for all, so that little is compiled
@@ -102,6 +106,54 @@ def test_leaving_shadow_starts_steps_over_and_a_snapshot_goes_on_alike() -> None
         assert after == copy.train(later, [], version=1, by_evidence=True)
 
 
+def test_one_small_batch_leaves_the_steps_of_full_ones_as_they_are() -> None:
+    trainer, rng = after_shadow(2)
+
+    def trained(count: int) -> dict[str, float]:
+        batch = [match(trainer, rng, OWN, good=1) for _ in range(count)]
+        return trainer.train(batch, [], version=1, by_evidence=True)
+
+    before = trained(4)
+    trainer.learning_rate = CONFIG.learning_rate_max
+    few = trained(1)
+    assert few["step_share"] == BESIDE_RULES
+    assert few["learning_rate"] == CONFIG.learning_rate_max * BESIDE_RULES
+    assert trainer.learning_rate == CONFIG.learning_rate_max
+    assert trained(4)["step_share"] == before["step_share"] == 1.0
+    trainer.learning_rate = small = CONFIG.learning_rate_min * BESIDE_RULES
+    trainer.slow_down()
+    assert trainer.learning_rate == small, "slowing down never makes steps larger"
+
+
+def test_faults_of_a_policy_that_always_played_add_up_to_no_shadow() -> None:
+    """In mode `learn` a fault gives single decisions to the fallback."""
+    trainer, rng = Trainer(SPEC, CONFIG), np.random.default_rng(3)
+    trainer._settling = Settling(0.5)
+    faults = np.arange(40) != 7
+    for _ in range(41):  # more than a match of faults
+        trainer._count_players([match(trainer, rng, faults, good=1)], by_evidence=False)
+    assert trainer._imitated > 1.0 and not trainer._mixed
+    told = trainer.train([match(trainer, rng, OWN, good=1)], [], version=1)
+    assert told["step_share"] == 0.5
+
+
+def test_a_run_from_before_players_were_counted_leaves_shadow_once() -> None:
+    trainer, rng = after_shadow(2)
+    trainer._settling = Settling(0.1)
+    files = trainer.snapshot()
+    rest = from_npz(files[LEARNER], what="a version")
+    del rest["players"]
+    copy = Trainer(SPEC, CONFIG)
+    copy.restore({**files, LEARNER: to_npz(rest)}, what="an old version")
+    shares = []
+    for one in (OWN, RULES, OWN):
+        batch = [match(copy, rng, one, good=1) for _ in range(4)]
+        shares.append(copy.train(batch, [], version=1, by_evidence=True)["step_share"])
+        copy.restore(copy.snapshot(), what="its own version")
+        copy._settling = replace(copy._settling, share=0.1)
+    assert shares == [0.1, 1.0, 0.1]
+
+
 def test_what_is_far_from_the_policy_does_not_move_it() -> None:
     """With few matches a batch less is far."""
     for count, apart, is_far in ((4, 2.0, True), (4, 0.7, False), (1, 0.7, True), (1, 0.0, False)):
@@ -112,6 +164,18 @@ def test_what_is_far_from_the_policy_does_not_move_it() -> None:
         other = with_log_probs(episode, log_probs=episode.log_probs - apart)
         loss = trainer.train([other] * count, [], version=1, by_evidence=True)["policy_loss"]
         assert (loss == 0.0) is is_far
+
+
+def test_a_decision_that_counts_in_part_adds_that_part_to_the_distance() -> None:
+    """As those of the rules in a served game, while imitation fades."""
+    trainer, rng = Trainer(SPEC, CONFIG), np.random.default_rng(2)
+    episodes = [match(trainer, rng, OWN, good=1) for _ in range(2)]
+    batch = assemble(episodes, SPEC, columns=2, version=1, max_lag=None)
+    share, limit = 0.25 * batch.on_policy, np.expm1(0.5) - 0.5
+    for apart, trains in ((0.45, True), (0.55, False)):
+        log_probs = batch.log_probs + np.array([apart, 0.0], np.float32)
+        kept = _without_far(batch._replace(on_policy=share), log_probs, limit=limit).on_policy
+        np.testing.assert_array_equal(kept, share * [trains, True])
 
 
 def with_log_probs(episode: Episode, *, log_probs: NDArray) -> Episode:
@@ -129,6 +193,21 @@ def test_the_policy_stays_near_the_champion() -> None:
         moved.append(right(trainer))
     assert moved[0] < 0.8
     assert moved[1] > 0.9
+
+
+def test_entropy_is_kept_where_the_policy_learns_and_a_clone_is_left_as_it_is() -> None:
+    """Nothing is compiled when the first own decisions come."""
+    trainer = Trainer(SPEC, structs.replace(CONFIG, kept_entropy=0.9))
+    rng, told = np.random.default_rng(3), []
+    for players in ((RULES, RULES, RULES, RULES), (RULES, OWN, OWN, RULES)):
+        for _ in range(25):
+            batch = [match(trainer, rng, one, good=0) for one in players]
+            metrics = trainer.train(batch, [], version=1, by_evidence=True)
+        told.append((metrics["entropy"] / np.log(2.0), update._cache_size()))  # type: ignore[attr-defined]
+    (cloned, programs), (kept, programs_after) = told
+    assert cloned < 0.18
+    assert kept > 0.7
+    assert programs_after == programs
 
 
 def test_the_trace_ends_where_a_window_begins_and_ends() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given
@@ -41,6 +42,9 @@ from understudy.experience import episode as episodes
 from understudy.experience.spool import Spool
 from understudy.learner.ring import RingLearner
 from understudy.learner.trainer import Trainer
+from understudy.policy.mlp import Mlp
+from understudy.policy.policy import untrained
+from understudy.policy.weights import encode
 from understudy.registry.pointers import Pointers
 from understudy.registry.retention import scores_of
 from understudy.registry.run_folder import RunFolder
@@ -502,7 +506,7 @@ def test_a_champion_by_evidence_bounds_learning_and_a_lost_one_is_told_once(tmp_
     work_to_the_end(mind)
     judged, near = toy.judged
     assert judged and near is not None
-    shutil.rmtree(folder.versions.folder(1))
+    lost = folder.versions.folder(1).rename(tmp_path / "lost")
     folder.pointers.move("champion", 1, by="promotion")
     for name in "ef":
         play(folder, name)
@@ -511,6 +515,26 @@ def test_a_champion_by_evidence_bounds_learning_and_a_lost_one_is_told_once(tmp_
     told = [message for message in problems(folder) if "version 1 is not in" in message]
     assert len(told) == 1 and "the learner is not held near it" in told[0]
     assert head_tally(folder).ingested == dict.fromkeys("abcdef", 1)
+    lost.rename(folder.versions.folder(1))
+    assert isinstance(folder.clock, SetClock)
+    folder.clock.advance(10.0)
+    play(folder, "g")
+    work_to_the_end(mind)
+    assert toy.judged[1] is not None, "it is there again"
+
+
+def test_a_champion_of_another_network_is_told_and_bounds_nothing(tmp_path: Path) -> None:
+    folder, toy, mind = three_versions(tmp_path)
+    folder.promotion.mkdir()
+    other = msgspec.structs.replace(SPEC, network=Mlp(widths=(3,)))
+    made = msgspec.structs.replace(manifests(folder)[1], spec=other)
+    shutil.rmtree(folder.versions.folder(2))
+    folder.versions.commit(made, {WEIGHTS: encode(untrained(other, 0).weights)})
+    folder.pointers.move("champion", 2, by="promotion")
+    play(folder, "d")
+    work_to_the_end(mind)
+    assert toy.judged == (True, None)
+    assert any("version 2 was made for another run" in message for message in problems(folder))
 
 
 def test_a_damaged_head_is_passed_over(tmp_path: Path) -> None:

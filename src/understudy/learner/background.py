@@ -25,6 +25,8 @@ from understudy.registry.versions import Manifest, ReplayEntry
 from understudy.telemetry import events
 from understudy.telemetry.journal import Journal
 
+_READ_AGAIN_S = 10.0
+"""Seconds until a champion that could not be read is tried again."""
 _TIDY_EVERY = 10
 """Versions from one removal of old versions and archived episodes to the next."""
 
@@ -81,6 +83,8 @@ class BackgroundLearner(ABC, Generic[R]):
         self._config = folder.config.learner
         self._champion: tuple[int, Policy | None] = (0, None)
         """The version that evidence chose to play, as last read; None: it cannot be."""
+        self._read_champion_at = -float("inf")
+        """When that was tried last, by the monotonic clock."""
         self._clock = folder.clock
         self._trainer = trainer
         self._journal = journal
@@ -139,22 +143,32 @@ class BackgroundLearner(ABC, Generic[R]):
         """What the trainer knows of the champion, where evidence moves it: its weights, none while
         the rules play. Elsewhere the newest version plays, and there is nothing to know.
 
-        A champion that cannot be read is a problem that is told once: nothing bounds learning then.
+        A champion that cannot be read is a problem that is told once: nothing bounds learning
+        until it can. It is tried again now and then.
         """
         if not self._folder.by_evidence:
             return {}
         record = self._folder.pointers.read("champion")
         number = 0 if record is None else record.version
-        if number != self._champion[0]:
-            self._champion = number, self._readable(number) if number else None
-        policy = self._champion[1]
+        known, policy = self._champion
+        now = self._clock.monotonic()
+        unread = policy is None and now - self._read_champion_at >= _READ_AGAIN_S
+        if number != known or (number and unread):
+            self._read_champion_at = now
+            policy = self._readable(number, tell=number != known) if number else None
+            self._champion = number, policy
         return {"by_evidence": True, "champion": policy and policy.weights}
 
-    def _readable(self, version: int) -> Policy | None:
+    def _readable(self, version: int, *, tell: bool) -> Policy | None:
+        """The policy of a version, if its features, actions and network are those of the run."""
         try:
-            return self._folder.versions.policy(version)
+            policy = self._folder.versions.policy(version)
+            if policy.spec != self._folder.spec:
+                raise RunFolderError(f"version {version} was made for another run")
+            return policy
         except (FileFormatError, RunFolderError, OSError) as error:
-            self._problem("champion", f"{error}; the learner is not held near it")
+            if tell:
+                self._problem("champion", f"{error}; the learner is not held near it")
             return None
 
     # --- going back ------------------------------------------------------------------------------

@@ -87,6 +87,9 @@ class Trainer:
         self._settling = Settling()
         self._inherited = False
         self._own = self._imitated = 0.0
+        """Experience so far, in matches: of policies, and of the rules."""
+        self._mixed = False
+        """Whether the policy learns from its own decisions beside those of the rules."""
         self.learning_rate = self._config.learning_rate
         self.entropy_weight = self._config.entropy_weight
         self.entropy_left = 1.0
@@ -120,8 +123,8 @@ class Trainer:
         Raises:
             NotFinite: A loss or a parameter is not finite. The trainer is as it was before.
         """
-        kept = self._own, self._imitated, self._settling, self.learning_rate
-        self._count_players(new)
+        kept = self._own, self._imitated, self._mixed, self._settling, self.learning_rate
+        self._count_players(new, by_evidence=by_evidence)
         batch = assemble(
             [*new, *replayed],
             self.spec,
@@ -132,42 +135,42 @@ class Trainer:
         )
         if self._config.priority != "uniform":
             batch = without_replayed_values(batch, new=len(new))
-        if self._mixed and _few(batch):
-            share = settling.BESIDE_RULES
-            self._settling = replace(self._settling, share=share)
-            most = self._config.learning_rate_max * share
-            self.learning_rate = min(self.learning_rate, most)
-        self.entropy_weight = self._config.entropy_weight * self._settling.share
+        fixed_share = by_evidence and self._mixed and _few(batch)
+        share = settling.BESIDE_RULES if fixed_share else None
+        most = self._config.learning_rate_max * (share or 1.0)
+        wanted, self.learning_rate = self.learning_rate, min(self.learning_rate, most)
+        self.entropy_weight = self._config.entropy_weight * (share or self._settling.share)
         try:
             metrics, _ = self._update(
                 batch, new, whole=True, by_evidence=by_evidence, champion=champion
             )
         except NotFinite:
-            self._own, self._imitated, self._settling, self.learning_rate = kept
+            self._own, self._imitated, self._mixed, self._settling, self.learning_rate = kept
             raise
-        self.adapt(metrics["kl"])
-        return metrics | self._step_metrics(batch)
+        self.adapt(metrics["kl"], share=share)
+        metrics |= self._step_metrics(batch, share=share)
+        if self.learning_rate == most:  # a small batch bounds its own rate alone
+            self.learning_rate = max(wanted, most)
+        return metrics
 
-    @property
-    def _mixed(self) -> bool:
-        """Whether the policy learns from its own decisions, and the rules' ones were imitated.
-
-        Less than a match of them is no shadow: a fault gives a decision to the fallback.
-        """
-        return self._own > 0.0 and self._imitated >= 1.0
-
-    def _count_players(self, new: Sequence[Episode]) -> None:
-        """Count own and imitated experience, in matches; the first of its own ends the shadow.
+    def _count_players(self, new: Sequence[Episode], *, by_evidence: bool) -> None:
+        """Count own and imitated experience; the first of its own after a shadow is a new start.
 
         A clone has settled where its steps no longer agree. What it learns from now on is another
         thing: steps, learning rate and the bonus for entropy are as at the start.
+
+        Less than a match of the rules is no shadow: a fault gives a decision to the fallback, and
+        where no evidence is collected, such decisions add up beside a policy that always played.
         """
+        shadowed = self._own == 0.0 and self._imitated >= 1.0
         own = sum(float(episode.sampled.mean()) for episode in new)
-        if own > 0.0 and self._own == 0.0 and self._imitated >= 1.0:
-            self._settling = Settling()
-            self.learning_rate = self._config.learning_rate
         self._own += own
         self._imitated += len(new) - own
+        beside = by_evidence and self._imitated >= 1.0
+        if not self._mixed and self._own > 0.0 and (shadowed or beside):
+            self._mixed = True
+            self._settling = Settling()
+            self.learning_rate = self._config.learning_rate
 
     def train_items(
         self,
@@ -207,10 +210,10 @@ class Trainer:
             self._go_back(kept)
         return metrics, np.asarray(report.surprise)
 
-    def _step_metrics(self, batch: Batch) -> dict[str, float]:
+    def _step_metrics(self, batch: Batch, *, share: float | None = None) -> dict[str, float]:
         return {
             "learning_rate": self.learning_rate,
-            "step_share": self._settling.share,
+            "step_share": share or self._settling.share,
             "steps": float(batch.valid.sum()),
         }
 
@@ -231,15 +234,22 @@ class Trainer:
     ) -> tuple[dict[str, float], UpdateReport]:
         kept = self._saved_state()
         self._absorb(new, batch, whole=whole)
-        self._settling = settling.begun(self._settling, self._state.params)
+        few, mixed = whole and _few(batch), whole and self._mixed
+        settles = not (by_evidence and few and mixed)  # there the share is fixed
+        if settles:
+            self._settling = settling.begun(self._settling, self._state.params)
         config = as_numpy(self._config)
-        few = whole and _few(batch)
         fit = self._statistics.value_fit if few else ValueFit()
         fixed = _with_value_fit(self.fixed_inputs, fit)
-        mixed = whole and self._mixed
         if mixed or by_evidence:  # there from the start: what comes later is compiled anew
             faded = self._own / self._config.imitation_fade_matches if mixed else 0.0
-            fixed = fixed._replace(imitation=np.float32(max(1.0 - faded, 0.0)))
+            # A mere clone keeps `imitation_entropy` alone. In a batch of items the rules' decisions
+            # count as sampled once imitation fades, and not before.
+            learns = mixed if whole else bool(batch.sampled.any())
+            fixed = fixed._replace(
+                imitation=np.float32(max(1.0 - faded, 0.0)),
+                kept_entropy=np.float32(self._config.kept_entropy if learns else 0.0),
+            )
         if by_evidence:
             limit = self._config.max_behaviour_kl
             limit = min(limit, _FEW_BEHAVIOUR_KL) if few else limit
@@ -257,13 +267,14 @@ class Trainer:
             raise
         now = Moments(*(float(number) for number in report.advantages))
         self._statistics = statistics.absorb_advantages(self._statistics, now)
-        self._settling = settling.settled(
-            self._settling,
-            self._state.params,
-            # Of rules' decisions, which no longer move the policy, a window would soon be full.
-            decisions=float((batch.on_policy if mixed else batch.valid).sum()),
-            pace=_pace(self.spec, whole=whole, few=few),
-        )
+        if settles:
+            self._settling = settling.settled(
+                self._settling,
+                self._state.params,
+                # Of rules' decisions, which no longer move the policy, a window is soon full.
+                decisions=float((batch.on_policy if mixed else batch.valid).sum()),
+                pace=_pace(self.spec, whole=whole, few=few),
+            )
         return metrics, report
 
     @property
@@ -335,7 +346,8 @@ class Trainer:
             self._settling = _settling(rest)
             self.learning_rate = float(rest["learning_rate"])
             self.entropy_left = float(rest.get("entropy_left", 1.0))  # older versions do not say
-            self._own, self._imitated = map(float, rest.get("players", (0.0, 0.0)))  # nor here
+            own, imitated, mixed = (*rest.get("players", ()), 0.0, 0.0, 0.0)[:3]  # nor here
+            self._own, self._imitated, self._mixed = float(own), float(imitated), bool(mixed)
         except KeyError as error:
             raise FileFormatError(f"{what}: {LEARNER} has no {error}") from error
 
@@ -356,7 +368,7 @@ class Trainer:
             "settling.moved": step.moved,
             "learning_rate": np.array(self.learning_rate),
             "entropy_left": np.array(self.entropy_left),
-            "players": np.array([self._own, self._imitated]),
+            "players": np.array([self._own, self._imitated, self._mixed]),
         }
 
     def _absorb(self, episodes: Sequence[Episode], batch: Batch, *, whole: bool) -> None:
@@ -478,12 +490,13 @@ class Trainer:
     def _under(self, normaliser: Normaliser) -> None:
         self._weights = replace(self._weights, obs_mean=normaliser.mean, obs_scale=normaliser.scale)
 
-    def adapt(self, kl: float) -> None:
+    def adapt(self, kl: float, *, share: float | None = None) -> None:
         """Slower when a batch moved the policy too far, faster when it hardly moved.
 
-        What is too far is less once the learner has settled.
+        What is too far is less once the learner has settled. `share`: the share of full steps that
+        the batch took; None: the one that the learner has settled at.
         """
-        c, share = self._config, self._settling.share
+        c, share = self._config, share or self._settling.share
         target = c.kl_target * share
         if kl > 2.0 * target:
             self.learning_rate /= _RATE_STEP
@@ -494,7 +507,8 @@ class Trainer:
 
     def slow_down(self) -> None:
         """Halve the learning rate, after something went wrong."""
-        least = self._config.learning_rate_min * self._settling.share
+        share = min(self._settling.share, settling.BESIDE_RULES if self._mixed else 1.0)
+        least = self._config.learning_rate_min * share
         self.learning_rate = max(self.learning_rate / 2.0, least)
 
 

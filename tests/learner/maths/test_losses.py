@@ -289,6 +289,10 @@ def test_a_policy_that_is_not_the_one_that_played_shows_in_the_behaviour_kl() ->
     assert np.exp(now - then).mean() == pytest.approx(1.0, abs=0.01)
     assert float(got.behaviour_kl) == pytest.approx(apart, rel=0.05)
     assert apart == pytest.approx(0.38, abs=0.01)
+    part = losses(
+        PLAIN, terms._replace(on_policy=0.25 * ones), share=jnp.float32(1), entropy_weight=0.0
+    )
+    assert float(part.behaviour_kl) == pytest.approx(float(got.behaviour_kl), rel=1e-4)
     assert float(got.behaviour_kl_max) == pytest.approx(0.28 - 1.0 - np.log(0.28), rel=1e-4)
 
 

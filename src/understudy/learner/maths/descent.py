@@ -61,6 +61,8 @@ class FixedInputs(NamedTuple):
     imitation: Array | None = None
     """the share of imitation that is left beside own experience; None: there is none to weigh it
     against, and rules' decisions are imitated in full"""
+    kept_entropy: Array | float = 0.0
+    """the share of the largest entropy that the policy keeps where `explored` says"""
     max_behaviour_kl: Array | None = None
     """how far a column may be from what played it and still train the policy; None: any"""
     champion: ChampionWeights | None = None
@@ -176,7 +178,7 @@ def descend(
         part = jax.tree.map(lambda array: array[:, index], batch)
         began = jax.tree.map(lambda array: jax.lax.stop_gradient(array[index]), memory)
         gradient, detail = jax.grad(_loss, argnums=2, has_aux=True)(
-            spec, config, params, part, began, share, fixed.entropy_weight
+            spec, config, params, part, began, share, fixed
         )
         step, moments = transform.update(gradient, moments)
         params = jax.tree.map(lambda p, s: p - fixed.learning_rate * s, params, step)
@@ -263,7 +265,7 @@ def _loss(
     part: TrainingBatch,
     memory: Tree,
     share: Array,
-    entropy_weight: Array,
+    fixed: FixedInputs,
 ) -> tuple[Array, Losses]:
     outputs = forward(spec, config, params, part.obs, part.first, memory)
     logits, values, foretold = outputs.logits, outputs.values, outputs.opponent_logits
@@ -297,11 +299,11 @@ def _loss(
             weights=part.weights,
             value_weights=part.value_weights,
             explored=part.explored,
-            kept_entropy=None if part.explored is None else config.kept_entropy * largest,
+            kept_entropy=None if part.explored is None else fixed.kept_entropy * largest,
             champion_kl=_from_champion(space, logits, part),
         ),
         share=share,
-        entropy_weight=entropy_weight,
+        entropy_weight=fixed.entropy_weight,
     )
     return result.total, result
 

@@ -69,7 +69,7 @@ class Losses(NamedTuple):
     """how many decisions the clip silenced, over `share`"""
     behaviour_kl: Array
     """how far the policy is from the one that played: the mean of (r - 1) - log r over the sampled
-    decisions, where r is its ratio to the behaviour; 0 where none was sampled"""
+    decisions, as far as they count, where r is its ratio to the behaviour; 0 where there is none"""
     behaviour_kl_max: Array
     """the largest of them"""
     kl: Array
@@ -127,7 +127,7 @@ def losses(
         value=value_loss,
         entropy=entropy.sum() / share,  # of the policy, whatever its decisions count
         clip_share=(clipped * terms.on_policy).sum() / share,
-        behaviour_kl=differs.sum() / jnp.maximum(terms.on_policy.sum(), 1.0),
+        behaviour_kl=(differs * terms.on_policy).sum() / jnp.maximum(terms.on_policy.sum(), 1.0),
         behaviour_kl_max=differs.max(),
         kl=((jnp.exp(moved) - 1.0 - moved) * taught).sum() / share,
         opponent=opponent,

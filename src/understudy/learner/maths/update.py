@@ -152,12 +152,12 @@ def _champion_log_probs(
 def _without_far(batch: Batch, log_probs: Array, *, limit: Array) -> Batch:
     """Columns that are farther than `limit` from what played them train the value alone.
 
-    The distance is the mean of (r - 1) - log r over the decisions that a policy sampled, where r is
-    the ratio of `log_probs` [T, B] to those of the behaviour.
+    The distance is the mean of (r - 1) - log r over the decisions that train the policy, as far as
+    they do, where r is the ratio of `log_probs` [T, B] to those of the behaviour.
     """
     apart = log_probs - batch.log_probs
     apart = jnp.where(batch.on_policy > 0, jnp.expm1(apart) - apart, 0.0)
-    mean = apart.sum(0) / jnp.maximum(batch.on_policy.sum(0), 1.0)
+    mean = (apart * batch.on_policy).sum(0) / jnp.maximum(batch.on_policy.sum(0), 1.0)
     return batch._replace(on_policy=batch.on_policy * (mean <= limit))
 
 
