@@ -11,7 +11,9 @@ from policy.makers import TRANSFORMER
 from promotion.runs import assigned, folded, resolved
 from server.standing import until
 
+from understudy.core.arrays import NDArray
 from understudy.core.ops import NUMPY
+from understudy.gates.decision import OpenGate, Verdict
 from understudy.gates.promotion.records import Ordered
 from understudy.policy import distributions
 from understudy.policy.weights import normalise
@@ -80,14 +82,100 @@ def test_the_wash_out_counts_for_no_score(tmp_path: Path) -> None:
     assert (first.result, first.ending) == (1.0, "finished")
 
 
-def test_a_segment_with_too_few_rewards_is_void(tmp_path: Path) -> None:
-    served = ServedGame(tmp_path, territories=1)
-    for _ in range(4):
+def test_the_mean_is_clipped_to_the_scale_and_no_single_reward(tmp_path: Path) -> None:
+    """Rare large losses must not shrink to the lowest mean that was declared."""
+    made = 0
+
+    def reward(action: str, territory: int) -> float:
+        nonlocal made
+        made += 1
+        return 0.25 if made % 5 else -1.0
+
+    settings = {"live.score": (-0.1, 0.4), "live.promotion_segment_s": 1e6}
+    served = ServedGame(tmp_path, territories=1, reward=reward, settings=settings)
+    served.play(12.9 + 1.0)
+    (first, *_) = resolved(served.folder)
+    rewards = [0.25 if one % 5 else -1.0 for one in range(28, 130)]
+    assert first.result == pytest.approx((np.mean(rewards) + 0.1) / 0.5, abs=1e-6)
+
+
+def ended_after(served: ServedGame, decisions: int) -> None:
+    """One territory ends in the middle of its first segment."""
+    for _ in range(1 + decisions):  # the first asks for an assignment
         served.decide()
         served.writer.work()
     served.session.receive([Incoming("alice", b'{"type":"end","territory":"t0"}')])
     served.writer.work()
-    assert [one.ending for one in resolved(served.folder)] == ["void"]
+
+
+@pytest.mark.parametrize(("settled", "expected"), [(3, 0.75), (2, 0.5), (0, 0.0)])
+def test_a_territory_that_ends_early_is_scored_by_what_it_had(
+    tmp_path: Path, settled: int, expected: float
+) -> None:
+    """Else a version that loses its territories would leave its losses out. A decision without a
+    reward counts as 0."""
+    served = ServedGame(tmp_path, territories=1, reward=lambda action, territory: 1.0)
+    served.rewarded = lambda tick: 1 < tick <= 1 + settled
+    ended_after(served, 4)
+    assert [(one.ending, one.result) for one in resolved(served.folder)] == [("finished", expected)]
+
+
+def test_a_decision_that_gets_no_reward_counts_as_zero(tmp_path: Path) -> None:
+    served = ServedGame(
+        tmp_path, territories=1, reward=lambda action, territory: 1.0,
+        settings={"live.promotion_segment_s": 1e6, "live.reward_window_s": 2.0},
+    )  # fmt: skip
+    served.rewarded = lambda tick: tick % 2 == 0
+    served.play(12.9 + 4.0)
+    (first, *_) = resolved(served.folder)
+    assert (first.result, first.ending) == (0.5, "finished")
+
+
+class PickyGate(OpenGate):
+    """Fails on every second observation."""
+
+    name = "picky"
+
+    def evaluate(self, observation: NDArray, action: NDArray) -> Verdict:
+        if observation[0] > 1.5:
+            raise ValueError("no map here")
+        return super().evaluate(observation, action)
+
+    def evaluate_all(self, observations: NDArray, actions: NDArray) -> list[Verdict]:
+        return [
+            self.evaluate(observation, action)
+            for observation, action in zip(observations, actions, strict=True)
+        ]
+
+
+def test_a_decision_on_which_a_gate_failed_counts_for_its_segment(tmp_path: Path) -> None:
+    """The rules meet no gate: else a version would be scored without the moments that are hard."""
+    served = ServedGame(
+        tmp_path, gate=PickyGate(), settings={**ALL_CANARY, "promotion.first_matches": 1}
+    )
+    served.features = lambda tick: [2 if tick % 2 == 0 else 1, 2, 3]
+    served.reward = lambda action, territory: 0.2 if served.tick % 2 == 0 else 0.8
+    served.play(15.0)
+    served.publish(1, RETREAT)
+    served.play(60.0)
+    by_order = {one.order: one for one in resolved(served.folder) if one.ending == "finished"}
+    arms = {one.arm for one in assigned(served.folder)}
+    assert arms == {"incumbent", "canary"}
+    assert by_order and all(one.result == pytest.approx(0.5, abs=0.02) for one in by_order.values())
+
+
+def test_answers_under_load_belong_to_the_open_segment(tmp_path: Path) -> None:
+    served = ServedGame(
+        tmp_path, territories=1, settings={"live.promotion_segment_s": 1e6}
+    )  # fmt: skip
+    served.reward = lambda action, territory: 0.0 if served.degraded else 1.0
+    served.play(5.0)
+    served.degraded = True
+    served.play(5.1)
+    served.degraded = False
+    served.play(5.0)
+    (first, *_) = resolved(served.folder)
+    assert first.result == pytest.approx(0.5, abs=0.01)
 
 
 def test_segments_of_a_server_that_died_count_for_no_arm(tmp_path: Path) -> None:
