@@ -65,6 +65,19 @@ def test_a_stopped_version_decides_nothing_more_in_the_middle_of_its_segment(
     assert {one.ending for one in ends} == {"void"} and len(ends) == 4
 
 
+def test_a_stopped_version_does_not_practise_either(tmp_path: Path) -> None:
+    settings = {"promotion.practice_share": 0.9, "promotion.first_matches": 10**6}
+    served = ServedGame(tmp_path, settings=settings)
+    served.publish(1, RETREAT)
+    served.play(60.0, until=lambda: served.segments.playing.get("practice", 0) > 1)
+    served.writer.promotion.nominate(1, experience=50, reason="a person asks")
+    Promotion(served.folder).order(Ordered(order="stop", version=1))
+    served.play(0.3)
+    before = served.segments.decided_by.copy()
+    served.play(20.0)
+    assert set(served.segments.decided_by - before) == {"rules"}
+
+
 def test_the_wash_out_counts_for_no_score(tmp_path: Path) -> None:
     """The first 26 of 128 decisions: a reward there changes nothing."""
     made = 0

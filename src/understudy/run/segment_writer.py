@@ -21,6 +21,7 @@ from understudy.bot.roster import Roster, declared_promotion
 from understudy.core.clock import Clock
 from understudy.core.config import PromotionConfig
 from understudy.experience.episode import Episode
+from understudy.gates.promotion.coin import practice_refused
 from understudy.gates.promotion.practice import PracticeArm
 from understudy.gates.promotion.records import RULES
 from understudy.policy.policy import Policy, untrained
@@ -183,7 +184,7 @@ class SegmentWriter:
 
     def may_play(self, player: SegmentPlayer) -> bool:
         if player.role == "practice":
-            return not self.promotion.state.practice.suspended
+            return not practice_refused(self.promotion.state, player.version)
         return player.version == RULES or player.role == "newest" or player.version in self._allowed
 
     def ask(self, territory: str) -> None:
