@@ -18,6 +18,7 @@ from understudy.gates.promotion.records import Ordered
 from understudy.policy import distributions
 from understudy.policy.weights import normalise
 from understudy.promotion.promotion import Promotion
+from understudy.registry.versions import WEIGHTS
 from understudy.run import segment_writer
 from understudy.session.inbox import Incoming
 
@@ -76,6 +77,74 @@ def test_a_stopped_version_does_not_practise_either(tmp_path: Path) -> None:
     before = served.segments.decided_by.copy()
     served.play(20.0)
     assert set(served.segments.decided_by - before) == {"rules"}
+
+
+def test_a_pinned_champion_takes_over_in_the_middle_of_all_segments(tmp_path: Path) -> None:
+    served = ServedGame(tmp_path, settings={**ALL_CANARY, "promotion.practice_share": 0.3})
+    served.publish(1, RETREAT)
+    served.play(60.0, until=lambda: len(served.segments.playing) > 1)
+    assert set(served.segments.playing) == {"rules", "practice"}
+    served.publish(2, GATHER)
+    served.folder.pointers.pin("champion", 2, by="a person")
+    served.play(0.3)
+    assert {one["version"] for one in served.decide()} == {2}
+
+
+def test_a_champion_that_cannot_be_loaded_counts_for_no_arm(tmp_path: Path) -> None:
+    served = ServedGame(tmp_path, settings=WITHOUT_PRACTICE)
+    served.publish(1, ATTACK)
+    served.play(900.0, until=lambda: served.champion() == 1)
+    served.publish(2, RETREAT)
+    weights = served.folder.versions.folder(1) / WEIGHTS
+    weights.write_bytes(b"damaged")
+    served.writer.promotion.close()
+    served.ledger.stop()
+    again = ServedGame(tmp_path, clock=served.clock, settings=WITHOUT_PRACTICE)
+    again.newest, again.tick = served.newest, served.tick
+    before = len(assigned(again.folder))
+    again.play(30.0)
+    orders = {one.order: one for one in resolved(again.folder)}
+    told = [one for one in orders.values() if "cannot be loaded" in one.words]
+    assert told and {one.ending for one in told} == {"void"}
+    assert len(assigned(again.folder)) - before < 30, "it waits before it tries again"
+
+
+def test_a_territory_that_ends_and_returns_at_once_is_assigned_one_segment(tmp_path: Path) -> None:
+    writer = ServedGame(tmp_path).writer
+    writer.ask("t0")
+    writer.cancel("t0")
+    writer.ask("t0")
+    writer.work()
+    opened = writer.promotion.state.open
+    taken = writer.take("t0")
+    assert taken is not None and list(opened) == [taken.order]
+
+
+def test_a_territory_may_ask_again_after_an_assignment_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = ServedGame(tmp_path).writer
+    with monkeypatch.context() as failing:
+        failing.setattr(Promotion, "assign", lambda *values, **options: 1 / 0)
+        writer.ask("t0")
+        with pytest.raises(ZeroDivisionError):
+            writer.work()
+    writer.ask("t0")
+    writer.work()
+    assert writer.take("t0") is not None
+
+
+def test_the_coin_of_a_seed_goes_on_after_a_restart(tmp_path: Path) -> None:
+    served = ServedGame(tmp_path, seed=3)
+    served.play(0.3)
+    served.writer.promotion.close()
+    served.ledger.stop()
+    again = ServedGame(tmp_path, clock=served.clock, seed=3)
+    again.tick = served.tick
+    again.play(0.3)
+    uniforms = [one.uniform for one in assigned(again.folder)]
+    actions = np.random.default_rng(3).random(8).tolist()
+    assert len(uniforms) == 8 and len(set(uniforms) | set(actions)) == 16
 
 
 def test_the_wash_out_counts_for_no_score(tmp_path: Path) -> None:

@@ -231,6 +231,11 @@ class Promotion:
         everywhere = self._plays_every_match()
         return self.state.incumbent if everywhere is None else everywhere
 
+    @property
+    def is_pinned(self) -> bool:
+        """Whether a person pinned the champion, which plays every match then."""
+        return self._champion is not None and self._champion.pinned
+
     def _plays_every_match(self) -> int | None:
         """What plays without a coin: a pinned champion, else by policy `latest` the newest."""
         if self._champion is not None and self._champion.pinned:
