@@ -340,6 +340,7 @@ def open_segments(
         problem=problem,
         lost="void",
         harm_spread=HARM_SPREAD,
+        alone=True,
     )
     agreement = ServedAgreement(folder.config.promotion)
     roster = Roster(
