@@ -147,14 +147,14 @@ class ServedGame:
              "tick": self.tick}
             for one in range(self.territories)
         ]  # fmt: skip
-        decisions = self._said(asked)
+        decisions = self.say(asked)
         rewards = [
             {"type": "reward", "decision_id": one["decision_id"],
              "reward": self.reward(one["action"], territory)}
             for territory, one in enumerate(decisions) if one["decision_id"] is not None
             and self.rewarded(self.tick)
         ]  # fmt: skip
-        self._said(rewards)
+        self.say(rewards)
         return decisions
 
     def play(self, seconds: float, *, until: Callable[[], bool] = lambda: False) -> float:
@@ -176,7 +176,8 @@ class ServedGame:
     def champion(self) -> int:
         return self.writer.incumbent.version
 
-    def _said(self, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    def say(self, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Answers to what the client says."""
         inbox = [Incoming("alice", json.dumps(one)) for one in messages]
         return [json.loads(one.data) for one in self.session.receive(inbox, degraded=self.degraded)]
 

@@ -154,7 +154,7 @@ def test_the_wash_out_counts_for_no_score(tmp_path: Path) -> None:
     def reward(action: str, territory: int) -> float:
         nonlocal made
         made += 1
-        return 0.0 if made <= 27 else 1.0  # one decision before the assignment is durable
+        return 0.0 if made <= 28 else 1.0  # two decisions before the assignment is durable
 
     served = ServedGame(
         tmp_path, territories=1, reward=reward, settings={"live.promotion_segment_s": 1e6}
@@ -177,13 +177,13 @@ def test_the_mean_is_clipped_to_the_scale_and_no_single_reward(tmp_path: Path) -
     served = ServedGame(tmp_path, territories=1, reward=reward, settings=settings)
     served.play(12.9 + 1.0)
     (first, *_) = resolved(served.folder)
-    rewards = [0.25 if one % 5 else -1.0 for one in range(28, 130)]
+    rewards = [0.25 if one % 5 else -1.0 for one in range(29, 131)]
     assert first.result == pytest.approx((np.mean(rewards) + 0.1) / 0.5, abs=1e-6)
 
 
 def ended_after(served: ServedGame, decisions: int) -> None:
     """One territory ends in the middle of its first segment."""
-    for _ in range(1 + decisions):  # the first asks for an assignment
+    for _ in range(2 + decisions):  # the second asks for an assignment
         served.decide()
         served.writer.work()
     served.session.receive([Incoming("alice", b'{"type":"end","territory":"t0"}')])
@@ -197,7 +197,7 @@ def test_a_territory_that_ends_early_is_scored_by_what_it_had(
     """Else a version that loses its territories would leave its losses out. A decision without a
     reward counts as 0."""
     served = ServedGame(tmp_path, territories=1, reward=lambda action, territory: 1.0)
-    served.rewarded = lambda tick: 1 < tick <= 1 + settled
+    served.rewarded = lambda tick: 2 < tick <= 2 + settled
     ended_after(served, 4)
     assert [(one.ending, one.result) for one in resolved(served.folder)] == [("finished", expected)]
 
@@ -258,6 +258,26 @@ def test_answers_under_load_belong_to_the_open_segment(tmp_path: Path) -> None:
     served.play(5.0)
     (first, *_) = resolved(served.folder)
     assert first.result == pytest.approx(0.5, abs=0.01)
+
+
+def test_a_slow_territory_holds_up_no_verdict_on_the_others(tmp_path: Path) -> None:
+    served = ServedGame(tmp_path, settings=WITHOUT_PRACTICE)
+    for slow in range(10):
+        served.say([{"type": "observation", "territory": "slow", "features": [1, 2, 3],
+                     "tick": slow}])  # fmt: skip
+        served.play(20.0)
+    assert len(resolved(served.folder)) > 50
+    assert len(served.state.open) <= 4, "those that are played now"
+
+
+def test_a_game_that_is_slow_everywhere_is_assigned(tmp_path: Path) -> None:
+    served = ServedGame(tmp_path, settings=WITHOUT_PRACTICE)
+    for _ in range(40):
+        served.decide()
+        served.writer.work()
+        served.clock.now += 5.0
+        served.session.tick()
+    assert {one.ending for one in resolved(served.folder)} == {"finished"}
 
 
 def test_segments_of_a_server_that_died_count_for_no_arm(tmp_path: Path) -> None:

@@ -28,6 +28,8 @@ from understudy.session.territory import TerritoryState
 
 SegmentEnding: TypeAlias = Literal["finished", "fault", "void"]
 """`fault`: the version failed, and the incumbent plays on. `void`: it counts for no arm."""
+_USUAL_SHARE = 0.01
+"""What one decision adds to how long a segment usually takes."""
 
 
 class SegmentPlayer(NamedTuple):
@@ -115,6 +117,8 @@ class PlayerSegments:
         self._wash_out_s = config.wash_out * self._most_s
         # At one decision every few seconds the time alone would wash out one decision.
         self._fewest_washed = round(config.wash_out * self._least)
+        self._usual_s: float | None = None
+        """How long the fewest decisions of a segment take, over all decisions of late."""
         self._low, high = score_scale(config)
         self._width = high - self._low
         self._open: dict[str, PlayerSegment] = {}
@@ -140,6 +144,7 @@ class PlayerSegments:
     def player(self, territory: TerritoryState, now: float) -> SegmentPlayer:
         """Who decides the next observation of a territory; a segment ends and begins here."""
         name, source = territory.name, self._source
+        keeps_up = self._keeps_up(territory)
         segment = self._open.get(name)
         if segment is not None:
             if not source.may_play(segment.player):
@@ -150,7 +155,8 @@ class PlayerSegments:
                 return segment.player
         assigned = source.take(name)
         if assigned is None:
-            source.ask(name)
+            if keeps_up:
+                source.ask(name)
             return source.incumbent
         if not source.may_play(assigned.player):
             self._resolve(assigned.order, 0.0, "void", "its player was stopped")
@@ -210,6 +216,16 @@ class PlayerSegments:
         self._of_decision.clear()
         for segment in waiting.values():
             self._resolve(segment.order, 0.0, "void", "the server ended")
+
+    def _keeps_up(self, territory: TerritoryState) -> bool:
+        """Whether a segment of this territory ends about when those of others do. Segments count in
+        the order of their assignment, so one that takes minutes would hold up every verdict."""
+        if territory.pace_s is None:
+            return False
+        takes_s = (self._fewest_washed + self._least) * territory.pace_s
+        usual_s = takes_s if self._usual_s is None else self._usual_s
+        self._usual_s = usual_s + _USUAL_SHARE * (takes_s - usual_s)
+        return takes_s <= 2.0 * max(self._most_s, usual_s)
 
     def _is_full(self, segment: PlayerSegment, now: float) -> bool:
         if segment.made >= self._most:
