@@ -3,6 +3,7 @@ long."""
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -278,6 +279,26 @@ def test_a_game_that_is_slow_everywhere_is_assigned(tmp_path: Path) -> None:
         served.clock.now += 5.0
         served.session.tick()
     assert {one.ending for one in resolved(served.folder)} == {"finished"}
+
+
+def test_one_version_in_two_roles_is_counted_for_each(tmp_path: Path) -> None:
+    settings = {"promotion.practice_share": 0.5, "promotion.first_matches": 10**6}
+    served = ServedGame(tmp_path, settings={**ALL_CANARY, **settings})
+    served.publish(1, RETREAT)
+    served.play(60.0, until=lambda: served.segments.playing.get("practice", 0) > 0)
+    served.writer.promotion.nominate(1, experience=50, reason="a person asks")
+    served.play(60.0, until=lambda: set(served.segments.playing) == {"practice", "canary"})
+    before = served.segments.decided_by.copy()
+    served.decide()
+    assert served.segments.decided_by - before == Counter(served.segments.playing)
+
+
+def test_the_status_says_why_no_version_is_tried(tmp_path: Path) -> None:
+    served = ServedGame(tmp_path)
+    served.publish(1, ATTACK)
+    served.play(30.0)
+    assert served.writer.status.agreement == 0.0, "the rules retreat"
+    assert served.writer.status.waits == "no version has practised yet"
 
 
 def test_segments_of_a_server_that_died_count_for_no_arm(tmp_path: Path) -> None:

@@ -363,7 +363,9 @@ def open_segments(
         clock=folder.clock,
         per_s=live.promotion_segments_per_s,
         rest_s=live.promotion_segment_s,
-        read_status=lambda: read_brief(folder, promotion),
+        read_status=lambda: read_brief(
+            folder, promotion, agreement=roster.agreement, waits=roster.waits
+        ),
         problem=problem,
         seed=seed,
         background=background,

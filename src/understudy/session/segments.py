@@ -283,8 +283,8 @@ def score_scale(config: LiveConfig) -> tuple[float, float]:
 def grouped(
     players: Sequence[SegmentPlayer],
 ) -> list[tuple[SegmentPlayer, list[int]]]:
-    """Places by player: one forward pass for each policy, and one group for the rules."""
-    groups: dict[int, tuple[SegmentPlayer, list[int]]] = {}
+    """Places by role and version: one forward pass for each."""
+    groups: dict[tuple[str, int], tuple[SegmentPlayer, list[int]]] = {}
     for place, player in enumerate(players):
-        groups.setdefault(id(player.policy), (player, []))[1].append(place)
+        groups.setdefault((player.role, id(player.policy)), (player, []))[1].append(place)
     return list(groups.values())
