@@ -109,6 +109,10 @@ def test_no_version_practises_while_it_may_not(story: Story) -> None:
     assert not practises()
     assert roles.practice_refused(story.state, 7) == "promotion is paused"
     story.order("resume")
+    story.nominate(5)
+    story.order("stop", version=5)
+    assert not practises(5)
+    assert roles.practice_refused(story.state, 5) == "version 5 was tried, and plays no more"
     story.nominate(1)
     assert practises(), "beside a canary"
     assert story.matches(1.0, 0.0, 100) == ["promoted"]

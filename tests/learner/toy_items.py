@@ -69,6 +69,7 @@ class ToyItems:
         self.rates: list[float] = []
         self.entropy_weights: list[float] = []
         self.batches: list[Batch] = []
+        self.by_evidence: list[bool] = []
 
     def train_items(
         self,
@@ -87,6 +88,7 @@ class ToyItems:
         self.rates.append(learning_rate)
         self.entropy_weights.append(entropy_weight)
         self.batches.append(batch)
+        self.by_evidence.append(by_evidence)
         if keep:
             came = Counter(one.meta.id for one in new)
             self.tally = Tally(

@@ -138,6 +138,29 @@ def test_old_records_are_put_into_blocks_with_their_bytes_as_they_were(tmp_path:
     assert all_words(tmp_path) == written
 
 
+def test_a_process_looks_after_each_block_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A block that cannot be made, since a record is damaged, is not read again and again."""
+    write(tmp_path, 12)
+    (tmp_path / "00000002.json").write_bytes(b"damaged")
+    log = PromotionLog(tmp_path, problem=lambda words: None)
+    log.new()
+    assert log.compact() == 1
+    tried: list[int] = []
+    make = log._make_block
+
+    def noted(first: int) -> bool:
+        tried.append(first)
+        return make(first)
+
+    monkeypatch.setattr(log, "_make_block", noted)
+    for number in range(13, 17):
+        log.create(said(number))
+    assert log.compact() == 1
+    assert tried == [9]
+
+
 def test_readers_in_the_middle_of_compacting_see_every_record_once(tmp_path: Path) -> None:
     written = write(tmp_path, 15)
     looks = 0

@@ -60,6 +60,15 @@ def test_every_opening_of_a_run_is_a_session_of_its_process(tmp_path: Path) -> N
     assert str(os.getpid()) == PID
 
 
+def test_where_a_lock_keeps_others_out_matches_of_every_other_session_are_lost() -> None:
+    """A server that comes back in a container has another name of its machine."""
+    for alone, expected in ((False, []), (True, [1])):
+        open_matches = OpenMatches(HERE, timeout_s=1e9, alone=alone)
+        open_matches.note(1, match(ELSEWHERE))
+        open_matches.note(2, match(HERE))
+        assert lost(open_matches, 1.0) == expected
+
+
 @pytest.mark.parametrize("end", ["closed", "gone"])
 def test_a_match_of_an_earlier_opening_in_this_process_is_lost_once_that_has_ended(
     tmp_path: Path, end: str

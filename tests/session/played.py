@@ -13,7 +13,7 @@ import numpy as np
 from understudy.core.config import Config, with_values
 from understudy.experience.episode import Episode
 from understudy.experience.ledger import Ledger
-from understudy.gates.decision import OpenGate
+from understudy.gates.decision import DecisionGate, OpenGate
 from understudy.gates.promotion.roles import PromotionState
 from understudy.policy.mlp import Mlp
 from understudy.policy.policy import Policy, untrained
@@ -69,6 +69,7 @@ class ServedGame:
         reward: Callable[[str, int], float] = lambda action, territory: float(action == ATTACK),
         clock: FakeClock | None = None,
         network: AnyNetwork = Mlp(widths=(8,)),  # noqa: B008  frozen
+        gate: DecisionGate | None = None,
         seed: int = 0,
         settings: Mapping[str, Any] | None = None,
     ) -> None:
@@ -86,6 +87,12 @@ class ServedGame:
         self.problems: list[str] = []
         self.episodes: list[Episode] = []
         self.tick = 0
+        self.features: Callable[[int], list[float]] = lambda tick: [1, 2, 3]
+        """Of the observation of a tick."""
+        self.rewarded: Callable[[int], bool] = lambda tick: True
+        """Whether decisions of a tick get a reward."""
+        self.degraded = False
+        """Whether there is no time for a policy."""
         live = self.folder.config.live
         self.writer = open_segments(
             self.folder,
@@ -109,7 +116,7 @@ class ServedGame:
         self.session = Session(
             self.translator,
             policy=lambda: self.writer.policy,
-            gate=OpenGate(),
+            gate=gate or OpenGate(),
             ledger=self.ledger,
             config=live,
             clock=self.clock,
@@ -136,17 +143,18 @@ class ServedGame:
         """One observation of each territory, and the reward of each decision."""
         self.tick += 1
         asked = [
-            {"type": "observation", "territory": f"t{one}", "features": [1, 2, 3],
+            {"type": "observation", "territory": f"t{one}", "features": self.features(self.tick),
              "tick": self.tick}
             for one in range(self.territories)
         ]  # fmt: skip
-        decisions = self._said(asked)
+        decisions = self.say(asked)
         rewards = [
             {"type": "reward", "decision_id": one["decision_id"],
              "reward": self.reward(one["action"], territory)}
             for territory, one in enumerate(decisions) if one["decision_id"] is not None
+            and self.rewarded(self.tick)
         ]  # fmt: skip
-        self._said(rewards)
+        self.say(rewards)
         return decisions
 
     def play(self, seconds: float, *, until: Callable[[], bool] = lambda: False) -> float:
@@ -168,9 +176,10 @@ class ServedGame:
     def champion(self) -> int:
         return self.writer.incumbent.version
 
-    def _said(self, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    def say(self, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Answers to what the client says."""
         inbox = [Incoming("alice", json.dumps(one)) for one in messages]
-        return [json.loads(one.data) for one in self.session.receive(inbox)]
+        return [json.loads(one.data) for one in self.session.receive(inbox, degraded=self.degraded)]
 
     def _put(self, episode: Episode) -> None:
         self.episodes.append(episode)

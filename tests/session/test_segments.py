@@ -3,6 +3,7 @@ long."""
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -11,11 +12,14 @@ from policy.makers import TRANSFORMER
 from promotion.runs import assigned, folded, resolved
 from server.standing import until
 
+from understudy.core.arrays import NDArray
 from understudy.core.ops import NUMPY
+from understudy.gates.decision import OpenGate, Verdict
 from understudy.gates.promotion.records import Ordered
 from understudy.policy import distributions
 from understudy.policy.weights import normalise
 from understudy.promotion.promotion import Promotion
+from understudy.registry.versions import WEIGHTS
 from understudy.run import segment_writer
 from understudy.session.inbox import Incoming
 
@@ -63,6 +67,87 @@ def test_a_stopped_version_decides_nothing_more_in_the_middle_of_its_segment(
     assert {one.ending for one in ends} == {"void"} and len(ends) == 4
 
 
+def test_a_stopped_version_does_not_practise_either(tmp_path: Path) -> None:
+    settings = {"promotion.practice_share": 0.9, "promotion.first_matches": 10**6}
+    served = ServedGame(tmp_path, settings=settings)
+    served.publish(1, RETREAT)
+    served.play(60.0, until=lambda: served.segments.playing.get("practice", 0) > 1)
+    served.writer.promotion.nominate(1, experience=50, reason="a person asks")
+    Promotion(served.folder).order(Ordered(order="stop", version=1))
+    served.play(0.3)
+    before = served.segments.decided_by.copy()
+    served.play(20.0)
+    assert set(served.segments.decided_by - before) == {"rules"}
+
+
+def test_a_pinned_champion_takes_over_in_the_middle_of_all_segments(tmp_path: Path) -> None:
+    served = ServedGame(tmp_path, settings={**ALL_CANARY, "promotion.practice_share": 0.3})
+    served.publish(1, RETREAT)
+    served.play(60.0, until=lambda: len(served.segments.playing) > 1)
+    assert set(served.segments.playing) == {"rules", "practice"}
+    served.publish(2, GATHER)
+    served.folder.pointers.pin("champion", 2, by="a person")
+    served.play(0.3)
+    assert {one["version"] for one in served.decide()} == {2}
+
+
+def test_a_champion_that_cannot_be_loaded_counts_for_no_arm(tmp_path: Path) -> None:
+    served = ServedGame(tmp_path, settings=WITHOUT_PRACTICE)
+    served.publish(1, ATTACK)
+    served.play(900.0, until=lambda: served.champion() == 1)
+    served.publish(2, RETREAT)
+    weights = served.folder.versions.folder(1) / WEIGHTS
+    weights.write_bytes(b"damaged")
+    served.writer.promotion.close()
+    served.ledger.stop()
+    again = ServedGame(tmp_path, clock=served.clock, settings=WITHOUT_PRACTICE)
+    again.newest, again.tick = served.newest, served.tick
+    before = len(assigned(again.folder))
+    again.play(30.0)
+    orders = {one.order: one for one in resolved(again.folder)}
+    told = [one for one in orders.values() if "cannot be loaded" in one.words]
+    assert told and {one.ending for one in told} == {"void"}
+    assert len(assigned(again.folder)) - before < 30, "it waits before it tries again"
+
+
+def test_a_territory_that_ends_and_returns_at_once_is_assigned_one_segment(tmp_path: Path) -> None:
+    writer = ServedGame(tmp_path).writer
+    writer.ask("t0")
+    writer.cancel("t0")
+    writer.ask("t0")
+    writer.work()
+    opened = writer.promotion.state.open
+    taken = writer.take("t0")
+    assert taken is not None and list(opened) == [taken.order]
+
+
+def test_a_territory_may_ask_again_after_an_assignment_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = ServedGame(tmp_path).writer
+    with monkeypatch.context() as failing:
+        failing.setattr(Promotion, "assign", lambda *values, **options: 1 / 0)
+        writer.ask("t0")
+        with pytest.raises(ZeroDivisionError):
+            writer.work()
+    writer.ask("t0")
+    writer.work()
+    assert writer.take("t0") is not None
+
+
+def test_the_coin_of_a_seed_goes_on_after_a_restart(tmp_path: Path) -> None:
+    served = ServedGame(tmp_path, seed=3)
+    served.play(0.3)
+    served.writer.promotion.close()
+    served.ledger.stop()
+    again = ServedGame(tmp_path, clock=served.clock, seed=3)
+    again.tick = served.tick
+    again.play(0.3)
+    uniforms = [one.uniform for one in assigned(again.folder)]
+    actions = np.random.default_rng(3).random(8).tolist()
+    assert len(uniforms) == 8 and len(set(uniforms) | set(actions)) == 16
+
+
 def test_the_wash_out_counts_for_no_score(tmp_path: Path) -> None:
     """The first 26 of 128 decisions: a reward there changes nothing."""
     made = 0
@@ -70,7 +155,7 @@ def test_the_wash_out_counts_for_no_score(tmp_path: Path) -> None:
     def reward(action: str, territory: int) -> float:
         nonlocal made
         made += 1
-        return 0.0 if made <= 27 else 1.0  # one decision before the assignment is durable
+        return 0.0 if made <= 28 else 1.0  # two decisions before the assignment is durable
 
     served = ServedGame(
         tmp_path, territories=1, reward=reward, settings={"live.promotion_segment_s": 1e6}
@@ -80,14 +165,140 @@ def test_the_wash_out_counts_for_no_score(tmp_path: Path) -> None:
     assert (first.result, first.ending) == (1.0, "finished")
 
 
-def test_a_segment_with_too_few_rewards_is_void(tmp_path: Path) -> None:
-    served = ServedGame(tmp_path, territories=1)
-    for _ in range(4):
+def test_the_mean_is_clipped_to_the_scale_and_no_single_reward(tmp_path: Path) -> None:
+    """Rare large losses must not shrink to the lowest mean that was declared."""
+    made = 0
+
+    def reward(action: str, territory: int) -> float:
+        nonlocal made
+        made += 1
+        return 0.25 if made % 5 else -1.0
+
+    settings = {"live.score": (-0.1, 0.4), "live.promotion_segment_s": 1e6}
+    served = ServedGame(tmp_path, territories=1, reward=reward, settings=settings)
+    served.play(12.9 + 1.0)
+    (first, *_) = resolved(served.folder)
+    rewards = [0.25 if one % 5 else -1.0 for one in range(29, 131)]
+    assert first.result == pytest.approx((np.mean(rewards) + 0.1) / 0.5, abs=1e-6)
+
+
+def ended_after(served: ServedGame, decisions: int) -> None:
+    """One territory ends in the middle of its first segment."""
+    for _ in range(2 + decisions):  # the second asks for an assignment
         served.decide()
         served.writer.work()
     served.session.receive([Incoming("alice", b'{"type":"end","territory":"t0"}')])
     served.writer.work()
-    assert [one.ending for one in resolved(served.folder)] == ["void"]
+
+
+@pytest.mark.parametrize(("settled", "expected"), [(3, 0.75), (2, 0.5), (0, 0.0)])
+def test_a_territory_that_ends_early_is_scored_by_what_it_had(
+    tmp_path: Path, settled: int, expected: float
+) -> None:
+    """Else a version that loses its territories would leave its losses out. A decision without a
+    reward counts as 0."""
+    served = ServedGame(tmp_path, territories=1, reward=lambda action, territory: 1.0)
+    served.rewarded = lambda tick: 2 < tick <= 2 + settled
+    ended_after(served, 4)
+    assert [(one.ending, one.result) for one in resolved(served.folder)] == [("finished", expected)]
+
+
+def test_a_decision_that_gets_no_reward_counts_as_zero(tmp_path: Path) -> None:
+    served = ServedGame(
+        tmp_path, territories=1, reward=lambda action, territory: 1.0,
+        settings={"live.promotion_segment_s": 1e6, "live.reward_window_s": 2.0},
+    )  # fmt: skip
+    served.rewarded = lambda tick: tick % 2 == 0
+    served.play(12.9 + 4.0)
+    (first, *_) = resolved(served.folder)
+    assert (first.result, first.ending) == (0.5, "finished")
+
+
+class PickyGate(OpenGate):
+    """Fails on every second observation."""
+
+    name = "picky"
+
+    def evaluate(self, observation: NDArray, action: NDArray) -> Verdict:
+        if observation[0] > 1.5:
+            raise ValueError("no map here")
+        return super().evaluate(observation, action)
+
+    def evaluate_all(self, observations: NDArray, actions: NDArray) -> list[Verdict]:
+        return [
+            self.evaluate(observation, action)
+            for observation, action in zip(observations, actions, strict=True)
+        ]
+
+
+def test_a_decision_on_which_a_gate_failed_counts_for_its_segment(tmp_path: Path) -> None:
+    """The rules meet no gate: else a version would be scored without the moments that are hard."""
+    served = ServedGame(
+        tmp_path, gate=PickyGate(), settings={**ALL_CANARY, "promotion.first_matches": 1}
+    )
+    served.features = lambda tick: [2 if tick % 2 == 0 else 1, 2, 3]
+    served.reward = lambda action, territory: 0.2 if served.tick % 2 == 0 else 0.8
+    served.play(15.0)
+    served.publish(1, RETREAT)
+    served.play(60.0)
+    by_order = {one.order: one for one in resolved(served.folder) if one.ending == "finished"}
+    arms = {one.arm for one in assigned(served.folder)}
+    assert arms == {"incumbent", "canary"}
+    assert by_order and all(one.result == pytest.approx(0.5, abs=0.02) for one in by_order.values())
+
+
+def test_answers_under_load_belong_to_the_open_segment(tmp_path: Path) -> None:
+    served = ServedGame(
+        tmp_path, territories=1, settings={"live.promotion_segment_s": 1e6}
+    )  # fmt: skip
+    served.reward = lambda action, territory: 0.0 if served.degraded else 1.0
+    served.play(5.0)
+    served.degraded = True
+    served.play(5.1)
+    served.degraded = False
+    served.play(5.0)
+    (first, *_) = resolved(served.folder)
+    assert first.result == pytest.approx(0.5, abs=0.01)
+
+
+def test_a_slow_territory_holds_up_no_verdict_on_the_others(tmp_path: Path) -> None:
+    served = ServedGame(tmp_path, settings=WITHOUT_PRACTICE)
+    for slow in range(10):
+        served.say([{"type": "observation", "territory": "slow", "features": [1, 2, 3],
+                     "tick": slow}])  # fmt: skip
+        served.play(20.0)
+    assert len(resolved(served.folder)) > 50
+    assert len(served.state.open) <= 4, "those that are played now"
+
+
+def test_a_game_that_is_slow_everywhere_is_assigned(tmp_path: Path) -> None:
+    served = ServedGame(tmp_path, settings=WITHOUT_PRACTICE)
+    for _ in range(40):
+        served.decide()
+        served.writer.work()
+        served.clock.now += 5.0
+        served.session.tick()
+    assert {one.ending for one in resolved(served.folder)} == {"finished"}
+
+
+def test_one_version_in_two_roles_is_counted_for_each(tmp_path: Path) -> None:
+    settings = {"promotion.practice_share": 0.5, "promotion.first_matches": 10**6}
+    served = ServedGame(tmp_path, settings={**ALL_CANARY, **settings})
+    served.publish(1, RETREAT)
+    served.play(60.0, until=lambda: served.segments.playing.get("practice", 0) > 0)
+    served.writer.promotion.nominate(1, experience=50, reason="a person asks")
+    served.play(60.0, until=lambda: set(served.segments.playing) == {"practice", "canary"})
+    before = served.segments.decided_by.copy()
+    served.decide()
+    assert served.segments.decided_by - before == Counter(served.segments.playing)
+
+
+def test_the_status_says_why_no_version_is_tried(tmp_path: Path) -> None:
+    served = ServedGame(tmp_path)
+    served.publish(1, ATTACK)
+    served.play(30.0)
+    assert served.writer.status.agreement == 0.0, "the rules retreat"
+    assert served.writer.status.waits == "no version has practised yet"
 
 
 def test_segments_of_a_server_that_died_count_for_no_arm(tmp_path: Path) -> None:

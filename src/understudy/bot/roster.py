@@ -285,16 +285,19 @@ def declared_promotion(
     problem: Callable[[str], None],
     lost: Ending = "vanished",
     harm_spread: float = 0.0,
+    alone: bool = False,
 ) -> Promotion:
     """The promotion of a run, after this bot has declared its rules and its scale; None: those
-    that the run has. `lost` and `harm_spread`: see `Promotion`."""
+    that the run has. `lost`, `harm_spread` and `alone`: see `Promotion`."""
 
     def tell(verdict: PromotionVerdict) -> None:
         if verdict.kind not in ("nominated", "refused"):
             journal.write(role_changed(verdict))
 
     unproven = champion_without_evidence(folder)
-    promotion = Promotion(folder, tell=tell, problem=problem, lost=lost, harm_spread=harm_spread)
+    promotion = Promotion(
+        folder, tell=tell, problem=problem, lost=lost, harm_spread=harm_spread, alone=alone
+    )
     before = promotion.state
     rules = before.rules or "" if rules is None else rules
     score = score or before.score

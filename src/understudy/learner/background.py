@@ -139,6 +139,11 @@ class BackgroundLearner(ABC, Generic[R]):
     def publish_rest(self) -> None:
         """Publish whatever is not published yet, without waiting for the interval."""
 
+    @property
+    def _by_evidence(self) -> bool:
+        """Whether evidence moves the champion."""
+        return self._folder.by_evidence
+
     def _judged(self) -> dict[str, Any]:
         """What the trainer knows of the champion, where evidence moves it: its weights, none while
         the rules play. Elsewhere the newest version plays, and there is nothing to know.
@@ -146,7 +151,7 @@ class BackgroundLearner(ABC, Generic[R]):
         A champion that cannot be read is a problem that is told once: nothing bounds learning
         until it can. It is tried again now and then.
         """
-        if not self._folder.by_evidence:
+        if not self._by_evidence:
             return {}
         record = self._folder.pointers.read("champion")
         number = 0 if record is None else record.version

@@ -135,7 +135,7 @@ class PromotionLog:
         files.sweep(self.folder)
         single = set(record_numbers(self.folder))
         made = 0
-        for first in range(1, whole * BLOCK, BLOCK):
+        for first in range(1 + self._compacted * BLOCK, whole * BLOCK, BLOCK):
             left = [number for number in range(first, first + BLOCK) if number in single]
             if not left:
                 continue

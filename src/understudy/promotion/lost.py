@@ -5,8 +5,9 @@ when its session was on this machine and has ended, with its process or earlier 
 it has no result `promotion.match_timeout_s` after its assignment. Clocks of two machines are never
 compared: the time counts from the first record that *this* machine wrote after the assignment, by
 its own clock. A match of a session that goes on is never lost before that; other processes take a
-session to go on as long as its process. Two machines that share a run folder must have two names:
-the process numbers of one say nothing about the other.
+session to go on as long as its process. A server holds the lock of its run, so it is alone: all
+sessions before it have ended, also those of a machine with another name. Two machines
+that share a run folder must have two names: the process numbers of one say nothing about the other.
 """
 
 from __future__ import annotations
@@ -47,10 +48,12 @@ class _Open:
 
 
 class OpenMatches:
-    """Assigned matches without a result, as `session` sees them."""
+    """Assigned matches without a result, as `session` sees them. `alone`: no other session that
+    assigns matches goes on, on any machine."""
 
-    def __init__(self, session: str, *, timeout_s: float) -> None:
+    def __init__(self, session: str, *, timeout_s: float, alone: bool = False) -> None:
         self._session = session
+        self._alone = alone
         self._machine = _machine(session)
         self._timeout_s = timeout_s
         self._open: dict[int, _Open] = {}
@@ -86,8 +89,12 @@ class OpenMatches:
         return found
 
     def _ended(self, session: str) -> bool:
-        """Whether a session of this machine, other than this one, has ended."""
-        if session == self._session or _machine(session) != self._machine:
+        """Whether a session, other than this one, is known to have ended."""
+        if session == self._session:
+            return False
+        if self._alone:
+            return True
+        if _machine(session) != self._machine:
             return False
         pid = session.rsplit("/", 2)[1]
         if not pid.isdecimal():

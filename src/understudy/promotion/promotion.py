@@ -62,6 +62,7 @@ class Promotion:
             since its version may be to blame. The segments of a server are `void`: its end hits
             all that are open, of every arm.
         harm_spread: See `TrialSettings.harm_spread`.
+        alone: Whether no other session assigns matches of this run, as a lock makes sure of.
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class Promotion:
         session: str | None = None,
         lost: Ending = "vanished",
         harm_spread: float = 0.0,
+        alone: bool = False,
     ) -> None:
         self._lost: Ending = lost
         self._harm_spread = harm_spread
@@ -89,7 +91,7 @@ class Promotion:
         """What the log says, as far as it was read."""
         self.verdicts: list[PromotionVerdict] = []
         """All verdicts of the run so far."""
-        self._open = OpenMatches(self.session, timeout_s=self._config.match_timeout_s)
+        self._open = OpenMatches(self.session, timeout_s=self._config.match_timeout_s, alone=alone)
         self._waiting: list[_Made] = []
         """What could not be written yet, in order."""
         self._given_up: set[str] = set()
@@ -230,6 +232,11 @@ class Promotion:
         """The version that plays outside of any test; 0: the rules."""
         everywhere = self._plays_every_match()
         return self.state.incumbent if everywhere is None else everywhere
+
+    @property
+    def is_pinned(self) -> bool:
+        """Whether a person pinned the champion, which plays every match then."""
+        return self._champion is not None and self._champion.pinned
 
     def _plays_every_match(self) -> int | None:
         """What plays without a coin: a pinned champion, else by policy `latest` the newest."""

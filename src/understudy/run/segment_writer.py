@@ -21,6 +21,7 @@ from understudy.bot.roster import Roster, declared_promotion
 from understudy.core.clock import Clock
 from understudy.core.config import PromotionConfig
 from understudy.experience.episode import Episode
+from understudy.gates.promotion.coin import practice_refused
 from understudy.gates.promotion.practice import PracticeArm
 from understudy.gates.promotion.records import RULES
 from understudy.policy.policy import Policy, untrained
@@ -104,6 +105,7 @@ class SegmentWriter:
         newest: The newest policy, as it is adopted.
         agreement: What the policy and the rules had in common.
         per_s: Segments that are assigned at most.
+        rest_s: How long none is assigned after the champion could not be loaded.
         read_status: What a person is shown, read in this thread.
         background: False: only calls of `work` do anything, for tests and simulated time.
     """
@@ -118,6 +120,7 @@ class SegmentWriter:
         agreement: ServedAgreement,
         clock: Clock,
         per_s: float,
+        rest_s: float,
         read_status: Callable[[], PromotionStatus],
         problem: Callable[[str, Exception], None],
         seed: int | None = None,
@@ -130,9 +133,13 @@ class SegmentWriter:
         self._agreement = agreement
         self._clock = clock
         self._rate = Rate(per_s)
+        self._rest_s = rest_s
+        self._rests_until = -np.inf
         self._read_status = read_status
         self._problem = problem
-        self._rng = np.random.default_rng(seed)
+        # Not the draws of actions, and not those of the start before.
+        entropy = None if seed is None else (seed, promotion.state.sequence, 1)
+        self._rng = np.random.default_rng(entropy)
         self._lock = threading.Lock()
         """Never held while something is read or written."""
         self._wanted: set[str] = set()
@@ -148,6 +155,7 @@ class SegmentWriter:
         """A fraction of a second old."""
         self.incumbent = SegmentPlayer("rules", RULES, None)
         self._allowed: frozenset[int] = frozenset()
+        self._pinned = False
         self._read_roles()
         self._wake = threading.Event()
         self._stop = threading.Event()
@@ -182,12 +190,15 @@ class SegmentWriter:
         return state.test is not None or state.recheck is not None
 
     def may_play(self, player: SegmentPlayer) -> bool:
+        if self._pinned:
+            return player.version == self.incumbent.version
         if player.role == "practice":
-            return not self.promotion.state.practice.suspended
+            return not practice_refused(self.promotion.state, player.version)
         return player.version == RULES or player.role == "newest" or player.version in self._allowed
 
     def ask(self, territory: str) -> None:
-        if territory in self._wanted or not self._rate.allow("", self._clock.monotonic()):
+        now = self._clock.monotonic()
+        if territory in self._wanted or now < self._rests_until or not self._rate.allow("", now):
             return
         with self._lock:
             self._wanted.add(territory)
@@ -256,7 +267,15 @@ class SegmentWriter:
             self._read_roles()
 
     def _assign(self, territory: str) -> None:
-        assigned = self._roster.assign(uuid4().hex, {}, float(self._rng.random()))
+        with self._lock:  # it may have ended, returned and asked twice
+            if territory not in self._wanted or territory in self._ready:
+                return
+        try:
+            assigned = self._roster.assign(uuid4().hex, {}, float(self._rng.random()))
+        except BaseException:
+            with self._lock:
+                self._wanted.discard(territory)  # it may ask again
+            raise
         with self._lock:
             wanted = territory in self._wanted
             if wanted and assigned.order and not assigned.fault:
@@ -267,15 +286,24 @@ class SegmentWriter:
             self._wanted.discard(territory)  # it may ask again
         if not assigned.order:  # it could not be written, or counts for nothing
             return
-        if assigned.fault:
+        if assigned.fault and self._is_incumbent(assigned.order):
+            # The rules play, so it counts for no arm; nothing is assigned until it may be loaded.
+            self._rests_until = self._clock.monotonic() + self._rest_s
+            self._roster.resolve(assigned.order, 0.0, "void", assigned.fault)
+        elif assigned.fault:
             self._roster.resolve(assigned.order, 0.0, "fault", assigned.fault)
         else:
             self._roster.resolve(assigned.order, 0.0, "void", "its territory is gone")
+
+    def _is_incumbent(self, order: int) -> bool:
+        assigned = self.promotion.state.open.get(order)
+        return assigned is not None and assigned.arm == "incumbent"
 
     def _read_roles(self) -> None:
         incumbent = _player(self._roster.incumbent())
         self._allowed = frozenset({*self.promotion.state.needed, incumbent.version})
         self.incumbent = incumbent
+        self._pinned = self.promotion.is_pinned
 
     def _run(self) -> None:
         while not self._stop.is_set():
@@ -312,6 +340,7 @@ def open_segments(
         problem=problem,
         lost="void",
         harm_spread=HARM_SPREAD,
+        alone=True,
     )
     agreement = ServedAgreement(folder.config.promotion)
     roster = Roster(
@@ -333,7 +362,10 @@ def open_segments(
         untrained=untrained(folder.spec, folder.config.learner.seed),
         clock=folder.clock,
         per_s=live.promotion_segments_per_s,
-        read_status=lambda: read_brief(folder, promotion),
+        rest_s=live.promotion_segment_s,
+        read_status=lambda: read_brief(
+            folder, promotion, agreement=roster.agreement, waits=roster.waits
+        ),
         problem=problem,
         seed=seed,
         background=background,

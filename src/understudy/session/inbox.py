@@ -226,10 +226,13 @@ class Inbox:
 
     def _decide(self, batch: Sequence[DecisionRequest], safe: SafeReason | None) -> None:
         segments = self._parts.segments
-        if segments is None or safe is not None:
-            self._answer(self._parts.decider.decide(batch, self._policy, now=self._now, safe=safe))
-        else:
+        if segments is not None and safe is None:
             self._decide_by_segments(batch, segments)
+            return
+        decided = self._parts.decider.decide(batch, self._policy, now=self._now, safe=safe)
+        if segments is not None:
+            self._count(decided, segments)
+        self._answer(decided)
 
     def _decide_by_segments(
         self, batch: Sequence[DecisionRequest], segments: PlayerSegments
@@ -243,12 +246,22 @@ class Inbox:
                 now=self._now,
                 safe=BY_RULES if player.policy is None else None,
             )
-            for asked, decision in decided:
-                if decision.decision_id is not None and not decision.degraded:
-                    segments.decided(asked.territory.name, player, decision.decision_id, now)
+            segments.decided_by[player.role] += self._count(decided, segments)
             self._answer(decided)
         for name, words in decider.take_failed().items():
             segments.failed(name, words)
+
+    def _count(
+        self, decided: Sequence[tuple[DecisionRequest, Decision]], segments: PlayerSegments
+    ) -> int:
+        """Every decision in the ledger belongs to the segment of its territory, also where the load
+        or a gate that failed chose the safe action. Returns how many its player made."""
+        made = 0
+        for asked, decision in decided:
+            if decision.decision_id is not None:
+                segments.decided(asked.territory.name, decision.decision_id, self._monotonic)
+                made += not decision.degraded
+        return made
 
     def _answer(self, decided: Sequence[tuple[DecisionRequest, Decision]]) -> None:
         for asked, decision in decided:

@@ -4,7 +4,9 @@ A territory is an endless match, so it is assigned piece by piece. A segment has
 incumbent (the champion, or the rules), a canary, the version that practises, or the rules of the
 holdout. It ends after `live.promotion_segment` decisions or `live.promotion_segment_s`. Its score
 is the mean reward of its decisions on the declared scale, without those of the wash-out at its
-beginning: the player before left the state in which they were made.
+beginning: the player before left the state in which they were made. No player can leave out what
+went badly: a decision counts whether a gate or the load answered it, one that ends without a reward
+counts as a reward of 0, and a territory that ends early is scored by what it had.
 
 The coin is thrown elsewhere (`SegmentSource`), and its record is durable before the segment begins.
 Until then the incumbent decides, and nothing is counted: no decision ever waits for the disk. One
@@ -15,7 +17,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 from understudy.core.config.serving import LiveConfig
@@ -26,6 +28,8 @@ from understudy.session.territory import TerritoryState
 
 SegmentEnding: TypeAlias = Literal["finished", "fault", "void"]
 """`fault`: the version failed, and the incumbent plays on. `void`: it counts for no arm."""
+_USUAL_SHARE = 0.01
+"""What one decision adds to how long a segment usually takes."""
 
 
 class SegmentPlayer(NamedTuple):
@@ -71,6 +75,15 @@ class SegmentSource(Protocol):
         """How a segment ended; the result lies in [0, 1]."""
 
 
+@dataclass(slots=True)
+class RewardSum:
+    """Decisions of a part of a segment, and the rewards that came for them."""
+
+    made: int = 0
+    settled: int = 0
+    total: float = 0.0
+
+
 @dataclass(slots=True, eq=False)
 class PlayerSegment:
     """A segment that is being played, or whose last rewards are awaited."""
@@ -79,16 +92,17 @@ class PlayerSegment:
     player: SegmentPlayer
     began: float
     """Monotonic"""
-    made: int = 0
-    """Decisions in all"""
-    counted: int = 0
-    """Decisions after the wash-out"""
-    pending: int = 0
-    """Of these: without a reward so far"""
-    settled: int = 0
-    total: float = 0.0
-    """Of their rewards, on the scale from 0 to 1"""
+    washed: RewardSum = field(default_factory=RewardSum)
+    """The wash-out"""
+    counted: RewardSum = field(default_factory=RewardSum)
+    """The rest, which is scored"""
+    waiting: dict[int, RewardSum] = field(default_factory=dict)
+    """Decisions that have not ended, and the part that each belongs to"""
     over: bool = False
+
+    @property
+    def made(self) -> int:
+        return self.washed.made + self.counted.made
 
 
 class PlayerSegments:
@@ -103,11 +117,13 @@ class PlayerSegments:
         self._wash_out_s = config.wash_out * self._most_s
         # At one decision every few seconds the time alone would wash out one decision.
         self._fewest_washed = round(config.wash_out * self._least)
+        self._usual_s: float | None = None
+        """How long the fewest decisions of a segment take, over all decisions of late."""
         self._low, high = score_scale(config)
         self._width = high - self._low
         self._open: dict[str, PlayerSegment] = {}
         self._of_decision: dict[int, PlayerSegment] = {}
-        """Decisions that count and have no reward yet."""
+        """Decisions that have not ended."""
         self.decided_by: Counter[str] = Counter()
         """Decisions since this start, by the role of the player."""
         self._endings: Counter[SegmentEnding] = Counter()
@@ -128,6 +144,7 @@ class PlayerSegments:
     def player(self, territory: TerritoryState, now: float) -> SegmentPlayer:
         """Who decides the next observation of a territory; a segment ends and begins here."""
         name, source = territory.name, self._source
+        keeps_up = self._keeps_up(territory)
         segment = self._open.get(name)
         if segment is not None:
             if not source.may_play(segment.player):
@@ -138,7 +155,8 @@ class PlayerSegments:
                 return segment.player
         assigned = source.take(name)
         if assigned is None:
-            source.ask(name)
+            if keeps_up:
+                source.ask(name)
             return source.incumbent
         if not source.may_play(assigned.player):
             self._resolve(assigned.order, 0.0, "void", "its player was stopped")
@@ -147,17 +165,15 @@ class PlayerSegments:
         territory.forget()  # a policy's memory begins anew with a segment
         return assigned.player
 
-    def decided(self, territory: str, player: SegmentPlayer, decision: int, now: float) -> None:
-        """A decision of this player is in the ledger."""
-        self.decided_by[player.role] += 1
+    def decided(self, territory: str, decision: int, now: float) -> None:
+        """A decision of this territory is in the ledger."""
         segment = self._open.get(territory)
         if segment is None:
             return
-        if self._is_washed_out(segment, now):
-            segment.counted += 1
-            segment.pending += 1
-            self._of_decision[decision] = segment
-        segment.made += 1
+        part = segment.counted if self._is_washed_out(segment, now) else segment.washed
+        part.made += 1
+        segment.waiting[decision] = part
+        self._of_decision[decision] = segment
 
     def closed(self, closings: Iterable[Closing]) -> None:
         """Decisions have ended, with a reward or without."""
@@ -165,12 +181,11 @@ class PlayerSegments:
             segment = self._of_decision.pop(closing.id, None)
             if segment is None:
                 continue
-            segment.pending -= 1
+            part = segment.waiting.pop(closing.id)
             if closing.state == "settled":
-                share = (closing.reward - self._low) / self._width
-                segment.settled += 1
-                segment.total += min(1.0, max(0.0, share))
-            if segment.over and not segment.pending:
+                part.settled += 1
+                part.total += closing.reward
+            if segment.over and not segment.waiting:
                 self._score(segment)
 
     def failed(self, territory: str, words: str) -> None:
@@ -202,10 +217,20 @@ class PlayerSegments:
         for segment in waiting.values():
             self._resolve(segment.order, 0.0, "void", "the server ended")
 
+    def _keeps_up(self, territory: TerritoryState) -> bool:
+        """Whether a segment of this territory ends about when those of others do. Segments count in
+        the order of their assignment, so one that takes minutes would hold up every verdict."""
+        if territory.pace_s is None:
+            return False
+        takes_s = (self._fewest_washed + self._least) * territory.pace_s
+        usual_s = takes_s if self._usual_s is None else self._usual_s
+        self._usual_s = usual_s + _USUAL_SHARE * (takes_s - usual_s)
+        return takes_s <= 2.0 * max(self._most_s, usual_s)
+
     def _is_full(self, segment: PlayerSegment, now: float) -> bool:
         if segment.made >= self._most:
             return True
-        return now - segment.began >= self._most_s and segment.counted >= self._least
+        return now - segment.began >= self._most_s and segment.counted.made >= self._least
 
     def _is_washed_out(self, segment: PlayerSegment, now: float) -> bool:
         if segment.made >= self._wash_out:
@@ -217,22 +242,29 @@ class PlayerSegments:
         """No further decision belongs to it; its last rewards may still come."""
         del self._open[name]
         segment.over = True
-        if not segment.pending:
+        if not segment.waiting:
             self._score(segment)
 
     def _score(self, segment: PlayerSegment) -> None:
-        if segment.settled < self._least:
-            words = f"{segment.settled} decisions have a reward, {self._least} are needed"
-            self._resolve(segment.order, 0.0, "void", words)
-        else:
-            self._resolve(segment.order, segment.total / segment.settled, "finished")
+        """The mean reward; whether a segment counts must not depend on how it went."""
+        if not segment.made:
+            self._resolve(segment.order, 0.0, "void", "it ended before its first decision")
+            return
+        parts = [segment.counted]
+        if segment.counted.made < self._least:  # its territory ended early
+            parts.append(segment.washed)
+        if not any(one.settled for one in parts):
+            self._resolve(segment.order, 0.0, "finished", "no decision has a reward")
+            return
+        mean = sum(one.total for one in parts) / sum(one.made for one in parts)
+        share = (mean - self._low) / self._width
+        self._resolve(segment.order, min(1.0, max(0.0, share)), "finished")
 
     def _drop(self, name: str, segment: PlayerSegment, ending: SegmentEnding, words: str) -> None:
         """Ends it at once: rewards that come later do not count."""
         del self._open[name]
-        mine = [key for key, one in self._of_decision.items() if one is segment]
-        for key in mine:
-            del self._of_decision[key]
+        for decision in segment.waiting:
+            del self._of_decision[decision]
         self._resolve(segment.order, 0.0, ending, words)
 
     def _resolve(self, order: int, result: float, ending: SegmentEnding, words: str = "") -> None:
@@ -251,8 +283,8 @@ def score_scale(config: LiveConfig) -> tuple[float, float]:
 def grouped(
     players: Sequence[SegmentPlayer],
 ) -> list[tuple[SegmentPlayer, list[int]]]:
-    """Places by player: one forward pass for each policy, and one group for the rules."""
-    groups: dict[int, tuple[SegmentPlayer, list[int]]] = {}
+    """Places by role and version: one forward pass for each."""
+    groups: dict[tuple[str, int], tuple[SegmentPlayer, list[int]]] = {}
     for place, player in enumerate(players):
-        groups.setdefault(id(player.policy), (player, []))[1].append(place)
+        groups.setdefault((player.role, id(player.policy)), (player, []))[1].append(place)
     return list(groups.values())

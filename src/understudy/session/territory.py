@@ -62,6 +62,15 @@ class TerritoryState:
     bootstrap: bytes | None = None
     """float32 [F], an observation that was answered without the ledger: earlier decisions end
     there"""
+    pace_s: float | None = None
+    """From one observation to the next, of late; None: there was one at most"""
+
+    def observed(self, now: float) -> None:
+        """An observation arrived."""
+        if self.decisions:
+            gap = now - self.quiet_since
+            self.pace_s = gap if self.pace_s is None else 0.8 * self.pace_s + 0.2 * gap
+        self.quiet_since = now
 
     def forget(self) -> None:
         """Empty the policy's memory."""
@@ -235,7 +244,7 @@ class Territories:
     def touch(self, territory: TerritoryState, now: float) -> str | None:
         """An observation arrived. An evicted territory becomes active again; where there is no room
         it stays evicted, and the returned text names the limit."""
-        territory.quiet_since = now
+        territory.observed(now)
         if territory.name not in self._evicted:
             for held in self._holding(territory):
                 held.move_to_end(territory.name)

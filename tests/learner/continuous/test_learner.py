@@ -105,6 +105,24 @@ def test_a_batch_every_interval_and_not_more_often(tmp_path: Path) -> None:
     assert len(toy.rates) == 4
 
 
+@pytest.mark.parametrize("promotion", ["auto", "latest"])
+def test_a_run_that_serves_its_newest_version_again_is_not_bound_to_a_champion(
+    tmp_path: Path, promotion: str
+) -> None:
+    """Its log of promotion is still there."""
+    folder, clock = run(tmp_path, live__promotion=promotion, learner__max_version_lag=0)
+    folder.promotion.mkdir()
+    toy = ToyItems()
+    mind = continuous(folder, toy)
+    arrive(folder, *range(4))
+    turns(mind, clock, 1)
+    assert mind.version > 0
+    arrive(folder, *range(4, 20), versions=np.zeros(4, np.int32))
+    turns(mind, clock, 3)
+    assert set(toy.by_evidence) == {promotion == "auto"}
+    assert toy.batches[-1].on_policy.any() == (promotion == "auto"), "by age, or by distance"
+
+
 def test_with_too_few_items_it_waits(tmp_path: Path) -> None:
     folder, clock = run(tmp_path, continuous__min_batch=4)
     toy = ToyItems()

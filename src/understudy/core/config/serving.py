@@ -70,13 +70,14 @@ class LiveConfig(Section, frozen=True, kw_only=True):
     """Share of such a segment, at its beginning, that counts for no score: the player before left
     the state in which it is decided."""
     least_settled: int = 8
-    """Decisions that must count and have a reward, else the segment counts for no player."""
+    """Decisions after the wash-out that a segment has before time ends it. Where its territory ends
+    with fewer, those of the wash-out count as well."""
     promotion_segments_per_s: float = 10.0
     """Segments that are assigned at most, in all territories; beyond it the incumbent plays and
     nothing is counted, so that neither the disk nor the log is overrun."""
     score: tuple[float, ...] = ()
-    """The lowest and the highest mean reward of a segment, which count 0 and 1; beyond them rewards
-    are clipped. Empty: plus and minus `reward_clip`."""
+    """The lowest and the highest mean reward of a segment, which count 0 and 1; beyond them the
+    mean is clipped. Empty: plus and minus `reward_clip`."""
 
     def __post_init__(self) -> None:
         positive(

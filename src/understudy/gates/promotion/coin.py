@@ -57,6 +57,8 @@ def practice_refused(state: PromotionState, version: int) -> str:
         return f"{state.practice.suspended} more matches without practice"
     if version == state.incumbent:
         return f"version {version} is the champion"
+    if state.roles.get(version) == "retired":
+        return f"version {version} was tried, and plays no more"
     return ""
 
 

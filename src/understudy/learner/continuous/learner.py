@@ -112,7 +112,7 @@ class ContinuousLearner(BackgroundLearner[ItemReplay]):
             gate=gate if judges else None,
             # By evidence a version may play for hours while others follow each other every second:
             # then its age says nothing, and `learner.max_behaviour_kl` decides in its place.
-            max_lag=_ANY_LAG if folder.by_evidence else None,
+            max_lag=_ANY_LAG if self._by_evidence else None,
         )  # fmt: skip
         self._progress = BatchProgress(journal, folder.clock)
         self._collapse = Collapse(self._continuous.entropy_floor)
@@ -143,6 +143,12 @@ class ContinuousLearner(BackgroundLearner[ItemReplay]):
         """The share of imitation that is left."""
         own = self._counters.get(_OWN, 0)
         return imitation_left(own, fade_matches=self._config.imitation_fade_matches)
+
+    @property
+    def _by_evidence(self) -> bool:
+        """Not once a person serves the newest version of a run that was promoted by evidence."""
+        auto = self._folder.config.live.promotion == "auto"
+        return auto and self._folder.by_evidence
 
     def work(self, *, hurry: bool = False) -> bool:
         """Take in what waits, learn from one batch if it is time, publish. True: there is more.
