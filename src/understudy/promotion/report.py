@@ -69,7 +69,12 @@ def read_promotion(folder: RunFolder) -> PromotionStatus | None:
 
 def status_of(folder: RunFolder, told: PromotionHistory) -> PromotionStatus:
     """The promotion of a run folder with this history."""
-    status = promotion_status(told, pinned=pinned_champion(folder), config=folder.config.promotion)
+    status = promotion_status(
+        told,
+        pinned=pinned_champion(folder),
+        config=folder.config.promotion,
+        served=_served(folder),
+    )
     return _with_learned(status, folder)
 
 
@@ -83,6 +88,7 @@ def read_brief(
         promotion.verdicts,
         pinned=pinned_champion(folder),
         config=folder.config.promotion,
+        served=_served(folder),
     )
     brief = msgspec.structs.replace(_with_learned(brief, folder), waits=waits)
     return staged(brief, agreement=agreement)
@@ -100,6 +106,10 @@ def _with_learned(status: PromotionStatus, folder: RunFolder) -> PromotionStatus
     return staged(msgspec.structs.replace(status, learned=learned))
 
 
+def _served(folder: RunFolder) -> bool:
+    return folder.config.live.promotion == "auto"
+
+
 def pinned_champion(folder: RunFolder) -> int | None:
     """The version that a person pinned as champion."""
     champion = folder.pointers.read("champion")
@@ -107,10 +117,17 @@ def pinned_champion(folder: RunFolder) -> int | None:
 
 
 def promotion_status(
-    told: PromotionHistory, *, pinned: int | None, config: PromotionConfig = _DEFAULTS
+    told: PromotionHistory,
+    *,
+    pinned: int | None,
+    config: PromotionConfig = _DEFAULTS,
+    served: bool = False,
 ) -> PromotionStatus:
-    """Everything that a screen shows. `pinned`: the version that a person pinned as champion."""
-    brief = brief_status(told.state, told.verdicts, pinned=pinned, config=config, times=told.times)
+    """Everything that a screen shows. `pinned`: the version that a person pinned as champion;
+    `served`: the log is that of a server's segments."""
+    brief = brief_status(
+        told.state, told.verdicts, pinned=pinned, config=config, served=served, times=told.times
+    )
     pace = matches_per_hour(told.matches)
     # Those of the holdout and of practice count for no test; in a recheck there are none.
     counted = (1.0 - brief.holdout) * (1.0 - brief.practice_now)
@@ -120,7 +137,7 @@ def promotion_status(
     return msgspec.structs.replace(
         brief,
         tests=tuple(
-            _with_history(test, trials[now.number], now, told, counted_pace)
+            _with_history(test, trials[now.number], now, told, counted_pace, scored=served)
             for test, now in zip(brief.tests, running, strict=True)
         ),
         next_test=_next_test(told, brief, counted_pace),
@@ -137,6 +154,7 @@ def brief_status(
     *,
     pinned: int | None,
     config: PromotionConfig = _DEFAULTS,
+    served: bool = False,
     times: Mapping[int, float] | None = None,
 ) -> PromotionStatus:
     """What the state alone says, at once: no interval, no pace and nothing to expect."""
@@ -146,6 +164,7 @@ def brief_status(
     waiting = len(state.resolved)
     status = PromotionStatus(
         incumbent=state.incumbent,
+        served=served,
         why=_why(state, verdicts),
         pinned=pinned,
         policy=state.policy,
@@ -263,6 +282,8 @@ def _with_history(
     now: RunningTest,
     told: PromotionHistory,
     pace: float | None,
+    *,
+    scored: bool,
 ) -> TrialStatus:
     expected = expected_verdict(
         now,
@@ -270,6 +291,7 @@ def _with_history(
         pairs=trial.pairs,
         recheck=trial.recheck,
         incumbent_mean=_mean_of(told, now.against),
+        scored=scored,
     )
     # A simulator's pairs do not come at the pace of matches.
     if expected is not None and not now.simulator:
@@ -293,7 +315,11 @@ def _next_test(
     alpha = alpha_of(state.settings, state.reigns[-1].tests + 1)
     mean = _mean_of(told, state.incumbent)
     expected = next_verdict(
-        state.settings, alpha=alpha, against=state.incumbent, incumbent_mean=mean
+        state.settings,
+        alpha=alpha,
+        against=state.incumbent,
+        incumbent_mean=mean,
+        scored=brief.served,
     )
     return _paced(expected, pace)
 

@@ -83,7 +83,7 @@ def stages_text(stage: Stage | None = None) -> str:
 
 def stage_line(status: PromotionStatus) -> str:
     """Who plays, why, and what would change it: as much of it as fits one line."""
-    parts = _parts(status)
+    parts = [status.in_units(part) for part in _parts(status)]
     while len(text := "; ".join(parts)) > _WIDTH and len(parts) > 1:
         parts = parts[:-1]
     return text

@@ -5,9 +5,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Literal, TypeAlias
 
 import msgspec
+
+_MATCH = re.compile(r"\bmatch(es)?\b")
 
 Stage: TypeAlias = Literal["shadow", "cameos", "practice", "canary", "champion", "pinned", "latest"]
 
@@ -154,6 +157,8 @@ class PromotionStatus(msgspec.Struct, frozen=True, kw_only=True):
 
     incumbent: int
     """The champion by evidence; 0: the rules."""
+    served: bool = False
+    """A server assigns segments of its clients' decisions: the words say segments for matches."""
     stage: Stage = "shadow"
     line: str = ""
     """Who plays, why, and what would change it, in one line (`promotion_stage`)."""
@@ -208,6 +213,14 @@ class PromotionStatus(msgspec.Struct, frozen=True, kw_only=True):
     def practice_now(self) -> float:
         """The probability of practice in the next match, given that it is not of the holdout."""
         return 0.0 if self.practice is None else self.practice.share
+
+    def in_units(self, text: str) -> str:
+        """Words about matches, with what this run has instead: segments, if it is served."""
+        return (
+            _MATCH.sub(lambda found: "segments" if found[1] else "segment", text)
+            if self.served
+            else text
+        )
 
     @property
     def plays(self) -> int | None:
