@@ -5,6 +5,7 @@ import msgspec
 from understudy.telemetry import events as ev
 from understudy.telemetry.fold import StatusFold
 from understudy.telemetry.played import COLUMNS, PlayedFold, played_rows
+from understudy.telemetry.promotion_stage import staged
 from understudy.telemetry.promotion_status import ArmResult, PromotionStatus, TrialStatus
 from understudy.telemetry.report import describe, progress
 from understudy.telemetry.status import Folders
@@ -91,15 +92,15 @@ def test_the_line_of_a_bot_says_who_plays_by_evidence() -> None:
             ),
         ),
     )
-    status = msgspec.structs.replace(fold.status(Folders()), promotion=promotion)
+    status = msgspec.structs.replace(fold.status(Folders()), promotion=staged(promotion))
     line = progress(status)
     assert "; the rules play, version 4 in 50%; E 3.1 of 20 for, 0.0 of 4 against; " in line
     assert "\n" not in line
     text = describe(status)
-    assert "Promotion   the rules play; version 4 is tried" in text
+    assert "Promotion   canary: the rules play, version 4 in 50%; E 3.1" in text
     assert "understudy promotion status --run runs/zerg" in text
     pinned = msgspec.structs.replace(promotion, pinned=7)
-    line = progress(msgspec.structs.replace(status, promotion=pinned))
+    line = progress(msgspec.structs.replace(status, promotion=staged(pinned)))
     assert "version 7, pinned, plays every match; " in line and "E 3.1" not in line
 
 

@@ -75,7 +75,7 @@ def status_of(folder: RunFolder, told: PromotionHistory) -> PromotionStatus:
         config=folder.config.promotion,
         served=_served(folder),
     )
-    return _with_learned(status, folder)
+    return _with_newest(status, folder)
 
 
 def read_brief(
@@ -90,13 +90,16 @@ def read_brief(
         config=folder.config.promotion,
         served=_served(folder),
     )
-    brief = msgspec.structs.replace(_with_learned(brief, folder), waits=waits)
+    brief = msgspec.structs.replace(_with_newest(brief, folder), waits=waits)
     return staged(brief, agreement=agreement)
 
 
-def _with_learned(status: PromotionStatus, folder: RunFolder) -> PromotionStatus:
-    """With what the newest version has learned from, as long as that decides something."""
+def _with_newest(status: PromotionStatus, folder: RunFolder) -> PromotionStatus:
+    """With the newest version, and with what it has learned from, as long as that decides
+    something."""
     newest = folder.pointers.read("candidate")
+    number = 0 if newest is None else newest.version
+    status = staged(msgspec.structs.replace(status, newest=number))
     if status.practice is not None or not status.practice_share or newest is None:
         return status
     try:

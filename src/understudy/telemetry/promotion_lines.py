@@ -26,6 +26,7 @@ _LABEL = 12
 _BAR = 20
 _HARDLY = 0.01
 """A chance of promotion below it counts as none."""
+_NEW_EXPERIENCE = "a version with enough new experience, which is then tried"
 
 
 def player_name(version: int) -> str:
@@ -110,7 +111,7 @@ def practice_text(practice: PracticeStatus, *, against: int) -> str:
             f"{practice.incumbent_mean:.0%} in {practice.incumbent_matches:,}"
         )
     if practice.suspended:
-        return f"{text}; suspended for {_many(practice.suspended, 'more match', 'more matches')}"
+        return f"{text}; suspended for {_more(practice.suspended)}"
     return f"{text}; E {_number(practice.worse)} of {practice.worse_enough:g} against it"
 
 
@@ -277,7 +278,35 @@ def _missing_test(status: PromotionStatus) -> str:
         return "promotion is paused: no test begins"
     if status.cool_down:
         return f"{status.cool_down:,} more matches before another test"
-    return "no test: a version with enough new experience is the next to be tried"
+    practice, against = status.practice, player_name(status.incumbent)
+    if status.newest == 0:
+        return "a first version"
+    if not status.practice_share:
+        return status.waits or _NEW_EXPERIENCE
+    if practice is None:
+        agreed = "" if status.agreement is None else f" (now {status.agreement:.0%})"
+        learned = "" if status.learned is None else f" (now {status.learned:,})"
+        return (
+            f"practice: it begins at {status.agreement_enough:.0%} agreement with the rules"
+            f"{agreed}, or with {status.learned_enough:,} matches learned from{learned}"
+        )
+    if practice.suspended:
+        return f"practice: it is suspended for {_more(practice.suspended)}"
+    if not practice.compared:
+        return (
+            f"{practice.needed:,} compared matches of each: practice has {practice.matches:,}, "
+            f"{against} {practice.incumbent_matches:,}"
+        )
+    if not practice.promising:
+        return (
+            f"practice that looks better: {practice.mean:.0%} now, {against} "
+            f"{practice.incumbent_mean:.0%}"
+        )
+    return status.waits or _NEW_EXPERIENCE
+
+
+def _more(matches: int) -> str:
+    return _many(matches, "more match", "more matches")
 
 
 def _open(status: PromotionStatus) -> str:

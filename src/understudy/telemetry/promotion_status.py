@@ -178,6 +178,8 @@ class PromotionStatus(msgspec.Struct, frozen=True, kw_only=True):
     """None: no version has practised yet."""
     practice_share: float = 0.0
     """`promotion.practice_share`."""
+    newest: int | None = None
+    """The newest version; 0: none is published yet. None: not known."""
     agreement: float | None = None
     """Share of the rules' decisions that the newest version agrees with, in their last matches;
     None: not known."""

@@ -6,7 +6,6 @@ The words are ASCII; what came from outside (reasons, names, messages) goes thro
 from __future__ import annotations
 
 from understudy.telemetry.promotion_lines import promotion_lines
-from understudy.telemetry.promotion_stage import staged
 from understudy.telemetry.report_parts import (
     behaviour_kl,
     continuous_lines,
@@ -61,7 +60,7 @@ def _player(status: Status) -> str:
     if status.mode == "shadow":
         return f"the rules play (newest version: {status.version})"
     if status.mode == "auto" and status.promotion is not None:
-        return staged(status.promotion, agreement=status.agreement_last).line
+        return status.promotion.line
     return (
         f"version {status.playing}{newest} plays"
         if status.playing
