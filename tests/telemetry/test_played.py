@@ -104,6 +104,15 @@ def test_the_line_of_a_bot_says_who_plays_by_evidence() -> None:
     assert "version 7, pinned, plays every match; " in line and "E 3.1" not in line
 
 
+def test_a_short_match_of_the_rules_with_a_long_cameo_is_theirs() -> None:
+    fold = StatusFold()
+    fold.add(at(1, match("victory", version=3, fallback=4, role="rules", mode="auto")))
+    fold.add(at(2, match("defeat", version=3, fallback=6, role="champion", assigned=3)))
+    status = fold.status(Folders())
+    assert [one.player for one in status.played] == ["rules", "version 3"]
+    assert (status.rules_matches, status.rules_wins) == (1, 1)
+
+
 def test_all_versions_that_practise_are_one_player() -> None:
     fold = PlayedFold()
     for version in range(1, 6):

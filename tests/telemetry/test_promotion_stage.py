@@ -10,7 +10,7 @@ import pytest
 from understudy.telemetry.events import MatchFinished
 from understudy.telemetry.fold import recent_agreement
 from understudy.telemetry.journal import Entry
-from understudy.telemetry.promotion_lines import describe_promotion
+from understudy.telemetry.promotion_lines import describe_promotion, practice_text
 from understudy.telemetry.promotion_stage import staged
 from understudy.telemetry.promotion_status import (
     ArmResult,
@@ -173,6 +173,24 @@ def test_a_line_fits_80_columns_with_the_largest_numbers(
     }
     status = staged(PromotionStatus(**{**SHADOW, **fields, **large}))
     assert status.line.isascii() and 0 < len(status.line) <= 80
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"matches": 19}, "; E 1.0 of 4 against it"),
+        ({"matches": 40}, "; 54% in 40; the rules 50% in about the last 50; E 1.0 of 4 against it"),
+        (
+            {"played": 80},
+            "; 54% in about the last 50, 48% in all 80; the rules 50% in about the last 50; "
+            "E 1.0 of 4 against it",
+        ),
+    ],
+)
+def test_practice_is_compared_in_about_as_many_matches(fields: dict[str, Any], words: str) -> None:
+    practice = changed(PRACTICE, **{"played": 40, "played_mean": 0.48, **fields})
+    text = practice_text(practice, against=0)
+    assert text.partition(" matches, which count for no test")[2] == words
 
 
 @pytest.mark.parametrize(

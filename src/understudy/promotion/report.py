@@ -16,7 +16,7 @@ from understudy.core.errors import FileFormatError, RunFolderError
 from understudy.core.statistics import wilson
 from understudy.gates.promotion import evidence as maths
 from understudy.gates.promotion import roles
-from understudy.gates.promotion.practice import FEWEST_COMPARED, LEARNED_MATCHES
+from understudy.gates.promotion.practice import FEWEST_COMPARED, LEARNED_MATCHES, RECENT_MATCHES
 from understudy.gates.promotion.records import RULES
 from understudy.gates.promotion.roles import PromotionState, PromotionVerdict
 from understudy.gates.promotion.running import RunningTest, alpha_of
@@ -211,6 +211,7 @@ def _practice_status(state: PromotionState, share: float) -> PracticeStatus | No
         incumbent_mean=arm.incumbent.mean,
         incumbent_matches=arm.incumbent.matches,
         needed=FEWEST_COMPARED,
+        recent=RECENT_MATCHES,
         worse=arm.worse,
         worse_enough=state.harm,
     )
@@ -343,8 +344,10 @@ def _paced(expected: ExpectedVerdict, pace: float | None) -> ExpectedVerdict:
 def _with_played(practice: PracticeStatus | None, told: PromotionHistory) -> PracticeStatus | None:
     if practice is None:
         return None
-    played = sum(one.counts and one.practises for one in told.matches)
-    return msgspec.structs.replace(practice, played=played)
+    results = [one.result for one in told.matches if one.counts and one.practises]
+    return msgspec.structs.replace(
+        practice, played=len(results), played_mean=sum(results) / max(len(results), 1)
+    )
 
 
 def interval_of(told: TrialHistory, *, confidence: float) -> tuple[float, float] | None:

@@ -23,7 +23,7 @@ from understudy.telemetry import events as ev
 from understudy.telemetry.agreement import RulesAgreement
 from understudy.telemetry.events import ENVIRONMENT
 from understudy.telemetry.journal import Entry, Reader
-from understudy.telemetry.played import PlayedFold
+from understudy.telemetry.played import PlayedFold, played_by_rules
 from understudy.telemetry.status import (
     Folder,
     Folders,
@@ -270,7 +270,7 @@ class StatusFold:
         self._grow(**{kind: 1}, unsaved=int(e.recorded and not e.saved))
         if e.fault:  # the rules finished what a version has lost
             self._results.append(False)
-        elif 2 * e.fallback > e.decisions:
+        elif played_by_rules(e):
             self._grow(rules_matches=int(kind != "aborted"), rules_wins=int(kind == "wins"))
         elif kind != "aborted":
             self._results.append(kind == "wins")

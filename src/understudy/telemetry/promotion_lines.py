@@ -105,14 +105,20 @@ def trial_text(one: TrialStatus) -> str:
 def practice_text(practice: PracticeStatus, *, against: int) -> str:
     """What practice shows. None of it counts for a test."""
     text = f"{_many(practice.played, 'match', 'matches')}, which count for no test"
-    if practice.matches and practice.incumbent_matches:
-        text += (
-            f"; {practice.mean:.0%} of late in {practice.matches:,}, {player_name(against)} "
-            f"{practice.incumbent_mean:.0%} in {practice.incumbent_matches:,}"
-        )
+    if practice.compared and practice.matches:
+        text += f"; {_lately(practice.mean, practice.matches, practice.recent)}"
+        if practice.played > practice.recent:
+            text += f", {practice.played_mean:.0%} in all {practice.played:,}"
+        other = _lately(practice.incumbent_mean, practice.incumbent_matches, practice.recent)
+        text += f"; {player_name(against)} {other}"
     if practice.suspended:
         return f"{text}; suspended for {_more(practice.suspended)}"
     return f"{text}; E {_number(practice.worse)} of {practice.worse_enough:g} against it"
+
+
+def _lately(mean: float, matches: int, recent: int) -> str:
+    """A mean in which older results are lighter, so that it is of about the `recent` ones."""
+    return f"{mean:.0%} in {matches if matches <= recent else f'about the last {recent}'}"
 
 
 def _arm(one: ArmResult) -> str:

@@ -117,6 +117,10 @@ class PracticeStatus(msgspec.Struct, frozen=True, kw_only=True):
     incumbent_matches: int = 0
     played: int = 0
     """Matches of practice in all that have a result; they are in no other figure."""
+    played_mean: float = 0.0
+    """The mean result of all those, each with the same weight."""
+    recent: int = 50
+    """The means of late are of about so many matches."""
     in_a_row: int = 0
     """Suspensions that followed each other."""
     needed: int = 0
