@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from understudy import Understudy
-from understudy.bot.practice import RulesAgreement, may_practise
+from understudy.bot.practice import may_practise
 from understudy.core.config import PromotionConfig
 from understudy.gates.promotion.practice import LEARNED_MATCHES
 from understudy.policy.policy import Policy
@@ -20,6 +20,7 @@ from understudy.policy.weights import Weights
 from understudy.registry.checkpoints import INGESTED
 from understudy.registry.run_folder import RunFolder
 from understudy.telemetry import events as ev
+from understudy.telemetry.agreement import RulesAgreement
 
 from .minds import ACTIONS, auto, episodes, journal, lively, publish
 

@@ -103,11 +103,17 @@ def test_before_the_first_results_an_assumption_is_told() -> None:
     log.nominate(4)
     due = expected(log)
     gain = 100 * (1.0 - mean) / 2.0
-    assert due.assumption == f"if it wins {gain:.0f} points more than the rules ({mean:.0%})"
+    assert due.assumption == (
+        f"if its mean result is {gain:.0f} points above that of the rules ({mean:.0%}, a tie "
+        "counts half)"
+    )
     log = ScriptedLog(seed=2)
     log.nominate(4)
     due = expected(log)
-    assert due.assumption == "if it wins 20 points more than the rules (50%, not known yet)"
+    assert due.assumption == (
+        "if its mean result is 20 points above that of the rules (50%, not known yet, a tie counts "
+        "half)"
+    )
     assert 0.8 <= due.better <= 1.0, "90% of such tests promote (docs/benchmarks.md)"
     assert 120 <= due.matches <= 200 and due.seconds is None
 

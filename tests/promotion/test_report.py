@@ -121,12 +121,29 @@ def test_the_rules_play_until_a_version_has_shown_that_it_is_better() -> None:
     early(log)
     text = text_of(log)
     assert "the rules play; version 4 is tried in 20% of the matches" in text
-    assert "if it wins 20 points more than the rules (50%, not known yet)" in flat(text)
+    assert "if its mean result is 20 points above that of the rules (50%, not" in flat(text)
     log = ScriptedLog(seed=2)
     promoted(log)
     text = text_of(log)
     assert "version 4 (champion) plays; the rules keep 10% of the matches" in text
     assert "Why         promoted: better than the rules; version 4: " in text
+
+
+def test_a_server_is_told_by_its_segments_and_their_score() -> None:
+    log = ScriptedLog(seed=2)
+    early(log)
+    log.append(Ordered(order="pause", words="no rematch of this match"))
+    status = promotion_status(history(log.records), pinned=None, served=True)
+    text = flat(describe_promotion(status, run="runs/match", at=log.now, mode="serve"))
+    assert "mode auto" not in text, "evidence decides on this server"
+    assert "version 4 is tried in 20% of the segments" in text
+    assert "that of the rules (50%, not known yet). 8 of 10" in text, "a score has no ties"
+    assert "Results                  segments  mean" in text
+    assert "no rematch of this segment" in text
+    assert text.count("match") == text.count("runs/match") + 1
+    assert max(map(len, describe_promotion(status, run="r", at=0.0).splitlines())) <= 80
+    other = describe_promotion(status_of(log), run="r", at=0.0, mode="serve")
+    assert "Mode        serve; what follows holds for matches of mode auto" in other
 
 
 def test_a_test_is_told_with_both_arms_its_evidence_and_its_interval() -> None:

@@ -5,6 +5,7 @@ import msgspec
 from understudy.telemetry import events as ev
 from understudy.telemetry.fold import StatusFold
 from understudy.telemetry.played import COLUMNS, PlayedFold, played_rows
+from understudy.telemetry.promotion_stage import staged
 from understudy.telemetry.promotion_status import ArmResult, PromotionStatus, TrialStatus
 from understudy.telemetry.report import describe, progress
 from understudy.telemetry.status import Folders
@@ -91,16 +92,25 @@ def test_the_line_of_a_bot_says_who_plays_by_evidence() -> None:
             ),
         ),
     )
-    status = msgspec.structs.replace(fold.status(Folders()), promotion=promotion)
+    status = msgspec.structs.replace(fold.status(Folders()), promotion=staged(promotion))
     line = progress(status)
     assert "; the rules play, version 4 in 50%; E 3.1 of 20 for, 0.0 of 4 against; " in line
     assert "\n" not in line
     text = describe(status)
-    assert "Promotion   the rules play; version 4 is tried" in text
+    assert "Promotion   canary: the rules play, version 4 in 50%; E 3.1" in text
     assert "understudy promotion status --run runs/zerg" in text
     pinned = msgspec.structs.replace(promotion, pinned=7)
-    line = progress(msgspec.structs.replace(status, promotion=pinned))
+    line = progress(msgspec.structs.replace(status, promotion=staged(pinned)))
     assert "version 7, pinned, plays every match; " in line and "E 3.1" not in line
+
+
+def test_a_short_match_of_the_rules_with_a_long_cameo_is_theirs() -> None:
+    fold = StatusFold()
+    fold.add(at(1, match("victory", version=3, fallback=4, role="rules", mode="auto")))
+    fold.add(at(2, match("defeat", version=3, fallback=6, role="champion", assigned=3)))
+    status = fold.status(Folders())
+    assert [one.player for one in status.played] == ["rules", "version 3"]
+    assert (status.rules_matches, status.rules_wins) == (1, 1)
 
 
 def test_all_versions_that_practise_are_one_player() -> None:

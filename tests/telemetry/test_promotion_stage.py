@@ -10,6 +10,7 @@ import pytest
 from understudy.telemetry.events import MatchFinished
 from understudy.telemetry.fold import recent_agreement
 from understudy.telemetry.journal import Entry
+from understudy.telemetry.promotion_lines import describe_promotion, practice_text
 from understudy.telemetry.promotion_stage import staged
 from understudy.telemetry.promotion_status import (
     ArmResult,
@@ -39,6 +40,18 @@ def changed(one: Any, **fields: Any) -> Any:
 
 LINES = [
     ({}, "shadow", "the rules play; practice begins at 90% agreement with them"),
+    ({"newest": 0, "agreement": 0.71}, "shadow", "the rules play; no version yet"),
+    (
+        {"newest": 3},
+        "cameos",
+        "the rules play, cameos in 5% of decisions; "
+        "practice begins at 90% agreement with them",
+    ),
+    (
+        {"newest": 3, "agreement": 0.97, "cameo_share": 0.0, "practice_share": 0.0},
+        "shadow",
+        "the rules play; versions copy them, and none practises; a copy is not better",
+    ),
     (
         {"agreement": 0.71},
         "cameos",
@@ -162,6 +175,54 @@ def test_a_line_fits_80_columns_with_the_largest_numbers(
     assert status.line.isascii() and 0 < len(status.line) <= 80
 
 
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"matches": 19}, "; E 1.0 of 4 against it"),
+        ({"matches": 40}, "; 54% in 40; the rules 50% in about the last 50; E 1.0 of 4 against it"),
+        (
+            {"played": 80},
+            "; 54% in about the last 50, 48% in all 80; the rules 50% in about the last 50; "
+            "E 1.0 of 4 against it",
+        ),
+    ],
+)
+def test_practice_is_compared_in_about_as_many_matches(fields: dict[str, Any], words: str) -> None:
+    practice = changed(PRACTICE, **{"played": 40, "played_mean": 0.48, **fields})
+    text = practice_text(practice, against=0)
+    assert text.partition(" matches, which count for no test")[2] == words
+
+
+@pytest.mark.parametrize(
+    ("fields", "missing"),
+    [
+        ({"newest": 0}, "a first version"),
+        (
+            {"newest": 3, "agreement": 0.84, "learned": 153},
+            "practice: it begins at 90% agreement with the rules (now 84%), or with 300 matches "
+            "learned from (now 153)",
+        ),
+        (
+            {"practice": changed(PRACTICE, matches=7)},
+            "20 compared matches of each: practice has 7, the rules 200",
+        ),
+        (
+            {"practice": changed(PRACTICE, mean=0.44)},
+            "practice that looks better: 44% now, the rules 50%",
+        ),
+        (
+            {"practice": changed(PRACTICE, share=0.0, suspended=43)},
+            "practice: it is suspended for 43 more matches",
+        ),
+        ({"practice": PRACTICE}, "a version with enough new experience, which is then tried"),
+    ],
+)
+def test_what_is_missing_before_a_test_is_told(fields: dict[str, Any], missing: str) -> None:
+    status = staged(PromotionStatus(**{**SHADOW, **fields}))
+    text = describe_promotion(status, run="r", at=0.0).replace("\n            ", " ")
+    assert f"Missing     {missing}\n" in text
+
+
 def test_the_agreement_is_that_of_the_last_matches_of_the_rules() -> None:
     def match(fallback: int, agreed: int) -> Entry:
         event = MatchFinished(
@@ -171,5 +232,6 @@ def test_the_agreement_is_that_of_the_last_matches_of_the_rules() -> None:
         return Entry(t=0.0, by="bot", e=event)
 
     assert recent_agreement([]) is None
-    old, new = [match(10, 0)] * 30, [match(10, 9)] * 20
+    assert recent_agreement([match(10, 9)] * 19) is None, "too few decisions"
+    old, new = [match(10, 0)] * 30, [match(10, 9)] * 50
     assert recent_agreement([*old, *new, match(0, 0)]) == pytest.approx(0.9)

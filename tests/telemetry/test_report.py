@@ -8,6 +8,8 @@ from msgspec.structs import replace
 
 from understudy.telemetry import events as ev
 from understudy.telemetry.fold import StatusFold
+from understudy.telemetry.promotion_stage import staged
+from understudy.telemetry.promotion_status import PromotionStatus
 from understudy.telemetry.report import describe, progress, statistics, status_report
 from understudy.telemetry.status import Folder, Folders, LedgerCounts, Status, WinRecord
 
@@ -252,6 +254,24 @@ def test_describe_tells_how_a_server_does() -> None:
     text = "\n".join(lines)
     for word in ("Matches", "Win rate", "written", "the bot plays", "background_training.log"):
         assert word not in text, "there is none of that behind a server"
+
+
+@pytest.mark.parametrize(
+    ("promotion", "decides"),
+    [
+        (PromotionStatus(incumbent=0, served=True), "the rules decide"),
+        (PromotionStatus(incumbent=2, served=True), "version 2 decides"),
+        (PromotionStatus(incumbent=0, served=True, policy="latest"), "version 3 decides"),
+    ],
+)
+def test_describe_tells_who_decides_on_a_server_by_evidence(
+    promotion: PromotionStatus, decides: str
+) -> None:
+    adopted = ev.VersionAdopted(version=3, previous=2)
+    status = served(started(), published(3, 40), adopted)
+    lines = describe(replace(status, promotion=staged(promotion))).splitlines()
+    assert f"Versions    3 is the newest of 1 published; {decides}" in lines
+    assert any(line.startswith("Promotion   ") and "mode auto" not in line for line in lines)
 
 
 def test_describe_says_when_the_learner_of_a_server_waits() -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 import msgspec
 
 from understudy.bot.match import MatchPlayer, PlayerRole
-from understudy.bot.practice import RulesAgreement, may_practise
+from understudy.bot.practice import may_practise
 from understudy.core.errors import FileFormatError, RunFolderError
 from understudy.experience.episode import Episode
 from understudy.gates.promotion.practice import LEARNED_MATCHES
@@ -25,6 +25,7 @@ from understudy.registry.checkpoints import TRAIN
 from understudy.registry.pointers import PROMOTION, PointerRecord
 from understudy.registry.run_folder import RunFolder
 from understudy.telemetry import events
+from understudy.telemetry.agreement import RulesAgreement
 from understudy.telemetry.journal import Journal
 from understudy.telemetry.verdicts import verdict_line
 

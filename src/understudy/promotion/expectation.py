@@ -72,6 +72,7 @@ def expected_verdict(
     pairs: NDArray,
     recheck: bool = False,
     incumbent_mean: float | None = None,
+    scored: bool = False,
 ) -> ExpectedVerdict | None:
     """When this test or recheck ends, and how; None: it waits for a person, or has few pairs.
 
@@ -81,6 +82,7 @@ def expected_verdict(
         pairs: [N, 2] Results of canary and incumbent so far, of a test by a simulator.
         recheck: It is a recheck of a champion.
         incumbent_mean: The mean result of the incumbent in all matches; None: not known.
+        scored: Results are scores: no match is won, lost or tied.
     """
     if now.asks:
         return None
@@ -99,7 +101,8 @@ def expected_verdict(
     arms = _arms_so_far(columns, rng)
     assumption = _AS_SO_FAR
     if arms is None:
-        arms, assumption = _assumed(incumbent_mean, name_of(now.against), recheck=recheck)
+        against = name_of(now.against)
+        arms, assumption = _assumed(incumbent_mean, against, recheck=recheck, scored=scored)
     settings = now.settings
     if recheck and len(columns.shares):  # its coin stays
         share = float(columns.shares[-1])
@@ -110,10 +113,15 @@ def expected_verdict(
 
 
 def next_verdict(
-    settings: TrialSettings, *, alpha: float, against: int, incumbent_mean: float | None
+    settings: TrialSettings,
+    *,
+    alpha: float,
+    against: int,
+    incumbent_mean: float | None,
+    scored: bool = False,
 ) -> ExpectedVerdict:
     """When a test ends that begins with the next match, if its version is better by 20 points."""
-    arms, assumption = _assumed(incumbent_mean, name_of(against), recheck=False)
+    arms, assumption = _assumed(incumbent_mean, name_of(against), recheck=False, scored=scored)
     rng = np.random.default_rng(0)
     ahead = min(settings.longest, _MOST_AHEAD)
     verdicts = _verdicts(gate.new_trial(), settings, alpha, arms, ahead, rng)
@@ -185,15 +193,15 @@ def _arms_so_far(columns: MatchColumns, rng: np.random.Generator) -> list[_Outco
 
 
 def _assumed(
-    incumbent_mean: float | None, against: str, *, recheck: bool
+    incumbent_mean: float | None, against: str, *, recheck: bool, scored: bool
 ) -> tuple[list[_Outcomes], str]:
     """Both arms before there are results, and the assumption in words."""
     mean = 0.5 if incumbent_mean is None else incumbent_mean
     gain = min(_GAIN, (1.0 - mean) / 2.0)
     known = f"{mean:.0%}" if incumbent_mean is not None else "50%, not known yet"
-    words = f"if it wins {100 * gain:.0f} points more than {against} ({known})"
-    if recheck:
-        words = f"if the champion still wins {100 * gain:.0f} points more than {against} ({known})"
+    ties = "" if scored else ", a tie counts half"
+    whose = "the champion's mean result is still" if recheck else "its mean result is"
+    words = f"if {whose} {100 * gain:.0f} points above that of {against} ({known}{ties})"
     return [_win_or_lose(mean), _win_or_lose(mean + gain)], words
 
 

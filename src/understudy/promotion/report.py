@@ -16,7 +16,7 @@ from understudy.core.errors import FileFormatError, RunFolderError
 from understudy.core.statistics import wilson
 from understudy.gates.promotion import evidence as maths
 from understudy.gates.promotion import roles
-from understudy.gates.promotion.practice import FEWEST_COMPARED, LEARNED_MATCHES
+from understudy.gates.promotion.practice import FEWEST_COMPARED, LEARNED_MATCHES, RECENT_MATCHES
 from understudy.gates.promotion.records import RULES
 from understudy.gates.promotion.roles import PromotionState, PromotionVerdict
 from understudy.gates.promotion.running import RunningTest, alpha_of
@@ -69,8 +69,13 @@ def read_promotion(folder: RunFolder) -> PromotionStatus | None:
 
 def status_of(folder: RunFolder, told: PromotionHistory) -> PromotionStatus:
     """The promotion of a run folder with this history."""
-    status = promotion_status(told, pinned=pinned_champion(folder), config=folder.config.promotion)
-    return _with_learned(status, folder)
+    status = promotion_status(
+        told,
+        pinned=pinned_champion(folder),
+        config=folder.config.promotion,
+        served=_served(folder),
+    )
+    return _with_newest(status, folder)
 
 
 def read_brief(
@@ -83,14 +88,18 @@ def read_brief(
         promotion.verdicts,
         pinned=pinned_champion(folder),
         config=folder.config.promotion,
+        served=_served(folder),
     )
-    brief = msgspec.structs.replace(_with_learned(brief, folder), waits=waits)
+    brief = msgspec.structs.replace(_with_newest(brief, folder), waits=waits)
     return staged(brief, agreement=agreement)
 
 
-def _with_learned(status: PromotionStatus, folder: RunFolder) -> PromotionStatus:
-    """With what the newest version has learned from, as long as that decides something."""
+def _with_newest(status: PromotionStatus, folder: RunFolder) -> PromotionStatus:
+    """With the newest version, and with what it has learned from, as long as that decides
+    something."""
     newest = folder.pointers.read("candidate")
+    number = 0 if newest is None else newest.version
+    status = staged(msgspec.structs.replace(status, newest=number))
     if status.practice is not None or not status.practice_share or newest is None:
         return status
     try:
@@ -100,6 +109,10 @@ def _with_learned(status: PromotionStatus, folder: RunFolder) -> PromotionStatus
     return staged(msgspec.structs.replace(status, learned=learned))
 
 
+def _served(folder: RunFolder) -> bool:
+    return folder.config.live.promotion == "auto"
+
+
 def pinned_champion(folder: RunFolder) -> int | None:
     """The version that a person pinned as champion."""
     champion = folder.pointers.read("champion")
@@ -107,10 +120,17 @@ def pinned_champion(folder: RunFolder) -> int | None:
 
 
 def promotion_status(
-    told: PromotionHistory, *, pinned: int | None, config: PromotionConfig = _DEFAULTS
+    told: PromotionHistory,
+    *,
+    pinned: int | None,
+    config: PromotionConfig = _DEFAULTS,
+    served: bool = False,
 ) -> PromotionStatus:
-    """Everything that a screen shows. `pinned`: the version that a person pinned as champion."""
-    brief = brief_status(told.state, told.verdicts, pinned=pinned, config=config, times=told.times)
+    """Everything that a screen shows. `pinned`: the version that a person pinned as champion;
+    `served`: the log is that of a server's segments."""
+    brief = brief_status(
+        told.state, told.verdicts, pinned=pinned, config=config, served=served, times=told.times
+    )
     pace = matches_per_hour(told.matches)
     # Those of the holdout and of practice count for no test; in a recheck there are none.
     counted = (1.0 - brief.holdout) * (1.0 - brief.practice_now)
@@ -120,7 +140,7 @@ def promotion_status(
     return msgspec.structs.replace(
         brief,
         tests=tuple(
-            _with_history(test, trials[now.number], now, told, counted_pace)
+            _with_history(test, trials[now.number], now, told, counted_pace, scored=served)
             for test, now in zip(brief.tests, running, strict=True)
         ),
         next_test=_next_test(told, brief, counted_pace),
@@ -137,6 +157,7 @@ def brief_status(
     *,
     pinned: int | None,
     config: PromotionConfig = _DEFAULTS,
+    served: bool = False,
     times: Mapping[int, float] | None = None,
 ) -> PromotionStatus:
     """What the state alone says, at once: no interval, no pace and nothing to expect."""
@@ -146,6 +167,7 @@ def brief_status(
     waiting = len(state.resolved)
     status = PromotionStatus(
         incumbent=state.incumbent,
+        served=served,
         why=_why(state, verdicts),
         pinned=pinned,
         policy=state.policy,
@@ -189,6 +211,7 @@ def _practice_status(state: PromotionState, share: float) -> PracticeStatus | No
         incumbent_mean=arm.incumbent.mean,
         incumbent_matches=arm.incumbent.matches,
         needed=FEWEST_COMPARED,
+        recent=RECENT_MATCHES,
         worse=arm.worse,
         worse_enough=state.harm,
     )
@@ -263,6 +286,8 @@ def _with_history(
     now: RunningTest,
     told: PromotionHistory,
     pace: float | None,
+    *,
+    scored: bool,
 ) -> TrialStatus:
     expected = expected_verdict(
         now,
@@ -270,6 +295,7 @@ def _with_history(
         pairs=trial.pairs,
         recheck=trial.recheck,
         incumbent_mean=_mean_of(told, now.against),
+        scored=scored,
     )
     # A simulator's pairs do not come at the pace of matches.
     if expected is not None and not now.simulator:
@@ -293,7 +319,11 @@ def _next_test(
     alpha = alpha_of(state.settings, state.reigns[-1].tests + 1)
     mean = _mean_of(told, state.incumbent)
     expected = next_verdict(
-        state.settings, alpha=alpha, against=state.incumbent, incumbent_mean=mean
+        state.settings,
+        alpha=alpha,
+        against=state.incumbent,
+        incumbent_mean=mean,
+        scored=brief.served,
     )
     return _paced(expected, pace)
 
@@ -314,8 +344,10 @@ def _paced(expected: ExpectedVerdict, pace: float | None) -> ExpectedVerdict:
 def _with_played(practice: PracticeStatus | None, told: PromotionHistory) -> PracticeStatus | None:
     if practice is None:
         return None
-    played = sum(one.counts and one.practises for one in told.matches)
-    return msgspec.structs.replace(practice, played=played)
+    results = [one.result for one in told.matches if one.counts and one.practises]
+    return msgspec.structs.replace(
+        practice, played=len(results), played_mean=sum(results) / max(len(results), 1)
+    )
 
 
 def interval_of(told: TrialHistory, *, confidence: float) -> tuple[float, float] | None:

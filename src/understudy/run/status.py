@@ -24,7 +24,7 @@ from understudy.registry.run_folder import RunFolder
 from understudy.registry.versions import Manifest
 from understudy.supervise.lock import learner_runs
 from understudy.telemetry import events
-from understudy.telemetry.fold import StatusFold, folders_of
+from understudy.telemetry.fold import StatusFold, folders_of, recent_agreement
 from understudy.telemetry.journal import Entry, Reader
 from understudy.telemetry.promotion_stage import staged
 from understudy.telemetry.status import Status, patience
@@ -47,7 +47,7 @@ def read_status(folder: RunFolder) -> Status:
     )
     promotion = read_promotion(folder)
     if promotion is not None:
-        promotion = staged(promotion, agreement=status.agreement_last)
+        promotion = staged(promotion, agreement=recent_agreement(entries))
     return _at_least(msgspec.structs.replace(status, promotion=promotion), manifests)
 
 

@@ -20,9 +20,10 @@ from understudy.core.clock import Clock
 from understudy.core.files import TEMPORARY
 from understudy.core.pause import Pause, read_pause
 from understudy.telemetry import events as ev
+from understudy.telemetry.agreement import RulesAgreement
 from understudy.telemetry.events import ENVIRONMENT
 from understudy.telemetry.journal import Entry, Reader
-from understudy.telemetry.played import PlayedFold
+from understudy.telemetry.played import PlayedFold, played_by_rules
 from understudy.telemetry.status import (
     Folder,
     Folders,
@@ -99,9 +100,13 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 
 def recent_agreement(entries: Iterable[Entry]) -> float | None:
-    """Share of the rules' decisions that the newest version agreed with, in their last matches."""
-    matches = (one.e for one in entries if isinstance(one.e, ev.MatchFinished))
-    return _agreement([(e.fallback, e.agreed) for e in matches if e.fallback][-_LAST_MATCHES:])
+    """Share of the rules' decisions that the newest version agreed with, in their last matches;
+    None: too few decisions."""
+    told = RulesAgreement()
+    for one in entries:
+        if isinstance(one.e, ev.MatchFinished) and one.e.fallback:
+            told.add(one.e.agreed, one.e.fallback)
+    return told.share
 
 
 def _agreement(matches: Collection[tuple[int, int]]) -> float | None:
@@ -265,7 +270,7 @@ class StatusFold:
         self._grow(**{kind: 1}, unsaved=int(e.recorded and not e.saved))
         if e.fault:  # the rules finished what a version has lost
             self._results.append(False)
-        elif 2 * e.fallback > e.decisions:
+        elif played_by_rules(e):
             self._grow(rules_matches=int(kind != "aborted"), rules_wins=int(kind == "wins"))
         elif kind != "aborted":
             self._results.append(kind == "wins")

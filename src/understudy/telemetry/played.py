@@ -22,7 +22,7 @@ class PlayedRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Matches of one player in one mode, all of them or those with one tag."""
 
     player: str
-    """`rules` (they made most decisions, without a fault), `practice` (all versions that practised
+    """`rules` (`played_by_rules`), `practice` (all versions that practised
     together: another one plays every few matches), `untrained` or `version 12`."""
     version: int
     """0: the rules, practice, or the untrained policy."""
@@ -49,6 +49,16 @@ class PlayedRecord(msgspec.Struct, frozen=True, kw_only=True):
         return self.wins / self.matches if self.matches else None
 
 
+def played_by_rules(e: ev.MatchFinished) -> bool:
+    """Whether the rules played a match: it was theirs, whatever the policy decided in cameos. A
+    match that was assigned to no one is theirs if they made most decisions."""
+    if e.fault:
+        return False
+    if e.role in ("", "newest"):
+        return 2 * e.fallback > e.decisions
+    return e.role in ("rules", "holdout")
+
+
 class PlayedFold:
     """Adds matches up. `limit` bounds how many records are kept: those with the most matches."""
 
@@ -61,7 +71,7 @@ class PlayedFold:
 
         A match that a version gave to the rules by a fault is a loss of that version.
         """
-        rules = 2 * e.fallback > e.decisions and not e.fault
+        rules = played_by_rules(e)
         practises = e.role == "practice" and not rules
         version = 0 if rules or practises else e.assigned if e.fault else e.version
         result = "losses" if e.fault else _RESULTS.get(e.outcome, "aborted")

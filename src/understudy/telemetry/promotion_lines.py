@@ -9,6 +9,8 @@ import math
 import textwrap
 from collections.abc import Sequence
 
+import msgspec
+
 from understudy.telemetry.promotion_status import (
     ArmResult,
     ExpectedVerdict,
@@ -24,6 +26,7 @@ _LABEL = 12
 _BAR = 20
 _HARDLY = 0.01
 """A chance of promotion below it counts as none."""
+_NEW_EXPERIENCE = "a version with enough new experience, which is then tried"
 
 
 def player_name(version: int) -> str:
@@ -72,7 +75,7 @@ def why_text(status: PromotionStatus) -> str:
 
 def promotion_lines(status: PromotionStatus, *, mode: str = "auto") -> Lines:
     """The short form: who plays matches of mode `auto`, and the tests that run."""
-    other = "" if mode == "auto" else "in mode auto "
+    other = "" if _holds_in(mode, status) else "in mode auto "
     rows = [f"{other}{status.stage}: {status.line}" if status.line else playing_text(status)]
     if status.pinned is None:
         rows += [trial_text(one) for one in status.tests]
@@ -80,8 +83,14 @@ def promotion_lines(status: PromotionStatus, *, mode: str = "auto") -> Lines:
         rows.append("promotion is paused")
     elif not status.tests and status.cool_down:
         rows.append(_missing_test(status))
+    rows = [status.in_units(row) for row in rows]
     broken = [line for row in rows for line in textwrap.wrap(row, WIDTH - _LABEL)]
     return [("" if index else "Promotion", line) for index, line in enumerate(broken)]
+
+
+def _holds_in(mode: str, status: PromotionStatus) -> bool:
+    """Whether evidence decides in what was started last; an unknown mode counts as such."""
+    return mode in ("", "auto") or (mode == "serve" and status.served)
 
 
 def trial_text(one: TrialStatus) -> str:
@@ -96,14 +105,20 @@ def trial_text(one: TrialStatus) -> str:
 def practice_text(practice: PracticeStatus, *, against: int) -> str:
     """What practice shows. None of it counts for a test."""
     text = f"{_many(practice.played, 'match', 'matches')}, which count for no test"
-    if practice.matches and practice.incumbent_matches:
-        text += (
-            f"; {practice.mean:.0%} of late in {practice.matches:,}, {player_name(against)} "
-            f"{practice.incumbent_mean:.0%} in {practice.incumbent_matches:,}"
-        )
+    if practice.compared and practice.matches:
+        text += f"; {_lately(practice.mean, practice.matches, practice.recent)}"
+        if practice.played > practice.recent:
+            text += f", {practice.played_mean:.0%} in all {practice.played:,}"
+        other = _lately(practice.incumbent_mean, practice.incumbent_matches, practice.recent)
+        text += f"; {player_name(against)} {other}"
     if practice.suspended:
-        return f"{text}; suspended for {_many(practice.suspended, 'more match', 'more matches')}"
+        return f"{text}; suspended for {_more(practice.suspended)}"
     return f"{text}; E {_number(practice.worse)} of {practice.worse_enough:g} against it"
+
+
+def _lately(mean: float, matches: int, recent: int) -> str:
+    """A mean in which older results are lighter, so that it is of about the `recent` ones."""
+    return f"{mean:.0%} in {matches if matches <= recent else f'about the last {recent}'}"
 
 
 def _arm(one: ArmResult) -> str:
@@ -116,29 +131,31 @@ def describe_promotion(status: PromotionStatus, *, run: str, at: float, mode: st
     `mode` is that of the bot that started last.
     """
     lines = wrapped("Run", f"{plain(run, limit=4096)}   {stamp(at)}", wrap=False)
-    if mode not in ("", "auto"):
+    if not _holds_in(mode, status):
         lines += wrapped("Mode", f"{plain(mode)}; what follows holds for matches of mode auto")
+    said = status.in_units
     lines += wrapped("Stage", f"{status.stage}: {status.line}" if status.line else status.stage)
-    lines += wrapped("Plays", playing_text(status))
-    lines += wrapped("Why", plain(why_text(status), limit=400))
+    lines += wrapped("Plays", said(playing_text(status)))
+    lines += wrapped("Why", said(plain(why_text(status), limit=400)))
     lines += wrapped("Policy", _policy(status))
     if status.practice is not None:
-        lines += wrapped("Practice", practice_text(status.practice, against=status.incumbent))
+        practice = practice_text(status.practice, against=status.incumbent)
+        lines += wrapped("Practice", said(practice))
     for one in status.tests:
-        lines += ["", *_test_lines(one, at)]
+        lines += ["", *_test_lines(one, at, unit=said("matches"))]
         asks = status.paused or status.policy == "manual"
-        lines += wrapped(
-            "Expect", next_text(status) if status.never else expect_text(one, asks=asks)
-        )
+        words = next_text(status) if status.never else expect_text(one, asks=asks)
+        lines += wrapped("Expect", said(words))
     lines.append("")
     if not status.tests and (words := next_text(status)):
-        lines += wrapped("Expect", words)
-    lines += wrapped("Missing", _missing(status))
-    lines += wrapped("Open", _open(status))
+        lines += wrapped("Expect", said(words))
+    lines += wrapped("Missing", said(_missing(status)))
+    lines += wrapped("Open", said(_open(status)))
     if status.results:
-        lines += ["", *_result_lines(status.results)]
+        lines += ["", *_result_lines(status.results, unit=said("matches"))]
     if status.verdicts:
-        lines += ["", *verdict_lines(status.verdicts)]
+        notes = [msgspec.structs.replace(one, words=said(one.words)) for one in status.verdicts]
+        lines += ["", *verdict_lines(notes)]
     hints = _hints(status, plain(run, limit=4096))
     return "\n".join([*lines, "", *hints] if hints else lines)
 
@@ -156,7 +173,7 @@ def _policy(status: PromotionStatus) -> str:
     return text
 
 
-def _test_lines(one: TrialStatus, at: float) -> list[str]:
+def _test_lines(one: TrialStatus, at: float, *, unit: str) -> list[str]:
     ago = f"since {stamp(one.since)} ({duration(max(at - one.since, 0.0))} ago)"
     against = player_name(one.against)
     name = "Recheck" if one.recheck else "Test"
@@ -175,8 +192,7 @@ def _test_lines(one: TrialStatus, at: float) -> list[str]:
     ):
         words = f"E {_number(value):>5} of {enough:<4.0f} {_bar(value, enough)}"
         lines += wrapped("", f"{side:<14}{words}")
-    unit = "pairs" if one.simulator else "matches"
-    return lines + wrapped("", f"{unit:<14}{_length(one)}")
+    return lines + wrapped("", f"{'pairs' if one.simulator else unit:<14}{_length(one)}")
 
 
 def _length(one: TrialStatus) -> str:
@@ -268,7 +284,35 @@ def _missing_test(status: PromotionStatus) -> str:
         return "promotion is paused: no test begins"
     if status.cool_down:
         return f"{status.cool_down:,} more matches before another test"
-    return "no test: a version with enough new experience is the next to be tried"
+    practice, against = status.practice, player_name(status.incumbent)
+    if status.newest == 0:
+        return "a first version"
+    if not status.practice_share:
+        return status.waits or _NEW_EXPERIENCE
+    if practice is None:
+        agreed = "" if status.agreement is None else f" (now {status.agreement:.0%})"
+        learned = "" if status.learned is None else f" (now {status.learned:,})"
+        return (
+            f"practice: it begins at {status.agreement_enough:.0%} agreement with the rules"
+            f"{agreed}, or with {status.learned_enough:,} matches learned from{learned}"
+        )
+    if practice.suspended:
+        return f"practice: it is suspended for {_more(practice.suspended)}"
+    if not practice.compared:
+        return (
+            f"{practice.needed:,} compared matches of each: practice has {practice.matches:,}, "
+            f"{against} {practice.incumbent_matches:,}"
+        )
+    if not practice.promising:
+        return (
+            f"practice that looks better: {practice.mean:.0%} now, {against} "
+            f"{practice.incumbent_mean:.0%}"
+        )
+    return status.waits or _NEW_EXPERIENCE
+
+
+def _more(matches: int) -> str:
+    return _many(matches, "more match", "more matches")
 
 
 def _open(status: PromotionStatus) -> str:
@@ -284,10 +328,10 @@ def _open(status: PromotionStatus) -> str:
     return text
 
 
-def _result_lines(rows: Sequence[ArmResult]) -> list[str]:
+def _result_lines(rows: Sequence[ArmResult], *, unit: str) -> list[str]:
     if len({one.stratum for one in rows}) == 2:  # one stratum has the same matches as all
         rows = [one for one in rows if not one.stratum]
-    lines = [f"{'Results':<{_LABEL}}{'':<14}{'matches':>7}{'mean':>6}  {'95% interval':<14}against"]
+    lines = [f"{'Results':<{_LABEL}}{'':<13}{unit:>8}{'mean':>6}  {'95% interval':<14}against"]
     for one in rows:
         bounds = f"{one.low:.0%} to {one.high:.0%}"
         figures = f"{one.matches:>7,}{one.mean:>6.0%}  {bounds:<14}"
@@ -326,7 +370,9 @@ def _hints(status: PromotionStatus, run: str) -> list[str]:
     known = [one.version for one in status.tests]
     known += [one.version for one in reversed(status.verdicts) if one.version]
     if known:
-        hints.append(f"The matches: understudy promotion explain {known[0]} --run {run}")
+        hints.append(
+            f"{status.in_units('The matches')}: understudy promotion explain {known[0]} --run {run}"
+        )
     if status.results or status.tests:
         hints.append(f"A picture: understudy promotion plot --run {run}")
     return hints

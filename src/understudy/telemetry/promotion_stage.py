@@ -44,7 +44,7 @@ def never_due(status: PromotionStatus) -> str:
         return "promotion is paused, and no test begins"
     practice, copies = status.practice, (status.agreement or 0.0) >= status.agreement_enough
     if not status.practice_share:
-        if status.incumbent or not copies:
+        if status.incumbent or not copies or status.newest == 0:
             return ""
         return (
             f"versions decide as the rules do ({status.agreement:.0%} of decisions), and none "
@@ -70,7 +70,14 @@ def stage_of(status: PromotionStatus) -> Stage:
         return "champion"
     if status.practice is not None and (status.practice.share or status.practice.suspended):
         return "practice"
-    return "cameos" if status.cameo_share and status.agreement is not None else "shadow"
+    return "cameos" if _has_cameos(status) else "shadow"
+
+
+def _has_cameos(status: PromotionStatus) -> bool:
+    """A version may decide in windows of the rules' matches; one that is known at all."""
+    if status.newest is None:
+        return bool(status.cameo_share) and status.agreement is not None
+    return bool(status.cameo_share and status.newest)
 
 
 def stages_text(stage: Stage | None = None) -> str:
@@ -83,7 +90,7 @@ def stages_text(stage: Stage | None = None) -> str:
 
 def stage_line(status: PromotionStatus) -> str:
     """Who plays, why, and what would change it: as much of it as fits one line."""
-    parts = _parts(status)
+    parts = [status.in_units(part) for part in _parts(status)]
     while len(text := "; ".join(parts)) > _WIDTH and len(parts) > 1:
         parts = parts[:-1]
     return text
@@ -166,9 +173,13 @@ def _champion(status: PromotionStatus) -> list[str]:
 
 def _before_practice(status: PromotionStatus) -> list[str]:
     who = "the rules play"
-    if status.cameo_share and status.agreement is not None:
+    if status.newest == 0:
+        return [who, "no version yet"]
+    if _has_cameos(status):
         who = f"the rules play, cameos in {status.cameo_share:.0%} of decisions"
     if not status.practice_share:
+        if never_due(status):
+            return [who, "versions copy them, and none practises", "a copy is not better"]
         return [who, status.waits or "a version with enough experience is tried"]
     if status.agreement is None:
         begins = f"practice begins at {status.agreement_enough:.0%} agreement with them"

@@ -5,9 +5,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Literal, TypeAlias
 
 import msgspec
+
+_MATCH = re.compile(r"\bmatch(es)?\b")
 
 Stage: TypeAlias = Literal["shadow", "cameos", "practice", "canary", "champion", "pinned", "latest"]
 
@@ -114,6 +117,10 @@ class PracticeStatus(msgspec.Struct, frozen=True, kw_only=True):
     incumbent_matches: int = 0
     played: int = 0
     """Matches of practice in all that have a result; they are in no other figure."""
+    played_mean: float = 0.0
+    """The mean result of all those, each with the same weight."""
+    recent: int = 50
+    """The means of late are of about so many matches."""
     in_a_row: int = 0
     """Suspensions that followed each other."""
     needed: int = 0
@@ -154,6 +161,8 @@ class PromotionStatus(msgspec.Struct, frozen=True, kw_only=True):
 
     incumbent: int
     """The champion by evidence; 0: the rules."""
+    served: bool = False
+    """A server assigns segments of its clients' decisions: the words say segments for matches."""
     stage: Stage = "shadow"
     line: str = ""
     """Who plays, why, and what would change it, in one line (`promotion_stage`)."""
@@ -173,6 +182,8 @@ class PromotionStatus(msgspec.Struct, frozen=True, kw_only=True):
     """None: no version has practised yet."""
     practice_share: float = 0.0
     """`promotion.practice_share`."""
+    newest: int | None = None
+    """The newest version; 0: none is published yet. None: not known."""
     agreement: float | None = None
     """Share of the rules' decisions that the newest version agrees with, in their last matches;
     None: not known."""
@@ -208,6 +219,14 @@ class PromotionStatus(msgspec.Struct, frozen=True, kw_only=True):
     def practice_now(self) -> float:
         """The probability of practice in the next match, given that it is not of the holdout."""
         return 0.0 if self.practice is None else self.practice.share
+
+    def in_units(self, text: str) -> str:
+        """Words about matches, with what this run has instead: segments, if it is served."""
+        return (
+            _MATCH.sub(lambda found: "segments" if found[1] else "segment", text)
+            if self.served
+            else text
+        )
 
     @property
     def plays(self) -> int | None:

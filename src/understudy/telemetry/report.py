@@ -6,7 +6,6 @@ The words are ASCII; what came from outside (reasons, names, messages) goes thro
 from __future__ import annotations
 
 from understudy.telemetry.promotion_lines import promotion_lines
-from understudy.telemetry.promotion_stage import staged
 from understudy.telemetry.report_parts import (
     behaviour_kl,
     continuous_lines,
@@ -61,7 +60,7 @@ def _player(status: Status) -> str:
     if status.mode == "shadow":
         return f"the rules play (newest version: {status.version})"
     if status.mode == "auto" and status.promotion is not None:
-        return staged(status.promotion, agreement=status.agreement_last).line
+        return status.promotion.line
     return (
         f"version {status.playing}{newest} plays"
         if status.playing
@@ -243,6 +242,10 @@ def _newest(status: Status) -> str:
         return f"{text}; the rules play, {status.playing or 'none'} is measured{where}"
     if status.mode == "auto":
         return text  # the promotion log says who plays
+    if status.served and status.promotion is not None and status.promotion.served:
+        decides = status.promotion.plays
+        who = "the rules decide" if decides == 0 else f"version {decides or status.playing} decides"
+        return f"{text}; {who}"
     who = "the server decides by" if status.served else "the bot plays"
     return f"{text}; {who} {status.playing}{where}"
 
@@ -250,7 +253,8 @@ def _newest(status: Status) -> str:
 def _promotion(status: Status) -> list[str]:
     """Who plays by evidence; in mode `shadow` only what was decided before."""
     now = status.promotion
-    if now is None or (status.mode != "auto" and not now.tests and not now.incumbent):
+    decides = status.mode == "auto" or (status.served and now is not None and now.served)
+    if now is None or not (decides or now.tests or now.incumbent):
         return []
     return _lines(promotion_lines(now, mode=status.mode))
 

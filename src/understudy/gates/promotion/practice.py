@@ -32,6 +32,8 @@ worse by 25 is suspended after 230 more, which else takes more than 1,000; equal
 suspended once in 4,000 matches, else once in 10,000 (`benchmarks/promotion_gate.py`)."""
 _KEPT = 0.98
 """What a result of an arm still weighs after the next one of that arm: about 50 of them count."""
+RECENT_MATCHES = round(1.0 / (1.0 - _KEPT))
+"""A mean with those weights is of about so many matches."""
 _PRIOR_WEIGHT = 2.0
 """The forecast begins at one half, counted as so many matches."""
 LEARNED_MATCHES = 300

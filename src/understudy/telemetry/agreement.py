@@ -1,0 +1,35 @@
+"""How far the newest version decides as the rules do: one count for the bot and for its screens."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+
+_RECENT_DECISIONS = 500
+_FEWEST_DECISIONS = 200
+
+
+class RulesAgreement:
+    """How often the likeliest action of the newest version was that of the rules, in their recent
+    matches. Threads may share it."""
+
+    def __init__(self) -> None:
+        self._matches: deque[tuple[int, int]] = deque()
+        self._decisions = 0
+        self._lock = threading.Lock()
+
+    def add(self, agreed: int, decisions: int) -> None:
+        """A match in which the rules made so many decisions, and the policy agreed with some."""
+        with self._lock:
+            self._matches.append((agreed, decisions))
+            self._decisions += decisions
+            while self._decisions - self._matches[0][1] >= _RECENT_DECISIONS:
+                self._decisions -= self._matches.popleft()[1]
+
+    @property
+    def share(self) -> float | None:
+        """None: too few decisions so far."""
+        with self._lock:
+            if self._decisions < _FEWEST_DECISIONS:
+                return None
+            return sum(agreed for agreed, _ in self._matches) / self._decisions
