@@ -31,9 +31,11 @@ from understudy.server.app import Server
 from understudy.server.auth import make_auth
 from understudy.server.clients import Clients
 from understudy.server.listening import Listening, bound
+from understudy.session import schema
 from understudy.telemetry.status import Status
 
 GUIDE = Path(__file__).parents[2] / "docs" / "put-your-game-behind-understudy.md"
+SCHEMA = GUIDE.parent / "examples" / "my_game.toml"
 README = Path(__file__).parents[2] / "README.md"
 JAVASCRIPT = Path(__file__).parents[2] / "docs" / "examples" / "client.js"
 
@@ -66,22 +68,18 @@ def served(table: Table, folder: Path) -> Iterator[str]:
         thread.join(10.0)
 
 
-def python_of(page: Path) -> str:
-    """The client in Python that a page shows."""
-    (code,) = (
-        one
-        for one in re.findall(r"```python\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
-        if "websockets" in one
-    )
-    return str(code)
+def python_of(page: Path) -> list[str]:
+    """The clients in Python that a page shows."""
+    blocks = re.findall(r"```python\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
+    return [one for one in blocks if "websockets" in one]
 
 
 class Crash(Exception):
     """Of a game."""
 
 
-def run_client(code: str, url: str, *, crash_after: int) -> list[object]:
-    """What it did in its game until it ended, or crashed."""
+def run_client(code: str, url: str, *, crash_after: int, seen: object = (1, 2, 3)) -> list[object]:
+    """What it did in its game, which always shows `seen`, until it ended, or crashed."""
     done: list[object] = []
 
     def do_in_my_game(action: object) -> None:
@@ -89,9 +87,10 @@ def run_client(code: str, url: str, *, crash_after: int) -> list[object]:
         if len(done) == crash_after:
             raise Crash
 
-    code = code.replace("ws://127.0.0.1:8765/ws", url).replace("range(1000)", "range(10)")
+    code = code.replace("ws://127.0.0.1:8765/ws", url)
+    code = re.sub(r"range\([\d_]+\)", "range(10)", code)
     with contextlib.suppress(Crash):
-        exec(code, {"look_at_my_game": lambda: [1, 2, 3], "do_in_my_game": do_in_my_game})
+        exec(code, {"look_at_my_game": lambda: seen, "do_in_my_game": do_in_my_game})
     return done
 
 
@@ -100,7 +99,7 @@ def test_the_client_of_the_guide_goes_on_after_a_crash(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     table = Table(tmp_path / "ledger")
-    code = python_of(GUIDE)
+    code, _ = python_of(GUIDE)
     with served(table, tmp_path) as url:
         assert len(run_client(code, url, crash_after=4)) == 4
         assert len(run_client(code, url, crash_after=0)) == 10
@@ -109,9 +108,20 @@ def test_the_client_of_the_guide_goes_on_after_a_crash(
     assert (counts.opened, counts.open) == (14, 0)
 
 
+def test_the_client_with_rules_of_its_own_is_understood(tmp_path: Path) -> None:
+    table = Table(tmp_path, translator=schema.load(SCHEMA))
+    _, code = python_of(GUIDE)
+    seen = {"health": 90, "enemies_near": 2, "allies_near": 0, "gold": 5}
+    with served(table, tmp_path) as url:
+        assert len(run_client(code, url, crash_after=0, seen=seen)) == 10
+    assert table.session.status().errors == {}
+    counts = table.ledger.counts
+    assert (counts.opened, counts.open) == (10, 0)
+
+
 def test_the_client_of_the_readme_copes_with_not_yours(tmp_path: Path) -> None:
     table = Table(tmp_path / "ledger")
-    code = python_of(README)  # it keeps no key
+    (code,) = python_of(README)  # it keeps no key
     with served(table, tmp_path) as url, contextlib.chdir(tmp_path):
         assert len(run_client(code, url, crash_after=4)) == 4
         run_client(code, url, crash_after=0)  # to its end, though the territory is another's now
