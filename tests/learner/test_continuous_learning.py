@@ -345,7 +345,6 @@ def test_imitation_fades_once_and_lag_is_distance_where_evidence_moves_the_champ
     clock = SetClock()
     config = config_of()
     folder = RunFolder.open(tmp_path, spec=SPEC, config=config, clock=clock)
-    Promotion(folder).declare(rules="", score=(0.0, 1.0))
     trainer, given = Trainer(SPEC, config.learner), []
 
     def noted(batch: Batch, **options: Any) -> Any:
@@ -355,6 +354,8 @@ def test_imitation_fades_once_and_lag_is_distance_where_evidence_moves_the_champ
     trainer.train_items = noted  # type: ignore[method-assign]
     journal = Journal(folder.journal, "learner", clock)
     mind = ContinuousLearner(folder, trainer, journal)
+    assert mind.max_lag == config.learner.max_version_lag
+    Promotion(folder).declare(rules="", score=(0.0, 1.0))  # a learner at work follows it
     mind._counters["own"] = 1_000  # half of 50 matches of 40 decisions
     spool = Spool(tmp_path, SPEC, clock)
     for one in (*by_rules(0, clock), *segments(untrained(SPEC, 0), 1, clock)):
@@ -365,4 +366,4 @@ def test_imitation_fades_once_and_lag_is_distance_where_evidence_moves_the_champ
     assert not mixed and options["by_evidence"] and options["champion"] is None
     imitated = np.unique(batch.imitated)
     np.testing.assert_allclose(imitated, [0.0, 0.5])
-    assert mind._lay_out.keywords["max_lag"] > 2**60, "the distance decides, and no age"
+    assert mind.max_lag is None, "the distance decides, and no age"

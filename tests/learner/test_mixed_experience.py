@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from msgspec import structs
 
 from understudy.core.arrays import NDArray, from_npz, to_npz
@@ -12,8 +13,7 @@ from understudy.core.config import LearnerConfig
 from understudy.core.spaces import Discrete
 from understudy.experience.episode import Episode, Meta, Outcome
 from understudy.learner.batch import assemble
-from understudy.learner.maths.returns import vtrace
-from understudy.learner.maths.update import _without_far, update
+from understudy.learner.maths.update import _targets, _without_far, update
 from understudy.learner.settling import BESIDE_RULES, Settling
 from understudy.learner.trainer import Trainer
 from understudy.policy.mlp import Mlp
@@ -195,6 +195,29 @@ def test_the_policy_stays_near_the_champion() -> None:
     assert moved[1] > 0.9
 
 
+def test_the_champion_sees_observations_under_its_own_normaliser() -> None:
+    """The same policy, told by another normaliser, is at no distance and adds nothing to the loss;
+    the same parameters under another normaliser are another policy."""
+    trainer, rng = Trainer(SPEC, CONFIG), np.random.default_rng(4)
+    for _ in range(8):
+        trainer.train([match(trainer, rng, OWN, good=1) for _ in range(4)], [], version=1)
+    same = trainer.weights()
+    params = dict(same.params)
+    mean, scale = same.obs_mean + 2.0, np.ones(2, np.float32)
+    for layer in ("trunk.0", "critic.0"):
+        w = same.params[f"{layer}.w"] * same.obs_scale[:, None]
+        params |= {f"{layer}.w": w, f"{layer}.b": same.params[f"{layer}.b"] + 2.0 * w.sum(0)}
+    alike = replace(same, params=params, obs_mean=mean, obs_scale=scale)
+    champions = (same, alike, replace(same, obs_mean=mean))
+    batch = [match(trainer, rng, OWN, good=1) for _ in range(4)]
+    files, told = trainer.snapshot(), []
+    for champion in champions:
+        trainer.restore(files, what="a version")
+        told.append(trainer.train(batch, [], version=1, champion=champion)["loss"])
+    assert abs(told[1] - told[0]) < 1e-4
+    assert told[2] > told[0] + 0.005
+
+
 def test_entropy_is_kept_where_the_policy_learns_and_a_clone_is_left_as_it_is() -> None:
     """Nothing is compiled when the first own decisions come."""
     trainer = Trainer(SPEC, structs.replace(CONFIG, kept_entropy=0.9))
@@ -210,28 +233,30 @@ def test_entropy_is_kept_where_the_policy_learns_and_a_clone_is_left_as_it_is() 
     assert programs_after == programs
 
 
-def test_the_trace_ends_where_a_window_begins_and_ends() -> None:
+@pytest.mark.parametrize("imitation", [0.0, 0.3, 1.0])
+def test_targets_and_advantages_of_a_match_of_two_players(imitation: float) -> None:
+    """The trace ends where a window begins and ends; rules chose with probability 1."""
     rng = np.random.default_rng(1)
-    trainer = Trainer(SPEC, CONFIG)
     own = np.array([0, 0, 1, 1, 1, 0, 0], np.bool_)
-    episode = match(trainer, rng, own, good=1)
+    episode = match(Trainer(SPEC, CONFIG), rng, own, good=1)
     batch = assemble([episode], SPEC, columns=1, version=1, max_lag=None, mixed=True)
     assert batch.cut is not None
     assert np.flatnonzero(batch.cut[:, 0]).tolist() == [1, 4]
-    rewards, values = rng.normal(size=6), rng.normal(size=7)
-    cut, ratio, lam, gamma = batch.cut[:6, 0], 0.8, 0.9, 0.99
+    batch = batch._replace(rewards=rng.normal(size=batch.valid.shape) * batch.valid)
+    logits = rng.normal(size=(*batch.valid.shape, 2)).astype(np.float32)
+    values = rng.normal(size=batch.valid.shape).astype(np.float32)
+    made = _targets(SPEC, CONFIG, logits, values, batch, lam=0.9, imitation=np.float32(imitation))
+    n, gamma, cap = len(own), CONFIG.gamma, CONFIG.behaviour_clip
+    targets, advantages = values[: n + 1, 0].astype(float), np.zeros(n)
     error = 0.0
-    targets = np.zeros(6)
-    for t in reversed(range(6)):  # slow and obvious
-        one_step = ratio * (rewards[t] + gamma * values[t + 1] - values[t])
-        error = one_step + (0.0 if cut[t] else gamma * lam * ratio * error)
-        targets[t] = values[t] + error
-    made = vtrace(
-        rewards=rewards[:, None],
-        discounts=np.full((6, 1), gamma),
-        values=values[:, None],
-        ratios=np.full((6, 1), ratio),
-        lam=lam * (1.0 - cut[:, None]),
-        cap=1.0,
-    )
-    np.testing.assert_allclose(made.targets[:, 0], targets, rtol=1e-5)
+    for t in reversed(range(n)):  # slow and obvious
+        p = np.exp(logits[t, 0] - np.logaddexp(*logits[t, 0]))[batch.actions[t, 0, 0]]
+        ratio = p / np.exp(batch.log_probs[t, 0]) if own[t] else imitation + (1 - imitation) * p
+        discount, lam = gamma * (t < n - 1), 0.0 if t in (1, 4) else 0.9
+        later = lam * targets[t + 1] + (1.0 - lam) * values[t + 1, 0]
+        advantages[t] = batch.rewards[t, 0] + discount * later - values[t, 0]
+        one_step = batch.rewards[t, 0] + discount * values[t + 1, 0] - values[t, 0]
+        error = min(ratio, cap) * one_step + lam * discount * min(ratio, 1.0) * error
+        targets[t] += error
+    np.testing.assert_allclose(made.targets[:n, 0], targets[:n], rtol=1e-4)
+    np.testing.assert_allclose(made.advantages[:n, 0], advantages, rtol=1e-4)

@@ -168,6 +168,7 @@ def test_old_versions_teach_the_value_alone_and_weights_count_for_whole_items() 
     batch = laid(items, version=13, max_lag=11, weights=np.array([0.25, 1.0], np.float32))
     np.testing.assert_array_equal(batch.on_policy[:2].T, [[0, 1], [1, 1]])
     assert batch.valid.sum() == 4
+    assert laid(items, version=13, max_lag=None).on_policy.sum() == 4, "None is no limit"
     assert batch.weights is not None
     np.testing.assert_array_equal(batch.weights[:2].T, [[0.25, 0.25], [1.0, 1.0]])
 

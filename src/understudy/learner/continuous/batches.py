@@ -144,12 +144,11 @@ def lay_out(
     columns: int,
     version: int,
     weights: NDArray,
-    max_lag: int | None = None,
+    max_lag: int | None,
     imitation: float = 1.0,
 ) -> Ready:
     """Items [N, ...] with importance weights float32 [N], for a learner at `version` with so much
-    imitation left. `max_lag`: None is `learner.max_version_lag`."""
-    max_lag = config.learner.max_version_lag if max_lag is None else max_lag
+    imitation left. `max_lag`: None is no limit."""
     valid = decisions(items) & items["settled"]
     gated = valid & items["gated"][:, None] & _judged(items)
     recorded = Recorded(

@@ -109,15 +109,16 @@ def batch_of(
     *,
     columns: int,
     version: int,
-    max_lag: int,
+    max_lag: int | None,
     weights: NDArray,
     learned: NDArray,
     imitation: float = 1.0,
 ) -> Batch:
     """One batch [L + 1, columns] of items [N, ...]; empty columns where N is smaller.
 
-    `weights` float32 [N] are how much each item counts; `learned` bool [N, L] is False on decisions
-    that teach nothing, which then stand for what follows as a bootstrap does.
+    Decisions of versions that are older than `max_lag` by more train the value alone; None: no
+    version is too old. `weights` float32 [N] are how much each item counts; `learned` bool [N, L]
+    is False on decisions that teach nothing, which then stand for what follows as a bootstrap does.
 
     `imitation` is the share of imitation that is left. For the rest, decisions of the rules count
     as experience of another policy, which chose them for certain: the logarithm of their
@@ -125,6 +126,7 @@ def batch_of(
     decision that turned out worse than expected then becomes less likely.
     """
     count, length = items["rewards"].shape
+    oldest = 0 if max_lag is None else version - max_lag
     taught = decisions(items) & items["settled"] & learned
     # In a live game what was not sampled was chosen by the rules, unless a gate had a part in the
     # episode: then it is the safe action of an overloaded server. No player chose that, and
@@ -152,7 +154,7 @@ def batch_of(
         valid=laid(taught, np.float32),
         sampled=laid(sampled, np.float32),
         on_policy=laid(
-            (own & (items["versions"] >= version - max_lag)) + (1.0 - imitation) * rules, np.float32
+            (own & (items["versions"] >= oldest)) + (1.0 - imitation) * rules, np.float32
         ),
         imitated=laid(imitation * rules, np.float32),
         weights=laid(np.broadcast_to(weights[:, None], taught.shape), np.float32),

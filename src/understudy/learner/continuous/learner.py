@@ -44,7 +44,6 @@ _DECISIONS_A_MATCH = 40
 policies in batches each. Measured on the game of benchmarks/serve_takeover.py, at 200 decisions a
 second of which a fifth is practice: where nothing is imitated after 2,000 of them, a version passes
 the rules after 75 s, after 8,000 it takes 200 s, and with imitation for ever it never does."""
-_ANY_LAG = 2**62
 _UPDATES, _COLLAPSES, _OWN = "updates", "collapses", "own"
 """Counters of versions: batches, collapses so far, and decisions of policies in all batches."""
 
@@ -110,9 +109,6 @@ class ContinuousLearner(BackgroundLearner[ItemReplay]):
         self._lay_out = partial(
             lay_out, spec=folder.spec, config=folder.config, columns=self._columns,
             gate=gate if judges else None,
-            # By evidence a version may play for hours while others follow each other every second:
-            # then its age says nothing, and `learner.max_behaviour_kl` decides in its place.
-            max_lag=_ANY_LAG if self._by_evidence else None,
         )  # fmt: skip
         self._progress = BatchProgress(journal, folder.clock)
         self._collapse = Collapse(self._continuous.entropy_floor)
@@ -149,6 +145,15 @@ class ContinuousLearner(BackgroundLearner[ItemReplay]):
         """Not once a person serves the newest version of a run that was promoted by evidence."""
         auto = self._folder.config.live.promotion == "auto"
         return auto and self._folder.by_evidence
+
+    @property
+    def max_lag(self) -> int | None:
+        """How many versions ago a decision may have been made and still train the policy.
+
+        By evidence a version may play for hours while others follow each other every second: then
+        its age says nothing, and `learner.max_behaviour_kl` decides in its place.
+        """
+        return None if self._by_evidence else self._config.max_version_lag
 
     def work(self, *, hurry: bool = False) -> bool:
         """Take in what waits, learn from one batch if it is time, publish. True: there is more.
@@ -214,7 +219,11 @@ class ContinuousLearner(BackgroundLearner[ItemReplay]):
         names = tuple(sorted({*self._replay.names(drawn.slots), *self._uncounted.names}))
         self._intake.suspects.attempt(names)  # before the gate looks: it may be what fails
         ready = self._lay_out(
-            drawn.items, version=self.version, weights=drawn.weights, imitation=self.imitation
+            drawn.items,
+            version=self.version,
+            weights=drawn.weights,
+            max_lag=self.max_lag,
+            imitation=self.imitation,
         )
         try:
             metrics, surprise = self._train(ready.batch, new=self._uncounted.take())
@@ -391,5 +400,7 @@ class ContinuousLearner(BackgroundLearner[ItemReplay]):
         for start in range(0, max(len(items["length"]), 1), self._columns):
             part = {key: array[start : start + self._columns] for key, array in items.items()}
             ones = np.ones(len(part["length"]), np.float32)
-            batch = self._lay_out(part, version=self.version, weights=ones).batch
+            batch = self._lay_out(
+                part, version=self.version, weights=ones, max_lag=self.max_lag
+            ).batch
             self._train(batch, new=new, keep=False)
