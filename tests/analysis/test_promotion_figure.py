@@ -121,3 +121,13 @@ def test_many_versions_leave_room(tmp_path_factory: pytest.TempPathFactory) -> N
     boxes = [text.get_window_extent(renderer) for text in figure.axes[1].texts]
     assert len(boxes) > 9
     assert not any(one.overlaps(other) for i, one in enumerate(boxes) for other in boxes[:i])
+
+
+def test_a_run_without_a_test_says_so() -> None:
+    log = ScriptedLog(seed=1)
+    log.play(5, {0: 0.5})
+    evidence = panels(log)[1]
+    assert [one.get_text() for one in evidence.texts] == ["no test yet"]
+    log.nominate(3)
+    log.play(5, {0: 0.5, 3: 0.5})
+    assert "no test yet" not in [one.get_text() for one in panels(log)[1].texts]

@@ -95,9 +95,9 @@ def test_in_mode_auto_a_line_of_80_columns_says_who_plays_and_why() -> None:
     called = understudy("play", "swarm", "--mode", "auto", *options)
     assert called.code == 0 and called.out == ""
     for text in (
-        "Mode auto: the rules (rules) play until a version is better by evidence.",
+        'Mode auto: the bot "rules" plays as the rules\nuntil a version is better by evidence.\n',
         "  match 12  rules ",
-        "\nIt goes shadow -> cameos -> practice -> canary -> champion.\n",
+        "\nStages: shadow -> cameos -> practice -> canary -> champion.\n",
         "\nStage           shadow -> cameos -> practice -> [canary] -> champion\n",
         "\nWho plays       the rules play, version 1 in ",
         "\nWhy             no version has shown yet that it is better\n",

@@ -89,7 +89,7 @@ def test_status_of_a_bot_in_another_mode(run: Path) -> None:
     assert "Mode        shadow; what follows holds for matches of mode auto" in words
     words = understudy("status", "--run", run).out
     assert "the rules play, 12 is measured" in words
-    assert "Promotion   in mode auto canary: champion 9 plays, version 12 in 18%; E" in words
+    assert "Promotion   in mode auto canary: version 9 plays, version 12 in 18%; E" in words
 
 
 def test_looking_changes_nothing(scripted: Path, tmp_path: Path) -> None:
@@ -270,7 +270,7 @@ def test_status_of_the_run_says_who_plays(scripted: Path) -> None:
     players = {(one["player"], one["mode"]) for one in told["played"] if not one["tag"]}
     assert {("rules", "auto"), ("version 9", "auto")} <= players
     words = understudy("status", "--run", scripted).out
-    assert "Promotion   canary: champion 9 plays, version 12 in 18%; E " in words
+    assert "Promotion   canary: version 9 plays, version 12 in 18%; E " in words
     assert told["promotion"]["stage"] == "canary"
     assert told["promotion"]["line"] in words.replace("\n            ", " ")
     assert "\nPlayers     " in words and "rules, opponent=Zerg: " in words

@@ -265,6 +265,11 @@ def test_the_summary_counts_segments(waiting: int, words: str) -> None:
         ("serve territory --gate nowhere:Gate", "nowhere"),
         ("serve territory --set live.queu=3", "'live.queue'"),
         ("serve territory --threshold nan", "--threshold"),
+        (
+            "serve territory --score 1,0",
+            "--score: expected two finite numbers, the lower one first",
+        ),
+        ("serve territory --score 0,inf", "--score"),
         ("serve territory --host 0.0.0.0", "--token-file"),
         ("serve territory --host 0.0.0.0 --token-file token", "--tls-cert"),
         ("serve territory --behind-proxy", "--token-file"),

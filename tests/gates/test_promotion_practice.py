@@ -130,7 +130,7 @@ def test_the_first_match_of_practice_is_told_and_remembered(story: Story) -> Non
     number = story.begin("practice", practice=7)
     assert (before.begun, story.state.practice.begun) == (False, True), "once it is assigned"
     assert story.verdicts[-1] == roles.PromotionVerdict(
-        number, 7, "practising", "it plays 25% of matches to learn; they count for no test"
+        number, 7, "practising", "the newest plays 25% of matches to learn; they count for no test"
     )
     story.end(number, 0.0, "vanished")
     assert story.match("practice", 1.0, practice=8) == [], "told once"

@@ -94,7 +94,7 @@ def test_the_line_of_a_bot_says_who_plays_by_evidence() -> None:
     )
     status = msgspec.structs.replace(fold.status(Folders()), promotion=staged(promotion))
     line = progress(status)
-    assert "; the rules play, version 4 in 50%; E 3.1 of 20 for, 0.0 of 4 against; " in line
+    assert "; the rules play, version 4 in 50%; E 3.1 of 20 for, 0.04 of 4 against; " in line
     assert "\n" not in line
     text = describe(status)
     assert "Promotion   canary: the rules play, version 4 in 50%; E 3.1" in text

@@ -44,7 +44,7 @@ LINES = [
     (
         {"newest": 3},
         "cameos",
-        "the rules play, cameos in 5% of decisions; "
+        "the rules play, cameos in at most 5%; "
         "practice begins at 90% agreement with them",
     ),
     (
@@ -55,12 +55,12 @@ LINES = [
     (
         {"agreement": 0.71},
         "cameos",
-        "the rules play, cameos in 5% of decisions; practice at 90% agreement, now 71%",
+        "the rules play, cameos in at most 5%; practice at 90% agreement, now 71%",
     ),
     (
         {"agreement": 0.4, "learned": 200},
         "cameos",
-        "the rules play, cameos in 5% of decisions; practice after 300 matches, now 200",
+        "the rules play, cameos in at most 5%; practice after 300 matches, now 200",
     ),
     (
         {"agreement": 0.71, "learned": 20, "cameo_share": 0.0},
@@ -80,17 +80,23 @@ LINES = [
     (
         {"practice": changed(PRACTICE, matches=7)},
         "practice",
-        "the rules play, 812 practises in 20%; compared after 13 more matches",
+        "the rules play, version 812 practises in 20%; compared after 13 more matches of practice",
+    ),
+    (
+        {"incumbent": 812, "practice": changed(PRACTICE, version=950, incumbent_matches=1)},
+        "champion",
+        "version 812 plays, version 950 practises in 20%; "
+        "compared after 19 more matches of version 812",
     ),
     (
         {"practice": PRACTICE},
         "practice",
-        "the rules play (50%), 812 practises in 20% (54%); it may be tried",
+        "the rules play (50%), version 812 practises in 20% (54%); it may be tried",
     ),
     (
         {"practice": changed(PRACTICE, mean=0.44)},
         "practice",
-        "the rules play (50%), 812 practises in 20% (44%); tried once it is above",
+        "the rules play (50%), version 812 practises in 20% (44%); tried once it is above",
     ),
     (
         {"practice": changed(PRACTICE, share=0.0, suspended=43, mean=0.31)},
@@ -100,17 +106,17 @@ LINES = [
     (
         {"tests": (TEST,), "practice": PRACTICE},
         "canary",
-        "the rules play, version 900 in 40%; E 3.1 of 20 for, 0.4 of 4 against",
+        "the rules play, version 900 in 40%; E 3.1 of 20 for, 0.41 of 4 against",
     ),
     (
         {"incumbent": 812, "holdout": 0.1, "tests": (TEST,)},
         "canary",
-        "champion 812 plays, version 900 in 45%; E 3.1 of 20 for, 0.4 of 4 against",
+        "version 812 plays, version 900 in 45%; E 3.1 of 20 for, 0.41 of 4 against",
     ),
     (
         {"tests": (changed(TEST, simulator=True, share=0.0),)},
         "canary",
-        "the rules play, version 900 in simulated pairs; E 3.1 of 20 for, 0.4 of 4 against",
+        "the rules play, version 900 in simulated pairs; E 3.1 of 20 for, 0.41 of 4 against",
     ),
     (
         {"tests": (changed(TEST, asks=True),), "paused": True},
@@ -120,17 +126,17 @@ LINES = [
     (
         {"incumbent": 812, "holdout": 0.1, "promise": 0.61},
         "champion",
-        "champion 812 plays, the rules 10%; rechecked if its results fall below 61%",
+        "version 812 plays, the rules 10%; rechecked if its results fall below 61%",
     ),
     (
         {"incumbent": 812, "holdout": 0.1, "practice": changed(PRACTICE, version=950)},
         "champion",
-        "champion 812 plays (50%), 950 practises in 18% (54%); it may be tried",
+        "version 812 plays (50%), version 950 practises in 18% (54%); it may be tried",
     ),
     (
         {"incumbent": 812, "tests": (changed(TEST, recheck=True, version=812, share=0.45),)},
         "champion",
-        "champion 812 plays 45%, the rules the rest; it falls at E 4 against it, now 0.4",
+        "version 812 plays 45%, the rules the rest; it is rolled back at E 4, now 0.41",
     ),
     (
         {"paused": True},

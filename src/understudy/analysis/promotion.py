@@ -181,11 +181,15 @@ def _name_tests(panel: Axes, spans: Sequence[_Span], last: float) -> None:
                 )  # fmt: skip
                 break
     levels = sum(bool(others) for others in taken)
+    if not spans:
+        panel.text(0.5, 0.5, "no test yet", ha="center", va="center", transform=panel.transAxes)
     panel.set_title("evidence of each test", fontsize=10, loc="left", pad=4 + 13 * levels)
 
 
 def _draw_rates(panel: Axes, results: Sequence[ArmResult]) -> None:
-    panel.set_title("mean result with its 95% interval", fontsize=10, loc="left")
+    panel.set_title(
+        "mean result (a tie counts half) with its 95% interval", fontsize=10, loc="left"
+    )
     versions = [one.version for one in results]
     for row, one in enumerate(results):
         if not one.matches:
@@ -204,7 +208,7 @@ def _draw_rates(panel: Axes, results: Sequence[ArmResult]) -> None:
     panel.set_xlim(0.0, 1.0)
     panel.xaxis.set_major_formatter("{x:.0%}")
     panel.grid(axis="x", alpha=0.25)
-    panel.set_xlabel("won (a tie counts half), or the share of the declared score", fontsize=9)
+    panel.set_xlabel("mean result: 100% is a win, or the highest of the declared score", fontsize=9)
 
 
 def _results(told: PromotionHistory, players: Sequence[int]) -> list[ArmResult]:

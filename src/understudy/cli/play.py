@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 _MINUTES = 1.5
 _SHORT_BAR, _NARROW = 6, 80
+_LABEL = 16
 _STAGE_EVERY_S = 30.0
 _RULES = "the rules"
 _TOKEN_BYTES = 4096
@@ -298,7 +299,7 @@ def _check_difficulty(game: str, difficulty: str, adaptive: str) -> None:
 def _opening(session: PlaySession, before: RunFolder | None) -> str:
     """Who plays. `before`: the run folder, if there is one already."""
     beside = "The learner starts beside it (a few seconds to warm up)."
-    rules = f"Mode {session.mode}: the rules ({session.rules_name}) play"
+    rules = f'Mode {session.mode}: the bot "{session.rules_name}" plays as the rules'
     match session.mode:
         case "shadow":
             return f"{rules}, and versions are measured.\n{beside}"
@@ -310,12 +311,13 @@ def _opening(session: PlaySession, before: RunFolder | None) -> str:
             )
             if (decided := _decided(session, before)) is not None:
                 return f"Mode auto: {decided}.\n{beside}"
-            stages = f"It goes {stages_text()}."
-            return f"{rules} until a version is better by evidence.\n{stages}\n{judged}{beside}"
+            stages = f"Stages: {stages_text()}."
+            until = "until a version is better by evidence"
+            return f"{rules}\n{until}.\n{stages}\n{judged}{beside}"
         case "play":
             return (
                 "Mode play: the champion plays, and nothing is learned; "
-                f"without one, the rules ({session.rules_name})."
+                f'without one, the bot "{session.rules_name}" as the rules.'
             )
     return "The bot starts untrained; the learner starts beside it (a few seconds to warm up)."
 
@@ -336,6 +338,15 @@ def _wrapped(text: str, *, indent: int) -> str:
     first = " " * indent
     return "\n".join(
         textwrap.wrap(text, _NARROW - 1, initial_indent=first, subsequent_indent=first + "  ")
+    )
+
+
+def _labelled(label: str, text: str) -> str:
+    """Lines of at most 80 columns, all but the first under the text."""
+    begin = " " * _LABEL
+    first = f"{label:<{_LABEL}}"
+    return "\n".join(
+        textwrap.wrap(text, _NARROW - 1, initial_indent=first, subsequent_indent=begin)
     )
 
 
@@ -406,12 +417,12 @@ def _by_player(summary: PlaySummary) -> list[str]:
 
     lines, status = [], summary.promotion
     if status is not None:
-        lines += ["", f"Stage           {stages_text(status.stage)}"]
-        lines.append(_wrapped(f"Who plays       {status.line}", indent=0))
-        lines.append(_wrapped(f"Why             {why_text(status)}", indent=0))
+        lines += ["", _labelled("Stage", stages_text(status.stage))]
+        lines.append(_labelled("Who plays", status.line))
+        lines.append(_labelled("Why", why_text(status)))
         for one in status.tests if status.pinned is None else ():
             name = "Rechecked now" if one.recheck else "Tested now"
-            lines.append(_wrapped(f"{name:<15} {trial_text(one)}", indent=0))
+            lines.append(_labelled(name, trial_text(one)))
     if summary.by_player:
         lines += ["", "Win rate in this session by who played (a tie is no win; 95% interval):"]
     for name, tally in summary.by_player.items():

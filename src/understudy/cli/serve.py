@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -205,11 +206,14 @@ def _promotion(name: str) -> str:
 
 
 def _score(text: str) -> tuple[float, float]:
-    """`low,high`; settings check that they are finite and in order."""
     try:
         low, high = map(float, text.split(","))
     except ValueError as error:
         raise ConfigError(f"--score: expected two numbers, low,high, got {text!r}") from error
+    if not -math.inf < low < high < math.inf:
+        raise ConfigError(
+            f"--score: expected two finite numbers, the lower one first, got {text!r}"
+        )
     return low, high
 
 

@@ -19,7 +19,7 @@ from understudy.telemetry.promotion_status import (
     TrialStatus,
     VerdictNote,
 )
-from understudy.telemetry.text import Lines, duration, plain, stamp
+from understudy.telemetry.text import Lines, duration, evidence_text, plain, stamp
 
 WIDTH = 80
 _LABEL = 12
@@ -96,8 +96,9 @@ def _holds_in(mode: str, status: PromotionStatus) -> bool:
 def trial_text(one: TrialStatus) -> str:
     """A test in one line."""
     text = (
-        f"{_arm(one.canary)}, {_arm(one.incumbent)}; E {_number(one.better)} of "
-        f"{one.better_enough:.0f} for it, {_number(one.worse)} of {one.worse_enough:g} against it"
+        f"{_arm(one.canary)}, {_arm(one.incumbent)}; E {evidence_text(one.better)} of "
+        f"{one.better_enough:.0f} for it, {evidence_text(one.worse)} of {one.worse_enough:g} "
+        "against it"
     )
     return f"{text}; a person is asked" if one.asks else text
 
@@ -113,7 +114,7 @@ def practice_text(practice: PracticeStatus, *, against: int) -> str:
         text += f"; {player_name(against)} {other}"
     if practice.suspended:
         return f"{text}; suspended for {_more(practice.suspended)}"
-    return f"{text}; E {_number(practice.worse)} of {practice.worse_enough:g} against it"
+    return f"{text}; E {evidence_text(practice.worse)} of {practice.worse_enough:g} against it"
 
 
 def _lately(mean: float, matches: int, recent: int) -> str:
@@ -190,7 +191,7 @@ def _test_lines(one: TrialStatus, at: float, *, unit: str) -> list[str]:
         ("better", one.better, one.better_enough),
         ("worse", one.worse, one.worse_enough),
     ):
-        words = f"E {_number(value):>5} of {enough:<4.0f} {_bar(value, enough)}"
+        words = f"E {evidence_text(value):>5} of {enough:<4.0f} {_bar(value, enough)}"
         lines += wrapped("", f"{side:<14}{words}")
     return lines + wrapped("", f"{'pairs' if one.simulator else unit:<14}{_length(one)}")
 
@@ -211,9 +212,11 @@ def expect_text(one: TrialStatus, *, asks: bool = False) -> str:
     expected = one.expected
     if expected is None:
         return "too early to say: a few pairs are needed"
-    promoted = "cleared" if one.recheck else "better, and a person asked" if asks else "promoted"
+    promoted = "kept" if one.recheck else "better, and a person asked" if asks else "promoted"
     worse, neither = (
-        ("rolled back", "kept") if one.recheck else ("stopped as worse", "ended undecided")
+        ("rolled back", "kept undecided")
+        if one.recheck
+        else ("stopped as worse", "ended undecided")
     )
     ends = {"better": promoted, "worse": worse, "undecided": neither}
     unit = "pair" if one.simulator else "match"
@@ -276,7 +279,7 @@ def _missing(status: PromotionStatus) -> str:
     if not one.share and not one.simulator:
         return f"the test of version {one.version} waits for the recheck"
     times = one.better_enough / max(one.better, 1e-9)
-    return f"{_number(times)} times as much evidence that version {one.version} is better"
+    return f"{evidence_text(times)} times as much evidence that version {one.version} is better"
 
 
 def _missing_test(status: PromotionStatus) -> str:
@@ -383,12 +386,6 @@ def _bar(value: float, enough: float) -> str:
     share = math.log(max(value, 1.0)) / math.log(enough)
     filled = int(_BAR * min(share, 1.0))
     return f"[{'#' * filled}{'.' * (_BAR - filled)}]"
-
-
-def _number(value: float) -> str:
-    if value >= 1000.0:
-        return "over 1000" if value < math.inf else "any"
-    return f"{value:.0f}" if value >= 100.0 else f"{value:.1f}" if value >= 0.1 else f"{value:.2f}"
 
 
 def _many(count: int, one: str, many: str) -> str:

@@ -16,6 +16,7 @@ from understudy.telemetry.promotion_status import (
     Stage,
     TrialStatus,
 )
+from understudy.telemetry.text import evidence_text
 
 STAGES: tuple[Stage, ...] = ("shadow", "cameos", "practice", "canary", "champion")
 _WIDTH = 80
@@ -119,13 +120,13 @@ def _parts(status: PromotionStatus) -> list[str]:
 
 
 def _who(status: PromotionStatus) -> str:
-    return f"champion {status.incumbent} plays" if status.incumbent else "the rules play"
+    return f"version {status.incumbent} plays" if status.incumbent else "the rules play"
 
 
 def _recheck(status: PromotionStatus, one: TrialStatus) -> list[str]:
     return [
         f"{_who(status)} {one.share:.0%}, the rules the rest",
-        f"it falls at E {one.worse_enough:g} against it, now {one.worse:.1f}",
+        f"it is rolled back at E {one.worse_enough:g}, now {evidence_text(one.worse)}",
     ]
 
 
@@ -137,8 +138,8 @@ def _test(status: PromotionStatus, one: TrialStatus) -> list[str]:
     if one.asks:
         return [who, "it is better: a person is asked"]
     figures = (
-        f"E {min(one.better, 999.0):.1f} of {one.better_enough:.0f} for, "
-        f"{min(one.worse, 999.0):.1f} of {one.worse_enough:g} against"
+        f"E {evidence_text(min(one.better, 999.0))} of {one.better_enough:.0f} for, "
+        f"{evidence_text(min(one.worse, 999.0))} of {one.worse_enough:g} against"
     )
     return [who, figures]
 
@@ -151,17 +152,24 @@ def _practice(status: PromotionStatus, practice: PracticeStatus) -> list[str]:
     share = practice.share * (1.0 - status.holdout)
     if not practice.compared:
         return [
-            f"{_who(status)}, {practice.version} practises in {share:.0%}",
-            f"compared after {practice.missing} more matches",
+            f"{_who(status)}, version {practice.version} practises in {share:.0%}",
+            f"compared after {practice.missing} more matches of {_fewer(status, practice)}",
         ]
     next_ = "tried once it is above"
     if practice.mean > practice.incumbent_mean:
         next_ = status.waits or "it may be tried"
     return [
-        f"{_who(status)} ({practice.incumbent_mean:.0%}), {practice.version} practises in "
+        f"{_who(status)} ({practice.incumbent_mean:.0%}), version {practice.version} practises in "
         f"{share:.0%} ({practice.mean:.0%})",
         next_,
     ]
+
+
+def _fewer(status: PromotionStatus, practice: PracticeStatus) -> str:
+    """The arm whose matches are missing before both are compared."""
+    if practice.matches < practice.incumbent_matches:
+        return "practice"
+    return f"version {status.incumbent}" if status.incumbent else "the rules"
 
 
 def _champion(status: PromotionStatus) -> list[str]:
@@ -176,7 +184,7 @@ def _before_practice(status: PromotionStatus) -> list[str]:
     if status.newest == 0:
         return [who, "no version yet"]
     if _has_cameos(status):
-        who = f"the rules play, cameos in {status.cameo_share:.0%} of decisions"
+        who = f"the rules play, cameos in at most {status.cameo_share:.0%}"
     if not status.practice_share:
         if never_due(status):
             return [who, "versions copy them, and none practises", "a copy is not better"]

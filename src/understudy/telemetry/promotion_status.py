@@ -41,7 +41,7 @@ class ExpectedVerdict(msgspec.Struct, frozen=True, kw_only=True):
     most: int = 0
     """…and one of ten after so many."""
     better: float = 0.0
-    """Share of them that end with a promotion; of a recheck, as cleared."""
+    """Share of them that end with a promotion; of a recheck, as kept by evidence."""
     worse: float = 0.0
     """Share of them that end because the version is worse."""
     assumption: str = ""

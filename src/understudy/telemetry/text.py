@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import json
+import math
 import os
 import re
 import sys
@@ -136,3 +137,10 @@ def _hush(stream: TextIO) -> None:
             os.dup2(nowhere, stream.fileno())
         finally:
             os.close(nowhere)
+
+
+def evidence_text(value: float) -> str:
+    """Evidence, which may be any number above 0: two digits below 1."""
+    if value >= 1000.0:
+        return "over 1000" if value < math.inf else "any"
+    return f"{value:.0f}" if value >= 100.0 else f"{value:.1f}" if value >= 1.0 else f"{value:.2f}"

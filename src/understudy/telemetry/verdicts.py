@@ -64,7 +64,7 @@ VERDICTS = {
     "paused": VerdictWords("no version is tried or promoted", "promotion was paused"),
     "resumed": VerdictWords("versions are tried and promoted again", "promotion goes on"),
     "practising": VerdictWords(
-        "version {version} and those after it practise",
+        "versions from {version} on practise",
         "the newest version plays a share of matches to learn, which count for no test",
     ),
     "suspended": VerdictWords(

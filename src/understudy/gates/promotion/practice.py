@@ -133,7 +133,7 @@ class PracticeVerdict(NamedTuple):
 
 def first_match(sequence: int, assigned: Assigned) -> PracticeVerdict:
     """The verdict with which practice begins."""
-    words = f"it plays {assigned.practice:.0%} of matches to learn; they count for no test"
+    words = f"the newest plays {assigned.practice:.0%} of matches to learn; they count for no test"
     return PracticeVerdict(sequence, assigned.version, "practising", words)
 
 

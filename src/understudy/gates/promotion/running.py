@@ -268,10 +268,14 @@ def trial_words(running: RunningTest) -> str:
     return (
         f"{name_of(running.version)}: {canary:.0%} in {counts[1]} {matches}, "
         f"{name_of(running.against)}: {incumbent:.0%} in {counts[0]}; "
-        f"evidence for {name_of(running.version)} {float(evidence(trial.better)):.1f} "
+        f"evidence for {name_of(running.version)} {_digits(float(evidence(trial.better)))} "
         f"(enough: {1.0 / running.alpha:.0f}), "
-        f"against it {float(evidence(trial.worse)):.1f} (enough: {running.harm:g})"
+        f"against it {_digits(float(evidence(trial.worse)))} (enough: {running.harm:g})"
     )
+
+
+def _digits(value: float) -> str:
+    return f"{value:.1f}" if value >= 1.0 else f"{value:.2f}"
 
 
 def verdict_words(running: RunningTest, verdict: int) -> str:
@@ -284,8 +288,7 @@ def verdict_words(running: RunningTest, verdict: int) -> str:
         gate.HARM: f"worse than {against}" + (" since a person is asked" if running.asks else ""),
         gate.MISFIT: f"{counts[1]} of {counts.sum()} matches were the canary's, which the recorded "
         "coin does not explain, so the results prove nothing",
-        gate.HOPELESS: f"after {number} its evidence is below {settings.hopeless:g}, so it would "
-        "hardly be promoted",
+        gate.HOPELESS: f"after {number} its evidence is below {settings.hopeless:g}",
         gate.FUTILE: f"no difference seen in {number}",
     }
     return f"{said[verdict]}; {trial_words(running)}"
