@@ -80,13 +80,13 @@ LINES = [
     (
         {"practice": changed(PRACTICE, matches=7)},
         "practice",
-        "the rules play, version 812 practises in 20%; compared after 13 more matches of practice",
+        "the rules play, version 812 practises in 20%; 13 more of practice to compare",
     ),
     (
-        {"incumbent": 812, "practice": changed(PRACTICE, version=950, incumbent_matches=1)},
+        {"incumbent": 81, "practice": changed(PRACTICE, version=95, incumbent_matches=1)},
         "champion",
-        "version 812 plays, version 950 practises in 20%; "
-        "compared after 19 more matches of version 812",
+        "version 81 plays, version 95 practises in 20%; "
+        "19 more of version 81 to compare",
     ),
     (
         {"practice": PRACTICE},

@@ -117,7 +117,8 @@ def _player(match: AssignedMatch) -> int:
 
 def _draw_strip(panel: Axes, played: Sequence[AssignedMatch], players: Sequence[int]) -> None:
     """A tick for each match, in the row of who played it: tall where it was won, or half of it."""
-    panel.set_title("who played which match (tall: won, low: lost)", fontsize=10, loc="left")
+    title = "who played which match (tall: won, middle: tied, low: lost)"
+    panel.set_title(title, fontsize=10, loc="left")
     for row, version in enumerate(players):
         mine = [
             (place, one.result) for place, one in enumerate(played, 1) if _player(one) == version

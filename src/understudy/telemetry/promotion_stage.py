@@ -153,7 +153,7 @@ def _practice(status: PromotionStatus, practice: PracticeStatus) -> list[str]:
     if not practice.compared:
         return [
             f"{_who(status)}, version {practice.version} practises in {share:.0%}",
-            f"compared after {practice.missing} more matches of {_fewer(status, practice)}",
+            f"{practice.missing} more of {_fewer(status, practice)} to compare",
         ]
     next_ = "tried once it is above"
     if practice.mean > practice.incumbent_mean:
