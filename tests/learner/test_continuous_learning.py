@@ -343,7 +343,7 @@ def test_imitation_fades_once_and_lag_is_distance_where_evidence_moves_the_champ
 ) -> None:
     """The trainer has a fade of its own, for whole matches: a batch of items is not faded twice."""
     clock = SetClock()
-    config = config_of()
+    config = config_of(live__promotion="auto")
     folder = RunFolder.open(tmp_path, spec=SPEC, config=config, clock=clock)
     trainer, given = Trainer(SPEC, config.learner), []
 
