@@ -28,8 +28,8 @@ _IN_A_ROW = 100
 """Suspensions follow each other if practice played fewer matches than this in between."""
 _RENEWED = 0.1
 """Evidence below it begins anew. So practice that is better by 20 points for 1,000 matches and then
-worse by 25 is suspended after 230 more, which else takes more than 1,000; equal practice is
-suspended once in 4,000 matches, else once in 10,000 (`benchmarks/promotion_gate.py`)."""
+worse by 25 is suspended after 230 more, and equal practice once in 4,000 matches
+(`benchmarks/promotion_gate.py`). Without it the first mostly took more than 1,000."""
 _KEPT = 0.98
 """What a result of an arm still weighs after the next one of that arm: about 50 of them count."""
 RECENT_MATCHES = round(1.0 / (1.0 - _KEPT))

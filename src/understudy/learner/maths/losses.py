@@ -116,9 +116,7 @@ def losses(
         total = total + _KEPT_WEIGHT * _beyond(missing, terms.explored, bound=0.0)
     if terms.champion_kl is not None:
         total = total + _beyond(terms.champion_kl, terms.valid, bound=config.anchor_kl)
-    # The mean ratio says nothing: it is 1 in expectation for any policy. expm1: r is nearly 1.
-    differs = terms.log_probs - terms.behaviour_log_probs
-    differs = jnp.where(terms.on_policy > 0, jnp.expm1(differs) - differs, 0.0)
+    differs = from_behaviour(terms.log_probs, terms.behaviour_log_probs, terms.on_policy)
     moved = terms.log_probs - terms.anchor_log_probs
     taught = jnp.maximum(terms.on_policy, terms.imitated)
     return Losses(
@@ -133,6 +131,16 @@ def losses(
         opponent=opponent,
         recognition=recognition,
     )
+
+
+def from_behaviour(log_probs: Array, behaviour: Array, on_policy: Array) -> Array:
+    """How far each decision is from the policy that played it: (r - 1) - log r, where r is its
+    ratio to the behaviour; 0 where it does not train the policy.
+
+    The mean ratio would say nothing: it is 1 in expectation for any policy.
+    """
+    apart = log_probs - behaviour
+    return jnp.where(on_policy > 0, jnp.expm1(apart) - apart, 0.0)  # expm1: r is nearly 1
 
 
 def _beyond(divergence: Array, mask: Array, *, bound: float) -> Array:

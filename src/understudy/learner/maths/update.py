@@ -24,6 +24,7 @@ from understudy.learner.maths.descent import (
     summary,
 )
 from understudy.learner.maths.jax_ops import JAX
+from understudy.learner.maths.losses import from_behaviour
 from understudy.learner.maths.returns import (
     discounted_returns,
     explained,
@@ -152,11 +153,10 @@ def _champion_log_probs(
 def _without_far(batch: Batch, log_probs: Array, *, limit: Array) -> Batch:
     """Columns that are farther than `limit` from what played them train the value alone.
 
-    The distance is the mean of (r - 1) - log r over the decisions that train the policy, as far as
-    they do, where r is the ratio of `log_probs` [T, B] to those of the behaviour.
+    The distance is the mean over the decisions that train the policy, as far as they do; the
+    policy gives the actions these `log_probs` [T, B].
     """
-    apart = log_probs - batch.log_probs
-    apart = jnp.where(batch.on_policy > 0, jnp.expm1(apart) - apart, 0.0)
+    apart = from_behaviour(log_probs, batch.log_probs, batch.on_policy)
     mean = (apart * batch.on_policy).sum(0) / jnp.maximum(batch.on_policy.sum(0), 1.0)
     return batch._replace(on_policy=batch.on_policy * (mean <= limit))
 
