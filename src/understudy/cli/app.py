@@ -10,6 +10,7 @@ import typer
 from understudy import __version__
 from understudy.cli import config, learner, models, promotion
 from understudy.cli.analyze import analyze
+from understudy.cli.doctor import doctor
 from understudy.cli.eval import evaluate
 from understudy.cli.forget import forget
 from understudy.cli.games import games
@@ -45,6 +46,7 @@ app.command(rich_help_panel="Judge")(tournament)
 app.command(rich_help_panel="Judge")(analyze)
 app.command(rich_help_panel="Judge")(gate)
 app.command(rich_help_panel="Look")(status)
+app.command(rich_help_panel="Look")(doctor)
 app.command(rich_help_panel="Look")(watch)
 app.add_typer(models.app, name="models", rich_help_panel="Manage")
 app.add_typer(promotion.app, name="promotion", rich_help_panel="Manage")

@@ -13,25 +13,13 @@ def status(
 
     Example: understudy status --run runs/swarm-1 --json
     """
-    import msgspec
-
     from understudy.core.clock import SystemClock
-    from understudy.experience.ledger.recovery import LEDGER, counts_in
-    from understudy.registry.rewards import reward_status
     from understudy.registry.run_folder import RunFolder, latest
-    from understudy.run.status import read_status
+    from understudy.run.view import read_whole_status
     from understudy.telemetry.report import describe
-    from understudy.telemetry.status import LedgerCounts
     from understudy.telemetry.text import say, say_json
 
-    folder = RunFolder.load(run or latest(), SystemClock())
-    now = read_status(folder)
-    counts, champion = counts_in(folder.root / LEDGER), folder.pointers.read("champion")
-    if counts is not None:
-        now = msgspec.structs.replace(now, ledger=LedgerCounts(**counts._asdict()))
-    now = msgspec.structs.replace(now, version_rewards=reward_status(folder))
-    if champion is not None:
-        now = msgspec.structs.replace(now, champion=champion.version, pinned=champion.pinned)
+    now = read_whole_status(RunFolder.load(run or latest(), SystemClock()))
     if json:
         say_json(now)
     else:

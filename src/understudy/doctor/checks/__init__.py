@@ -1,0 +1,14 @@
+"""The checks, one module for each part of a run. A check is a pure function of the evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
+
+from understudy.doctor.checks import process
+from understudy.doctor.evidence import Evidence
+from understudy.doctor.findings import Finding
+
+Check: TypeAlias = Callable[[Evidence], Iterator[Finding]]
+
+CHECKS: tuple[Check, ...] = (*process.CHECKS,)
