@@ -55,8 +55,8 @@ def test_every_command_has_help_with_an_example(name: str) -> None:
 def test_only_what_is_finished_is_offered() -> None:
     offered = {name.split()[0] for name in commands() if name}
     assert offered >= {
-        "play", "serve", "learner", "train", "eval", "tournament", "analyze", "status", "doctor", "watch",
-        "models", "ratings", "games", "config", "version", "help",
+        "play", "serve", "learner", "train", "eval", "tournament", "analyze", "status",
+        "doctor", "watch", "models", "ratings", "games", "config", "version", "help",
     }  # fmt: skip
     assert not offered & {"dashboard"}
 
