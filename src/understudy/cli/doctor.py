@@ -16,6 +16,8 @@ def doctor(run: LatestRun = None, json: Json = False) -> None:
 
     Example: understudy doctor --run runs/swarm-1 --json
     """
+    from understudy.cli.output import emit_text
+    from understudy.cli.progress import working
     from understudy.core.clock import SystemClock
     from understudy.doctor.evidence import gather
     from understudy.doctor.examine import examine
@@ -24,14 +26,15 @@ def doctor(run: LatestRun = None, json: Json = False) -> None:
     from understudy.telemetry.text import say, say_json
 
     folder = RunFolder.load(run or latest(), SystemClock())
-    findings = examine(gather(folder, read_view(folder)))
+    with working("reading the journal", quiet=json):
+        findings = examine(gather(folder, read_view(folder)))
     if json:
         say_json(findings)
     else:
         for one in findings:
-            say(f"{one.weight.upper()} ({one.certainty})  {one.title}")
+            emit_text(f"{one.weight.upper()} ({one.certainty})  {one.title}", more=2)
             for line in (*one.evidence, f"Next: {one.next_step}", f"See {one.link}"):
-                say(f"  {line}")
+                emit_text(line, indent=2, more=2)
         if not findings:
             say("No check found anything wrong.")
     raise typer.Exit(_PROBLEM if any(one.weight == "problem" for one in findings) else 0)

@@ -9,6 +9,8 @@ from typing import Annotated
 import typer
 
 from understudy.cli.options import Json, LatestRun, check_file, check_folder
+from understudy.cli.output import out_width
+from understudy.cli.progress import working
 from understudy.core.errors import RunFolderError
 from understudy.gates.promotion.records import RULES, Order, Ordered
 from understudy.gates.promotion.roles import PromotionVerdict
@@ -16,6 +18,7 @@ from understudy.promotion.history import PromotionHistory, read_history
 from understudy.promotion.promotion import Promotion, role_changed
 from understudy.promotion.report import (
     MATCH_COLUMNS,
+    is_served,
     match_rows,
     read_brief,
     read_promotion,
@@ -64,15 +67,20 @@ def status(
     folder = _folder(run)
     if csv is not None:
         check_folder("--csv", csv)
-    told, entries = read_history(folder), Reader(folder.journal).new()
-    now = staged(status_of(folder, told), agreement=recent_agreement(entries))
-    if csv is not None:
-        _write_tables(folder, told, csv)
+    with working("reading the promotion log and the journal", quiet=json):
+        told, entries = read_history(folder), Reader(folder.journal).new()
+        now = staged(status_of(folder, told), agreement=recent_agreement(entries))
+        if csv is not None:
+            _write_tables(folder, told, csv)
     if json:
         say_json(now)
     else:
         words = describe_promotion(
-            now, run=str(folder.root), at=folder.clock.time(), mode=_mode(entries)
+            now,
+            run=str(folder.root),
+            at=folder.clock.time(),
+            mode=_mode(entries),
+            width=out_width(),
         )
         say(words)
         if csv is not None:
@@ -88,11 +96,13 @@ def explain(version: _Version, run: LatestRun = None, json: Json = False) -> Non
     from understudy.promotion.explain import story_of, story_text
 
     folder = _folder(run)
-    story = story_of(read_history(folder), version, refusals=_refusals(folder, version))
+    with working("reading the promotion log and the journal", quiet=json):
+        refusals = _refusals(folder, version)
+        story = story_of(read_history(folder), version, refusals=refusals, served=is_served(folder))
     if json:
         say_json(story)
     else:
-        say(story_text(story))
+        say(story_text(story, width=out_width()))
 
 
 @app.command()

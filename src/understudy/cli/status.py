@@ -13,14 +13,18 @@ def status(
 
     Example: understudy status --run runs/swarm-1 --json
     """
+    from understudy.cli.output import out_width
+    from understudy.cli.progress import working
     from understudy.core.clock import SystemClock
     from understudy.registry.run_folder import RunFolder, latest
     from understudy.run.view import read_whole_status
     from understudy.telemetry.report import describe
     from understudy.telemetry.text import say, say_json
 
-    now = read_whole_status(RunFolder.load(run or latest(), SystemClock()))
+    folder = RunFolder.load(run or latest(), SystemClock())
+    with working("reading the journal", quiet=json):
+        now = read_whole_status(folder)
     if json:
         say_json(now)
     else:
-        say(describe(now))
+        say(describe(now, width=out_width()))

@@ -73,7 +73,7 @@ def status_of(folder: RunFolder, told: PromotionHistory) -> PromotionStatus:
         told,
         pinned=pinned_champion(folder),
         config=folder.config.promotion,
-        served=_served(folder),
+        served=is_served(folder),
     )
     return _with_newest(status, folder)
 
@@ -88,7 +88,7 @@ def read_brief(
         promotion.verdicts,
         pinned=pinned_champion(folder),
         config=folder.config.promotion,
-        served=_served(folder),
+        served=is_served(folder),
     )
     brief = msgspec.structs.replace(_with_newest(brief, folder), waits=waits)
     return staged(brief, agreement=agreement)
@@ -109,7 +109,8 @@ def _with_newest(status: PromotionStatus, folder: RunFolder) -> PromotionStatus:
     return staged(msgspec.structs.replace(status, learned=learned))
 
 
-def _served(folder: RunFolder) -> bool:
+def is_served(folder: RunFolder) -> bool:
+    """Whether a server assigns segments by evidence here."""
     return folder.config.live.promotion == "auto"
 
 

@@ -222,11 +222,7 @@ class PromotionStatus(msgspec.Struct, frozen=True, kw_only=True):
 
     def in_units(self, text: str) -> str:
         """Words about matches, with what this run has instead: segments, if it is served."""
-        return (
-            _MATCH.sub(lambda found: "segments" if found[1] else "segment", text)
-            if self.served
-            else text
-        )
+        return in_units(text, served=self.served)
 
     @property
     def plays(self) -> int | None:
@@ -234,3 +230,10 @@ class PromotionStatus(msgspec.Struct, frozen=True, kw_only=True):
         if self.pinned is not None:
             return self.pinned
         return None if self.policy == "latest" else self.incumbent
+
+
+def in_units(text: str, *, served: bool) -> str:
+    """Words about matches; of a run that is `served`, about segments of its clients' decisions."""
+    if not served:
+        return text
+    return _MATCH.sub(lambda found: "segments" if found[1] else "segment", text)
