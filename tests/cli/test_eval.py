@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from understudy.cli.show import Meter
+from understudy.cli.progress import ProgressDisplay
 from understudy.core import files
 from understudy.core.clock import SystemClock
 from understudy.games import catalog
@@ -199,7 +199,11 @@ def test_a_file_with_every_measure(elsewhere: Path) -> None:
 def test_a_file_that_cannot_be_is_told_before_the_first_match(
     elsewhere: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Meter, "show", lambda meter, share: pytest.fail("a match was played"))
+    monkeypatch.setattr(
+        ProgressDisplay,
+        "show_share",
+        lambda display, share, words: pytest.fail("a match was played"),
+    )
     asked = (*BRAWL, "--agent", "aggressive", *FEW, "--csv")
     called = understudy(*asked, elsewhere)
     assert called.code == 2 and "is a folder; expected the name of a file" in called.err
@@ -272,10 +276,10 @@ def test_other_rules_are_told(elsewhere: Path) -> None:
 
 
 def test_ctrl_c_ends_it_without_a_result(monkeypatch: pytest.MonkeyPatch) -> None:
-    def impatient(meter: Meter, share: float) -> None:
+    def impatient(display: ProgressDisplay, share: float, words: str) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Meter, "show", impatient)
+    monkeypatch.setattr(ProgressDisplay, "show_share", impatient)
     called = understudy(*BRAWL, *FEW, "--agent", "aggressive")
     assert (called.code, called.out) == (130, "")
 

@@ -108,7 +108,7 @@ def _foresight(found: Calibration, width: Width) -> list[str]:
             f"{row.expected:.3f}",
             f"{row.actual:.3f}",
             _range(row.interval),
-        )  # fmt: skip
+        )
         for row in found.rows
     ]
     return [*lines, "", *table_lines(columns, rows, width=width)]

@@ -49,8 +49,7 @@ def _play_on_server(game: str, *, token_file: Path | None, json: bool, **options
     with ProgressDisplay(quiet=json, before=None) as display:
         display.note_wrapped(
             f"understudy: territory on {session.url}, {session.territories} territories, "
-            f"up to {session.speed:g} times real time",
-            indent=0,
+            f"up to {session.speed:g} times real time"
         )
         summary = play_remote(session, show=lambda one: display.show(_remote_line(one)))
         display.end(summary, lambda width: _remote_summary(summary, width))
@@ -233,16 +232,14 @@ def play(
         ),
     )
     with ProgressDisplay(quiet=json, before=newest(before), tells_new=mode == "learn") as display:
-        display.note_wrapped(
-            f"understudy: {game} v {difficulty}, run folder {session.run}", indent=0
-        )
+        display.note_wrapped(f"understudy: {game} v {difficulty}, run folder {session.run}")
         for line in _opening(session, before):
-            display.note_wrapped(line, indent=0)
+            display.note_wrapped(line)
         stages = _StageNotes()
 
         def show(progress: PlayProgress) -> None:
             for news in (*progress.news, *stages.due(progress)):
-                display.note_wrapped(f"match {progress.played}: {news}")
+                display.note_news(f"match {progress.played}: {news}")
             progress.news.clear()
             display.show(_line(progress))
 
@@ -356,7 +353,7 @@ def _line(progress: PlayProgress) -> ProgressLine:
 
 def _frozen_line(display: ProgressDisplay, session: PlaySession) -> Callable[[float], None]:
     """Shows the frozen matches at the end."""
-    words = f"{session.evaluate} frozen matches for each row of the table"
+    words = f"frozen matches, {session.evaluate} of each player"
     return lambda share: display.show_share(share, words)
 
 

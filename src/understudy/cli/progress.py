@@ -20,7 +20,7 @@ import typer
 from understudy.cli.output import width_of
 from understudy.screens.console import escapes, supports_cursor
 from understudy.supervise.sessions import S, SessionProgress, SessionSummary
-from understudy.telemetry.layout import Part, Width, fitted, hanging
+from understudy.telemetry.layout import Part, Width, fitted, hanging, wrapped
 from understudy.telemetry.text import duration, plain, say, say_json
 
 if TYPE_CHECKING:
@@ -153,9 +153,13 @@ class ProgressDisplay:
 
                 self._live.console.print(Text(text), soft_wrap=True)
 
-    def note_wrapped(self, text: str, *, indent: int = 2) -> None:
-        """A note in the width of the console, its lines after the first further in."""
-        self.note("\n".join(hanging(text, width=width_of(sys.stderr), indent=indent)))
+    def note_wrapped(self, text: str) -> None:
+        """A note in the width of the console."""
+        self.note("\n".join(wrapped(text, width_of(sys.stderr))))
+
+    def note_news(self, text: str) -> None:
+        """A note under the lines that stay: two columns in, its lines after the first four."""
+        self.note("\n".join(hanging(text, width=width_of(sys.stderr), indent=2)))
 
     def end(self, summary: CommandResult, text: Callable[[Width], str]) -> NoReturn:
         """Print the summary, as text or with `--json` as such, and exit with its code."""
@@ -208,8 +212,7 @@ class ProgressDisplay:
         self._kept_at = now
         line = self._present(now)
         parts = [*line.parts, *self._news(line.version)]
-        width = width_of(sys.stderr)
-        self.note(ProgressLine(parts, line.share, line.elapsed_s, line.left_s).text(width))
+        self.note(ProgressLine(parts, line.share, line.elapsed_s, line.left_s).text(_room()))
 
     def _news(self, version: int | None) -> list[Part]:
         if version is None or self._version is None:
@@ -293,18 +296,20 @@ def _live(stream: TextIO, line: Callable[[], ProgressLine]) -> Live:
         markup=False, emoji=False,
     )  # fmt: skip
 
-    def drawn() -> Text:
-        width = width_of(stream)
-        return Text(line().text(None if width is None else width - 1), no_wrap=True)
-
     return Live(
         console=console,
-        get_renderable=drawn,
+        get_renderable=lambda: Text(line().text(_room()), no_wrap=True),
         auto_refresh=False,
         transient=True,
         redirect_stdout=sys.stdout is not None and sys.stdout.isatty(),
         redirect_stderr=True,
     )
+
+
+def _room() -> Width:
+    """The columns for a line; the last one stays free, where some consoles wrap already."""
+    width = width_of(sys.stderr)
+    return None if width is None else width - 1
 
 
 class _AnyEncoding:

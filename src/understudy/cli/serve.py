@@ -152,13 +152,12 @@ def serve(
 
         def started(address: str) -> None:
             display.note_wrapped(
-                f"understudy: {label} at {address}, run folder {options.run}. Ctrl-C ends.",
-                indent=0,
+                f"understudy: {label} at {address}, run folder {options.run}. Ctrl-C ends."
             )
 
         def show(progress: ServeProgress) -> None:
             for line in progress.news:
-                display.note_wrapped(line, indent=0)
+                display.note_wrapped(line)
             if not quiet:
                 display.show(_line(progress))
 

@@ -43,12 +43,12 @@ class TrainScreen:
             assert stages is not None
             lines = _arena_opening(session, stages)
         for line in lines:
-            self._display.note_wrapped(line, indent=0)
+            self._display.note_wrapped(line)
         self._display.show(ProgressLine([Part("starting")]))
 
     def show(self, progress: TrainingProgress[Any]) -> None:
         for news in progress.news:
-            self._display.note_wrapped(news)
+            self._display.note_news(news)
         progress.news.clear()
         self._display.show(_line(progress))
 
@@ -124,15 +124,15 @@ def _line(progress: TrainingProgress[Any]) -> ProgressLine:
 
 
 def _win_rates(progress: TrainProgress) -> list[Part]:
-    """Opponents that were met least go first where the line is too long; the first one stays."""
-    rates = progress.win_rates()
+    """Of every opponent that was met. Where there is no room for all, the three that were met most
+    stay longest, and the first of them always."""
+    rates = {name: tally for name, tally in progress.win_rates().items() if tally.matches}
+    if not rates:
+        return [Part("no match has ended yet", 25)]
     by_matches = sorted(rates, key=lambda name: -rates[name].matches)
+    drops = {name: place if place < 3 else 42 for place, name in enumerate(by_matches)}
     return [
-        Part(
-            f"{plain(name)} {tally.win_rate:.0%}" if tally.matches else f"{plain(name)} -",
-            min(by_matches.index(name), 9),
-        )
-        for name, tally in rates.items()
+        Part(f"{plain(name)} {tally.win_rate:.0%}", drops[name]) for name, tally in rates.items()
     ]
 
 

@@ -21,6 +21,7 @@ _NAME = 24
 """A column of text is shortened to so much before a column is dropped for lack of room…"""
 _SHORT_NAME = 8
 """…and to so much where all that may be dropped are gone."""
+_COMMAND = "understudy "
 _WORD = re.compile(r"\s*\S+")
 
 
@@ -31,7 +32,8 @@ class Column(NamedTuple):
     text: bool = False
     """Text is aligned to the left and shortened where it must be; numbers are neither."""
     drop: int = 0
-    """Where the table is too wide, columns with the highest number go first; 0: never."""
+    """Where the table is too wide, empty columns go first, and then those with the highest number;
+    0: never."""
     wraps: bool = False
     """The text of this column, the last one, is continued on the next line instead of shortened."""
 
@@ -115,6 +117,15 @@ def hanging(text: str, *, width: Width, indent: int = 0, more: int = 2) -> list[
     return [f"{' ' * (indent + (more if index else 0))}{line}" for index, line in enumerate(lines)]
 
 
+def hint(text: str, *, width: Width) -> list[str]:
+    """A text that ends in a command; where it is too wide, the command has a line of its own, which
+    is never broken, so that it can be copied."""
+    words, colon, command = text.partition(f": {_COMMAND}")
+    if not colon or width is None or cells(text) <= width:
+        return hanging(text, width=width)
+    return [*hanging(f"{words}:", width=width), f"  {_COMMAND}{command}"]
+
+
 def fitted(parts: Sequence[Part], width: Width) -> str:
     """The parts in one line, without those that do not fit."""
     kept = [part for part in parts if part.text]
@@ -134,9 +145,9 @@ def table_lines(
 ) -> list[str]:
     """The heading and the rows, `rows` [R][C], each cell as text.
 
-    Where they do not fit the width, text is shortened to 24 columns, then columns are dropped, the
-    highest `drop` first, and then text is shortened to 8 columns. What is free afterwards goes back
-    to the text, the first such column first.
+    Where they do not fit the width, text is shortened to 24 columns, then columns are dropped,
+    empty ones and then the highest `drop` first, and then text is shortened to 8 columns. What is
+    free afterwards goes back to the text, the first such column first.
     """
     room = None if width is None else max(width - indent, 1)
     widths = _widths(columns, rows, room)
@@ -177,7 +188,7 @@ def _widths(
         return natural
     going = sorted(
         (place for place, column in enumerate(columns) if column.drop),
-        key=lambda place: (-columns[place].drop, -place),
+        key=lambda place: (any(row[place] for row in rows), -columns[place].drop, -place),
     )
     kept = dict(natural)
     for place in [*going, None]:

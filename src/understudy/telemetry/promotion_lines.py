@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from understudy.telemetry.layout import Column, Width, hanging, labelled, table_lines
+from understudy.telemetry.layout import Column, Width, hint, labelled, table_lines
 from understudy.telemetry.promotion_status import (
     ArmResult,
     ExpectedVerdict,
@@ -159,8 +159,8 @@ def describe_promotion(
         lines += ["", *verdict_lines(notes, wrapped=wrapped)]
     hints = [
         line
-        for hint in _hints(status, plain(run, limit=4096))
-        for line in hanging(hint, width=width)
+        for words in _hints(status, plain(run, limit=4096))
+        for line in hint(words, width=width)
     ]
     return "\n".join([*lines, "", *hints] if hints else lines)
 

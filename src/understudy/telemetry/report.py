@@ -5,7 +5,7 @@ The words are ASCII; what came from outside (reasons, names, messages) goes thro
 
 from __future__ import annotations
 
-from understudy.telemetry.layout import Width, hanging, labelled
+from understudy.telemetry.layout import Width, hanging, hint, labelled
 from understudy.telemetry.promotion_lines import promotion_lines
 from understudy.telemetry.report_parts import (
     behaviour_kl,
@@ -153,7 +153,7 @@ def describe(status: Status, *, width: Width = None) -> str:
     lines = [*_lines([run], width), "", *_lines(rows, width)]
     for index in range(len(status.problems)):
         lines += hanging(_problem(status, index), width=width, indent=2)
-    hints = [line for hint in _hints(status) for line in hanging(hint, width=width)]
+    hints = [line for words in _hints(status) for line in hint(words, width=width)]
     return "\n".join([*lines, "", *hints] if hints else lines)
 
 
