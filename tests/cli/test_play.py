@@ -18,9 +18,9 @@ import msgspec
 import psutil
 import pytest
 from judging.swarm_versions import NETWORK, commit, run_of_swarm, settings
+from understudy.cli.show import Screen
 
 from understudy.cli.play import _line
-from understudy.cli.show import Screen
 from understudy.core.clock import SystemClock
 from understudy.match.tally import Tally
 from understudy.promotion.promotion import Promotion

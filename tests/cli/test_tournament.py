@@ -69,11 +69,11 @@ def test_a_page_for_people() -> None:
     assert called.code == 0, called.err
     lines = called.out.splitlines()
     assert lines[0] == "brawl: 2 players, 3 frozen matches of each pair"
-    first = next(line for line in lines if line.startswith("  1 "))
+    first = next(line for line in lines if line.startswith("1 "))
     assert first.split()[:6] == ["1", "based", "3", "3", "0", "0"]
     assert first.endswith(" fixed") and "±" in first
     head = next(line for line in lines if "win rate" in line).split()
-    assert head[-3:] == ["rate", "distinct", "rating"] and first.split()[7] == "3"
+    assert head[-4:] == ["rate", "distinct", "rating", "95%"] and first.split()[7] == "3"
     assert "Cycles: none that is sure." in called.out
 
 

@@ -125,7 +125,7 @@ def show(version: _Version, run: LatestRun = None, json: _Json = False) -> None:
         ("Last batch", ", ".join(f"{k} {v:.4g}" for k, v in manifest.metrics.items())),
         ("Files", ", ".join(files)),
     ]
-    emit_labelled(rows)
+    emit_labelled(rows, label_width=11)
 
 
 @app.command()
