@@ -142,7 +142,7 @@ def _table(
     columns = [
         Column("opponent", text=True),
         Column("wins", drop=6),
-        Column("draws", drop=5),
+        Column("draws", drop=6),
         Column("losses", drop=6),
         Column("win rate"),
         Column("95% interval", drop=1),

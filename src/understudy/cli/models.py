@@ -147,6 +147,8 @@ def rollback(
 
     Example: understudy models rollback 12 --run runs/swarm-1
     """
+    from understudy.promotion.report import is_served
+
     folder = _folder(run)
     why = ""
     if version is None:
@@ -157,7 +159,8 @@ def rollback(
     again = f"understudy models release --run {folder.root}"
     if folder.by_evidence:
         text = (
-            f"Version {version} is pinned as champion{why}. It plays every match of mode auto, "
+            f"Version {version} is pinned as champion{why}. It plays every "
+            f"{'segment' if is_served(folder) else 'match of mode auto'}, "
             f"from the next one on, and nothing is tried. To let evidence decide again: {again}"
         )
     else:
@@ -367,7 +370,8 @@ def _released_to_evidence(folder: RunFolder, *, json: bool) -> None:
     from understudy.telemetry.promotion_lines import playing_text
 
     now = read_brief(folder, Promotion(folder))  # following the log moves the pointer
-    text = f"Evidence decides again: from the next match of mode auto on {playing_text(now)}."
+    which = "segment" if now.served else "match of mode auto"
+    text = f"Evidence decides again: from the next {which} on {now.in_units(playing_text(now))}."
     _moved(text, now.incumbent, pinned=False, json=json)
 
 

@@ -15,7 +15,7 @@ _STANDINGS = (
     Column("player", text=True),
     Column("points", drop=3),
     Column("wins", drop=5),
-    Column("draws", drop=4),
+    Column("draws", drop=5),
     Column("losses", drop=5),
     Column("win rate"),
     Column("distinct", drop=6),

@@ -54,7 +54,7 @@ class ProgressLine:
 
     def text(self, width: Width) -> str:
         """One line; a bar only where there is a console."""
-        timing = [Part(f"{duration(self.elapsed_s):>6}", 60)]
+        timing = [Part(f"{duration(self.elapsed_s):>6}", 60 if self.share is not None else 25)]
         if self.share is None:
             return plain(fitted([*timing, *self.parts], width), limit=1000)
         left = "?" if self.left_s is None else duration(self.left_s)

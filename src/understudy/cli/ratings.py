@@ -122,7 +122,7 @@ _COLUMNS = (
     Column("rating", drop=1),
     Column("95%", text=True, drop=1),
     Column("wins", drop=4),
-    Column("draws", drop=3),
+    Column("draws", drop=4),
     Column("losses", drop=4),
     Column("win rate"),
     Column("lately", drop=2),

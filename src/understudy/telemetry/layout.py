@@ -32,8 +32,8 @@ class Column(NamedTuple):
     text: bool = False
     """Text is aligned to the left and shortened where it must be; numbers are neither."""
     drop: int = 0
-    """Where the table is too wide, empty columns go first, and then those with the highest number;
-    0: never."""
+    """Where the table is too wide, empty columns go first, then all those with the highest number,
+    and so on; 0: never."""
     wraps: bool = False
     """The text of this column, the last one, is continued on the next line instead of shortened."""
 
@@ -186,18 +186,24 @@ def _widths(
     }
     if room is None:
         return natural
-    going = sorted(
-        (place for place, column in enumerate(columns) if column.drop),
-        key=lambda place: (any(row[place] for row in rows), -columns[place].drop, -place),
-    )
     kept = dict(natural)
-    for place in [*going, None]:
+    for going in [*_going(columns, rows), ()]:
         least = _least(columns, kept, _NAME)
         if _total(least) <= room:
             return _grown(least, kept, room)
-        if place is not None:
-            del kept[place]
+        for place in going:
+            kept.pop(place, None)
     return _grown(_least(columns, kept, _SHORT_NAME), kept, room)
+
+
+def _going(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[Sequence[int]]:
+    """The places of the columns that may be dropped, in that order: one empty column after the
+    other, then all columns with the highest number together."""
+    droppable = [place for place, column in enumerate(columns) if column.drop]
+    empty = [place for place in droppable if not any(row[place] for row in rows)]
+    numbers = sorted({columns[place].drop for place in droppable}, reverse=True)
+    groups = [[place for place in droppable if columns[place].drop == one] for one in numbers]
+    return [*([place] for place in empty), *groups]
 
 
 def _least(columns: Sequence[Column], natural: dict[int, int], most: int) -> dict[int, int]:

@@ -298,11 +298,12 @@ def _missing_test(status: PromotionStatus) -> str:
         return status.waits or _NEW_EXPERIENCE
     if practice is None:
         agreed = "" if status.agreement is None else f" (now {status.agreement:.0%})"
+        begins = f"practice: it begins at {status.agreement_enough:.0%} agreement with the rules"
+        if status.compared_enough:
+            compared = f"once {status.compared_enough:,} of their decisions were compared"
+            return f"{begins}{agreed}, or {compared}"
         learned = "" if status.learned is None else f" (now {status.learned:,})"
-        return (
-            f"practice: it begins at {status.agreement_enough:.0%} agreement with the rules"
-            f"{agreed}, or with {status.learned_enough:,} matches learned from{learned}"
-        )
+        return f"{begins}{agreed}, or with {status.learned_enough:,} matches learned from{learned}"
     if practice.suspended:
         return f"practice: it is suspended for {_more(practice.suspended)}"
     if not practice.compared:
