@@ -16,7 +16,7 @@ from understudy.cli.output import commands, summary_row
 from understudy.cli.progress import ProgressDisplay, ProgressLine, bar, ending, session_line
 from understudy.core.errors import ConfigError, nearest
 from understudy.games import catalog
-from understudy.telemetry.layout import Part, Width
+from understudy.telemetry.layout import Part, Width, wrapped
 from understudy.telemetry.promotion_stage import stages_text
 from understudy.telemetry.text import duration, plain
 
@@ -414,7 +414,8 @@ def _by_player(summary: PlaySummary, width: Width) -> list[str]:
             name = "Rechecked now" if one.recheck else "Tested now"
             lines += summary_row(name, trial_text(one), width)
     if summary.by_player:
-        lines += ["", "Win rate in this session by who played (a tie is no win; 95% interval):"]
+        head = "Win rate in this session by who played (a tie is no win; 95% interval):"
+        lines += ["", *wrapped(head, width)]
     names = max(map(len, summary.by_player), default=0)
     for name, tally in summary.by_player.items():
         lines.append(f"  {name:<{names}}  {_rate(tally, width)} of {tally.matches}")
@@ -431,9 +432,10 @@ def _summary(summary: PlaySummary, width: Width, *, opponent: str) -> str:
             "at the start": summary.before, "now": summary.after, **champion,
             "the rules": summary.rules,
         }  # fmt: skip
+        head = f"Win rate v {opponent}, {n} frozen matches (a tie is no win; 95% interval):"
         lines += [
             "",
-            f"Win rate v {opponent}, {n} frozen matches (a tie is no win; 95% interval):",
+            *wrapped(head, width),
             *(f"  {name:<12}  {_rate(tally, width)}" for name, tally in rows.items()),
         ]
     lines += [*_by_player(summary, width), ""]

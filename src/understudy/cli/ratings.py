@@ -158,10 +158,11 @@ def _recorded(history: LeagueHistory, *, shown: int) -> list[str | StyledLine]:
         f"{history.game}: {plain(str(history.folder.root))}, version {history.version} after"
         f" {history.steps:,} steps, {len(pool)} snapshots kept"
     )
+    recorded = "What training recorded (the learner against each; it drew its actions)"
     lines = [
         *hanging(head, width=out_width()),
         "",
-        "What training recorded (the learner against each; it drew its actions)",
+        *hanging(recorded, width=out_width()),
         *table(_COLUMNS, rows),
     ]
     hidden = len(pool) - len(some)

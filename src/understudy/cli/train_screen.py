@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from understudy.cli.output import commands, summary_row
 from understudy.cli.progress import ProgressDisplay, ProgressLine, bar, ending, session_line
-from understudy.telemetry.layout import Column, Part, Width, hanging, table_lines
+from understudy.telemetry.layout import Column, Part, Width, hanging, table_lines, wrapped
 from understudy.telemetry.report_parts import rewards_text
 from understudy.telemetry.text import Lines, duration, plain
 from understudy.training.environments.session import (
@@ -159,7 +159,8 @@ def _rows(rows: Iterable[tuple[str, str]], width: Width) -> list[str]:
 
 def _agent_summary(summary: TrainSummary, width: Width) -> list[str]:
     lines, game = ending(summary), summary.game
-    lines += ["", "Win rates while training (it explores; `understudy eval` judges it frozen):"]
+    head = "Win rates while training (it explores; `understudy eval` judges it frozen):"
+    lines += ["", *wrapped(head, width)]
     rates = [
         (plain(name), bar(one.win_rate), f"{one.win_rate:.1%}", f"of the last {one.matches}")
         if one.matches
@@ -281,7 +282,8 @@ def _evaluation(judged: Evaluation, width: Width) -> list[str]:
     reward = rewards_text(judged.reward, judged.sides)
     lines = hanging(f"Mean reward of {len(judged.matches)} frozen matches: {reward}", width=width)
     if judged.opponents:
-        lines += ["", "Win rates in frozen matches, with actions drawn (95% interval):"]
+        head = "Win rates in frozen matches, with actions drawn (95% interval):"
+        lines += ["", *wrapped(head, width)]
         columns = (
             Column("opponent", text=True), Column("", text=True, drop=2), Column("win rate"),
             Column("95% interval", text=True), Column("won", drop=1), Column("drawn", drop=1),
