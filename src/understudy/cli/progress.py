@@ -108,6 +108,7 @@ class ProgressDisplay:
         self._began = self._kept_at = self._drawn_at = clock()
         self._line = ProgressLine()
         self._line_at = self._began
+        self._kept: ProgressLine | None = None
         self._pace: tuple[float, float] | None = None
         self._lock = threading.RLock()
         self._live: Live | None = None
@@ -199,8 +200,8 @@ class ProgressDisplay:
 
     def _due(self, now: float) -> bool:
         """Whether it is time for a line that stays."""
-        if self._moves and not self._keeps:
-            return False
+        if self._moves and (not self._keeps or self._line is self._kept):
+            return False  # nothing is new but the time, which the line that is redrawn has
         every = min(
             max(_LINE_EVERY_S, _LINE_EVERY_SHARE * (now - self._began)), _LINE_EVERY_AT_MOST_S
         )
@@ -209,7 +210,7 @@ class ProgressDisplay:
     def _keep(self, now: float) -> None:
         if self._moves and not self._keeps:
             return
-        self._kept_at = now
+        self._kept_at, self._kept = now, self._line
         line = self._present(now)
         parts = [*line.parts, *self._news(line.version)]
         self.note(ProgressLine(parts, line.share, line.elapsed_s, line.left_s).text(_room()))

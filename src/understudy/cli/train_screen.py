@@ -113,6 +113,8 @@ def _line(progress: TrainingProgress[Any]) -> ProgressLine:
     # Without the first iteration, which compiles, no speed is known.
     speed = f"{_short(progress.steps_s)}/s" if progress.steps_s else ""
     parts = [Part(f"{_short(progress.steps)} steps", 40), Part(speed, 50)]
+    if not progress.updates:
+        return session_line(progress, [*parts, Part("compiling")])
     match progress:
         case PopulationProgress():
             parts.append(Part(progress.standing()))
