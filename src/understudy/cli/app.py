@@ -18,6 +18,7 @@ from understudy.cli.gate import gate
 from understudy.cli.import_ import import_
 from understudy.cli.play import play
 from understudy.cli.ratings import ratings
+from understudy.cli.report import report
 from understudy.cli.serve import serve
 from understudy.cli.status import status
 from understudy.cli.tournament import tournament
@@ -47,6 +48,7 @@ app.command(rich_help_panel="Judge")(analyze)
 app.command(rich_help_panel="Judge")(gate)
 app.command(rich_help_panel="Look")(status)
 app.command(rich_help_panel="Look")(doctor)
+app.command(rich_help_panel="Look")(report)
 app.command(rich_help_panel="Look")(watch)
 app.add_typer(models.app, name="models", rich_help_panel="Manage")
 app.add_typer(promotion.app, name="promotion", rich_help_panel="Manage")
