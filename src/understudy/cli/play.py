@@ -240,7 +240,8 @@ def play(
         screen.move(_line(progress), progress)
 
     summary = play_session(session, show=show)
-    screen.close(summary, _summary(summary, opponent=judging_difficulty(difficulty)))
+    text = _summary(summary, opponent=judging_difficulty(difficulty))
+    screen.close(summary, text, run=summary.status.run)
 
 
 class _StageNotes:

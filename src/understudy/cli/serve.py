@@ -162,6 +162,7 @@ def serve(
         say_json(summary.as_dict())
     else:
         screen.note(_summary(summary))
+        screen.name_worst_finding(summary.status.run)
     raise typer.Exit(summary.code)
 
 

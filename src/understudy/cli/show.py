@@ -7,10 +7,12 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import NoReturn, Protocol
 
 import typer
 
+from understudy.cli.doctor import closing_lines
 from understudy.screens.console import escapes
 from understudy.supervise.interrupts import INTERRUPTED
 from understudy.supervise.sessions import S, SessionProgress, SessionSummary
@@ -67,12 +69,26 @@ class Screen:
         if not self._quiet:
             self._print(text)
 
-    def close(self, summary: SessionSummary, text: str) -> NoReturn:
-        """Print the summary, as text or with `--json` as such, and exit with its code."""
+    def close(
+        self, summary: SessionSummary, text: str, *, run: Path | str | None = None
+    ) -> NoReturn:
+        """Print the summary, as text or with `--json` as such, and exit with its code.
+
+        `run`: the run folder, whose worst finding is the last line.
+        """
         if self._quiet:
             say_json(summary.as_dict())
-        self.note(text)
+        else:
+            self._print(text)
+            self.name_worst_finding(run)
         raise typer.Exit(summary.code)
+
+    def name_worst_finding(self, run: Path | str | None) -> None:
+        """A line on what is worst in a run folder; none where nothing is wrong."""
+        if self._quiet or run is None:
+            return
+        for line in closing_lines(Path(run)):
+            self._print(line)
 
     def _news(self, before: int, now: int) -> str:
         # After a rollback a session resumes from a version that is older than the newest one.

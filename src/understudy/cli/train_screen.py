@@ -52,7 +52,7 @@ class TrainScreen:
 
     def close(self, summary: TrainingSummary) -> NoReturn:
         """Print the summary, and exit with its code."""
-        self._screen.close(summary, _summary(summary))
+        self._screen.close(summary, _summary(summary), run=summary.run)
 
 
 def _arena_opening(session: TrainSession, stages: StagePlan) -> str:

@@ -126,8 +126,11 @@ def statistics(status: Status) -> str:
     )
 
 
-def describe(status: Status) -> str:
-    """How it goes, at a glance: what `understudy status` prints."""
+def describe(status: Status, *, finding: str = "") -> str:
+    """How it goes, at a glance: what `understudy status` prints.
+
+    `finding`: one line on the worst finding of the doctor; empty: it found nothing wrong.
+    """
     served = status.served
     met = [*opponent_lines(status), *league_lines(status)]
     lines = [
@@ -148,9 +151,11 @@ def describe(status: Status) -> str:
         *(_lines(segment_lines(status)) if served else [_episodes(status)]),
         *_decisions(status),
         *_evaluation(status),
-        *_problems(status),
+        *_problems(status, finding),
     ]
     hints = _hints(status)
+    if finding:
+        hints.append(f"All findings, and what to do: understudy doctor --run {_run(status)}")
     return "\n".join([*lines, "", *hints] if hints else lines)
 
 
@@ -359,8 +364,8 @@ def _problem(status: Status, index: int) -> str:
     return f"{stamp(problem.t)}  {plain(problem.where)}: {plain(problem.message)}"
 
 
-def _problems(status: Status) -> list[str]:
-    lines = []
+def _problems(status: Status, finding: str) -> list[str]:
+    lines = [_line("Doctor", plain(finding, limit=500))] if finding else []
     if stall := stalled(status):
         lines.append(_line("Stalled", stall))
     if status.constant_features:
@@ -370,7 +375,7 @@ def _problems(status: Status) -> list[str]:
         counts = ", ".join(f"{plain(name)} ({n:,})" for name, n in status.not_finite.items())
         lines.append(_line("Warning", f"decided by the fallback, features not finite: {counts}"))
     if not status.errors:
-        return [*lines, _line("Problems", "none")]
+        return [*lines, _line("Problems", "none in the journal" if finding else "none")]
     shown = f" (the last {len(status.problems)})" if status.errors > len(status.problems) else ""
     lines.append(_line("Problems", f"{status.errors:,}{shown}"))
     return lines + [f"  {_problem(status, index)}" for index in range(len(status.problems))]
