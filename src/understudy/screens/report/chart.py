@@ -17,7 +17,7 @@ from understudy.screens.report.html import Element, HtmlNode, tag
 from understudy.telemetry.text import duration
 from understudy.telemetry.trends import Trend, Trends
 
-Unit: TypeAlias = Literal["share", "number", "microseconds", "seconds"]
+Unit: TypeAlias = Literal["win rate", "share", "number", "microseconds"]
 
 _WIDTH, _HEIGHT = 520.0, 236.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 58.0, 14.0, 10.0, 28.0
@@ -83,14 +83,15 @@ def line_chart(
     shown = [one for one in lines if len(one.trend.bins) > 1][:_LINES]
     if not shown:
         return None
-    curves = [_calmed(one.trend, share=unit == "share") for one in shown]
-    raw = [] if unit == "share" else [one.trend.means() for one in shown]
+    wins = unit == "win rate"
+    curves = [rolling(one.trend, over=_over(one.trend, wins=wins)) for one in shown]
+    raw = [] if wins else [one.trend.means() for one in shown]
     scale = _Scale.of([value for curve in curves for value in curve] or [0.0], unit, raw)
     marks: list[HtmlNode] = [*_frame(scale, time)]
     for index, (line, curve) in enumerate(zip(shown, curves, strict=True), start=1):
         places = [_x(time, one.t) for one in line.trend.bins]
         begin = 0
-        if unit == "share":
+        if wins:
             begin = _sure(line.trend)
             marks.append(_band(line.trend, places, curve, scale, index, begin))
         else:
@@ -98,7 +99,7 @@ def line_chart(
         marks.append(_path(places[begin:], curve[begin:], scale, f"thick s{index}"))
     text = _form(unit)
     ends = "; ".join(
-        f"{one.name} from {text(curve[_sure(one.trend)])} to {text(curve[-1])}"
+        f"{one.name} from {text(curve[_sure(one.trend) if wins else 0])} to {text(curve[-1])}"
         for one, curve in zip(shown, curves, strict=True)
     )
     drawing = tag(
@@ -127,17 +128,13 @@ def rolling(trend: Trend, *, over: float) -> list[float]:
     return values
 
 
-def _calmed(trend: Trend, *, share: bool) -> list[float]:
-    return rolling(trend, over=_over(trend, share=share))
-
-
-def _over(trend: Trend, *, share: bool) -> float:
-    return max(_CALM * trend.weight, _FEWEST if share else 0.0)
+def _over(trend: Trend, *, wins: bool) -> float:
+    return max(_CALM * trend.weight, _FEWEST if wins else 0.0)
 
 
 def _sure(trend: Trend) -> int:
     """The bin from which a win rate is more than that of a match or two."""
-    weight, enough = 0.0, _over(trend, share=True) / 2
+    weight, enough = 0.0, _over(trend, wins=True) / 2
     for index, one in enumerate(trend.bins):
         weight += one.weight
         if weight >= enough:
@@ -155,7 +152,7 @@ class _Scale:
 
     @classmethod
     def of(cls, values: Sequence[float], unit: Unit, raw: Iterable[Sequence[float]]) -> _Scale:
-        if unit == "share":
+        if unit in ("win rate", "share"):
             return cls(0.0, 1.0, (0.0, 0.25, 0.5, 0.75, 1.0), _form(unit))
         everything = sorted([*values, *(one for row in raw for one in row)])
         # One outlier must not flatten the rest.
@@ -193,12 +190,10 @@ def _nice(step: float) -> float:
 
 def _form(unit: Unit) -> Callable[[float], str]:
     match unit:
-        case "share":
+        case "win rate" | "share":
             return lambda value: f"{value:.0%}"
         case "microseconds":
             return lambda us: f"{us / 1000:.3g} ms" if us >= 1000 else f"{us:.3g} µs"
-        case "seconds":
-            return lambda value: f"{value:.3g} s"
     return _number
 
 
@@ -207,6 +202,8 @@ def _number(value: float) -> str:
     for scale, letter in ((1e9, "B"), (1e6, "M"), (1e4, "k")):
         if size >= scale:
             return f"{value / min(scale, 1e3 if letter == 'k' else scale):.3g}{letter}"
+    if size >= 1e3:
+        return f"{value:,.0f}"
     return f"{value:.3g}" if size >= 1e-3 or not size else f"{value:.0e}"
 
 
@@ -271,7 +268,7 @@ def _band(
     begin: int,
 ) -> Element:
     """The 95% interval of a win rate."""
-    over = _over(trend, share=True)
+    over = _over(trend, wins=True)
     weight, weights = 0.0, []
     for one in trend.bins:
         weight += one.weight

@@ -36,7 +36,7 @@ from understudy.telemetry.table import Table
 from understudy.telemetry.training_rows import MONITOR, columns_of
 from understudy.telemetry.trends import Trends
 
-_VERSIONS = 25
+_VERSIONS = 18
 """Of which a report has a row: those with a role, the best, and the newest."""
 _LIBRARIES = ("numpy", "msgspec", "jax", "matplotlib")
 

@@ -30,7 +30,8 @@ from understudy.telemetry.verdicts import VERDICTS
 _ROWS, _FEW_ROWS = 40, 16
 """Of a table, at most; fewer of figures that are many and alike."""
 _CLASSES = {"n": "number", "w": "line"}
-_BENCHMARKS = "benchmark."
+_BENCHMARKS, _MET = "benchmark.", "win_rate."
+"""Trends by opponent."""
 
 
 class ReportSection(NamedTuple):
@@ -49,6 +50,7 @@ def sections(facts: ReportFacts) -> Iterator[ReportSection]:
         ("results", "How it plays", _results),
         ("server", "What the server decided", _server),
         ("league", "Opponents and ratings", _league),
+        ("population", "The population", _population),
         ("learning", "How it learns", _learning),
         ("versions", "Versions of the policy", _versions),
         ("problems", "What went wrong on the way", _problems),
@@ -243,7 +245,7 @@ def _results(facts: ReportFacts) -> Iterator[HtmlNode]:
                 "The share of matches won, as a moving average; the band is its 95% interval. The "
                 "horizontal axis is time of play; dashed lines are pauses.",
                 {"win_rate": "the policy", "rules_win_rate": "the rules"},
-                "share",
+                "win rate",
             ),
             charts.of(
                 "Return of a match",
@@ -321,12 +323,11 @@ def _server(facts: ReportFacts) -> Iterator[HtmlNode]:
         )
     rewards = reward_lines(status.version_rewards)
     if rewards:
-        yield table(
+        yield explains(
             "The reward that the newest versions earn, and what other actions would have earned in "
-            "their place (mean and 95% interval).",
-            ("reward",),
-            [(words,) for _, words in rewards],
+            "their place (mean and 95% interval)."
         )
+        yield tag("ul", *(tag("li", words) for _, words in rewards))
     lines = continuous_lines(status)
     if lines:
         yield table(
@@ -347,6 +348,13 @@ def _server(facts: ReportFacts) -> Iterator[HtmlNode]:
                 "share",
             ),
             charts.of("Replay", "Items that the learner can sample from.", {"buffer": "items"}),
+            charts.of(
+                "Gate",
+                "The share of sampled decisions that the gate judges as it did at first; it falls "
+                "where the game drifts.",
+                {"gate_agreement": "agreement"},
+                "share",
+            ),
         ]
     )
 
@@ -391,10 +399,34 @@ def _league(facts: ReportFacts) -> Iterator[HtmlNode]:
             ],
             kinds=".nn.",
         )
+
+
+def _population(facts: ReportFacts) -> Iterator[HtmlNode]:
+    lineage = facts.lineage
+    if lineage is None:
+        return
+    yield explains(
+        "Several agents train side by side, each with settings of its own; in each round the worst "
+        "are replaced by changed copies of the best."
+    )
+    rows = lineage.of_round(lineage.rounds) if lineage.rounds else ()
+    fitness = {row.agent: row.fitness for row in rows}
+    yield table(
+        f"The agents after {lineage.steps:,} steps of each (round {lineage.rounds:,}): their "
+        "score against scripted opponents in the last round, and their settings now.",
+        ("agent", "score", "learning rate", "entropy bonus", "shaping"),
+        [
+            (str(agent), "-" if (score := fitness.get(agent)) is None else f"{score:.0%}",
+             f"{one.learning_rate:.3g}", f"{one.entropy_weight:.3g}", f"{one.shaping:.3g}")
+            for agent, one in enumerate(lineage.settings[:_ROWS], start=1)
+        ],
+        kinds="nnnnn",
+    )  # fmt: skip
     yield from pictures.family(facts)
 
 
 def _benchmarks(facts: ReportFacts) -> Iterator[HtmlNode]:
+    charts = _Charts(facts)
     names = {
         name: name.removeprefix(_BENCHMARKS)
         for name in facts.trends
@@ -402,12 +434,18 @@ def _benchmarks(facts: ReportFacts) -> Iterator[HtmlNode]:
     }
     yield from _charts(
         [
-            _Charts(facts).of(
+            charts.of(
                 "Frozen benchmarks",
                 "The win rate of checkpoints in matches in which nothing is learned, by opponent.",
                 names,
-                "share",
-            )
+                "win rate",
+            ),
+            charts.of(
+                "Win rate by opponent",
+                "The same of matches of training; `self` is all earlier copies together.",
+                {name: name.removeprefix(_MET) for name in facts.trends if name.startswith(_MET)},
+                "win rate",
+            ),
         ]
     )
     judged = facts.status.last_benchmark
@@ -436,6 +474,13 @@ def _learning(facts: ReportFacts) -> Iterator[HtmlNode]:
                 "How undecided the policy is. It should fall slowly; near 0 the policy always does "
                 "the same, and a flat line at the top means that it has learned nothing.",
                 {"entropy": "entropy"},
+            ),
+            charts.of(
+                "Entropy",
+                "How undecided the policy is, as a share of the largest possible: near 0 it always "
+                "does the same.",
+                {"entropy_share": "entropy"},
+                "share",
             ),
             charts.of(
                 "KL divergence",
@@ -470,6 +515,13 @@ def _learning(facts: ReportFacts) -> Iterator[HtmlNode]:
                 "Decisions trained on in a second of training.",
                 {"steps_s": "decisions a second"},
             ),
+            charts.of(
+                "Latents of opponents",
+                "A latent is what the policy makes of its opponent: how far latents lie from their "
+                "mean, and how far those of different opponents lie from each other.",
+                {"latent_spread": "spread", "latent_apart": "between opponents"},
+            ),
+            charts.of("Memory", "Resident memory of the learner, in MiB.", {"memory_mb": "memory"}),
         ]
     )
     if drawn:
@@ -486,22 +538,18 @@ def _versions(facts: ReportFacts) -> Iterator[HtmlNode]:
     if not facts.versions:
         return
     left = facts.versions_kept - len(facts.versions)
-    more = f" {left:,} more are kept on disk." if left > 0 else ""
+    more = f" {left:,} more are kept." if left > 0 else ""
+    names = ("version", "made", facts.unit, "loss", "won", "reward", "role", "kept as")
+    rows = [_version_row(row) for row in facts.versions]
+    # A column without a value says nothing.
+    columns = [one for one in zip(names, zip(*rows, strict=True), strict=True) if any(one[1])]
     yield table(
         "A version is one state of the policy that was saved; the champion is the one that should "
-        f"play, the candidate is the newest.{more}",
-        (
-            "version",
-            "made",
-            f"learned from {facts.unit}",
-            "loss",
-            "won",
-            "reward",
-            "role",
-            "kept as",
-        ),
-        [_version_row(row) for row in facts.versions],
-        kinds="nwnnnn..",
+        "play, the candidate is the newest. Results are counted with those of neighbouring "
+        f"versions until there are enough; the last column says why it is kept on disk.{more}",
+        [name for name, _ in columns],
+        zip(*(cells for _, cells in columns), strict=True),
+        kinds="nwn".ljust(len(columns) - 2, "w"),
     )
 
 

@@ -54,7 +54,12 @@ def what_it_is(facts: ReportFacts) -> str:
         f"This page describes {facts.name}, a run of Understudy: a program in which a game bot "
         f"learns from the matches that it plays. The game is {game}."
     )
-    if facts.kind == "training":
+    if facts.lineage is not None:
+        way = (
+            f"A population of {facts.lineage.agents:,} agents trains side by side; the worst are "
+            "replaced by changed copies of the best."
+        )
+    elif facts.kind == "training":
         way = "The bot trains at the full speed of the machine" + (
             ", against scripted bots and earlier copies of itself." if status.opponents else "."
         )
@@ -100,7 +105,7 @@ def what_next(facts: ReportFacts) -> str:
         return "Start a bot, a server or a training session in this run folder."
     run = facts.status.run
     if facts.kind == "training":
-        return f"Judge the newest version by frozen matches: understudy eval --help; {run}"
+        return f"Look at the league, or judge by frozen matches: understudy ratings --run {run}"
     return f"Let it play on, and look again: understudy status --run {run}"
 
 
@@ -108,6 +113,11 @@ def _played(facts: ReportFacts) -> str:
     status = facts.status
     if facts.kind == "server":
         return _served(facts)
+    if facts.lineage is not None:
+        return (
+            f"Each agent has trained for {facts.lineage.steps:,} steps in "
+            f"{_many(facts.lineage.rounds, 'round', 'rounds')}."
+        )
     if status.reward is not None:
         return (
             f"It has played {_many(status.matches, 'match', 'matches')}; the mean reward of the "
