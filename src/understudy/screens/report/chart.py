@@ -33,6 +33,8 @@ _LOG = 1_000.0
 """Positive values that differ by more than this are drawn on a logarithmic scale."""
 _LOG_TIME = 20.0
 """The same of durations."""
+_LOWEST = 1e6
+"""What is smaller than the largest by more than this is drawn at the bottom."""
 
 
 _TIMES = (
@@ -118,13 +120,14 @@ def line_chart(
 
 def rolling(trend: Trend, *, over: float) -> list[float]:
     """At each bin the mean of it and of those before it that together weigh `over` at least."""
-    values, begin, weight, total = [], 0, 0.0, 0.0
-    for one in trend.bins:
-        weight, total = weight + one.weight, total + one.total
-        while weight - trend.bins[begin].weight >= over:
-            weight, total = weight - trend.bins[begin].weight, total - trend.bins[begin].total
+    values, begin, weight = [], 0, 0.0
+    for end, one in enumerate(trend.bins, start=1):
+        weight += one.weight
+        while begin < end - 1 and weight - trend.bins[begin].weight >= over:
+            weight -= trend.bins[begin].weight
             begin += 1
-        values.append(total / weight)
+        within = trend.bins[begin:end]  # summed anew: differences of large totals would drift
+        values.append(sum(each.total for each in within) / sum(each.weight for each in within))
     return values
 
 
@@ -158,6 +161,8 @@ class _Scale:
         # One outlier must not flatten the rest.
         low = min(*values, everything[len(everything) // 50])
         high = max(*values, everything[-1 - len(everything) // 50])
+        if low > 0:
+            low = max(low, high / _LOWEST)
         if low > 0 and high / low > (_LOG if unit == "number" else _LOG_TIME):
             powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
             ticks = tuple(10.0**power for power in powers)

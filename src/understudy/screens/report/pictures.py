@@ -1,6 +1,7 @@
 """The pictures of a report that matplotlib draws, as figures with the PNG inside.
 
-Without matplotlib a report has none of them and says so; its line charts need no library.
+Without matplotlib a report has none of them and says so; its line charts need no library. The
+pictures hold no name of the run: matplotlib would read some of its characters as formulas.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ def training_curves(facts: ReportFacts) -> Iterator[Element]:
             "Training over its steps",
             "Six views of the same training; a step is one decision that was trained on. Grey "
             "bands are stages of the curriculum; dots are matches of frozen checkpoints.",
-            lambda: curves.draw(history, title=facts.name),
+            lambda: curves.draw(history, title="Training"),
             alt="Six line charts over the steps of training: win rate by opponent, return and its "
             "terms, losses, entropy and KL divergence, learning rate and gradient, rating.",
         )
@@ -41,7 +42,7 @@ def promotion_story(facts: ReportFacts) -> Iterator[Element]:
     def drawn() -> bytes:
         from understudy.analysis.promotion import promotion_figure
 
-        figure = promotion_figure(told, title=f"{facts.name}: who plays, and why")
+        figure = promotion_figure(told, title="")
         data = io.BytesIO()
         figure.savefig(data, format="png", dpi=_DPI)
         return data.getvalue()
@@ -70,7 +71,7 @@ def family(facts: ReportFacts) -> Iterator[Element]:
         "One bar for each agent; where a bar changes its line, the agent was replaced by a changed "
         "copy of a better one. Below: the settings that evolved.",
         lambda: family_tree.draw(
-            lineage, fitness, best=best, steps=lineage.steps, title=facts.name
+            lineage, fitness, best=best, steps=lineage.steps, title="Population"
         ),
         alt="A tree of the agents of a population, coloured by score, and their settings over "
         "time.",

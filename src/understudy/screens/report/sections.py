@@ -442,7 +442,8 @@ def _benchmarks(facts: ReportFacts) -> Iterator[HtmlNode]:
             ),
             charts.of(
                 "Win rate by opponent",
-                "The same of matches of training; `self` is all earlier copies together.",
+                "The share of matches of training that were won; 'self' is all earlier copies "
+                "together.",
                 {name: name.removeprefix(_MET) for name in facts.trends if name.startswith(_MET)},
                 "win rate",
             ),

@@ -53,7 +53,7 @@ a{color:var(--c1)}
 .finding.note{border-left-color:var(--note)}
 .finding h3{margin:.35rem 0 .2rem}
 .finding ul{margin:.3rem 0;padding-left:1.2rem}
-.charts{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,27rem),1fr));gap:1rem;
+.charts{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,27rem),1fr));gap:1rem;
   margin:1rem 0}
 figure{margin:0;background:var(--card);border:1px solid var(--line);border-radius:10px;
   padding:.9rem 1rem .8rem;break-inside:avoid}
