@@ -12,6 +12,7 @@ from understudy.cli import config, learner, models, promotion
 from understudy.cli.analyze import analyze
 from understudy.cli.doctor import doctor
 from understudy.cli.eval import evaluate
+from understudy.cli.export import export
 from understudy.cli.forget import forget
 from understudy.cli.games import games
 from understudy.cli.gate import gate
@@ -56,6 +57,7 @@ app.command(rich_help_panel="Manage")(ratings)
 app.command(rich_help_panel="Manage")(games)
 app.add_typer(config.app, name="config", rich_help_panel="Manage")
 app.command("import", rich_help_panel="Manage")(import_)
+app.command(rich_help_panel="Manage")(export)
 app.command(rich_help_panel="Manage")(forget)
 
 
