@@ -5,6 +5,8 @@ With `--url` the game is a client of a server (`understudy serve territory`), wh
 
 from __future__ import annotations
 
+import contextlib
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -18,13 +20,14 @@ from understudy.core.errors import ConfigError, nearest
 from understudy.games import catalog
 from understudy.telemetry.layout import Part, Width, wrapped
 from understudy.telemetry.promotion_stage import stages_text
-from understudy.telemetry.text import duration, plain
+from understudy.telemetry.text import duration, plain, say
 
 if TYPE_CHECKING:
     from understudy.adapters.territory.remote_play import RemoteProgress, RemoteSummary
     from understudy.match.tally import Tally
     from understudy.registry.run_folder import RunFolder
     from understudy.run.play import PlayProgress, PlaySession, PlaySummary
+    from understudy.server.ring_metrics import MetricsEndpoint
     from understudy.telemetry.promotion_status import Stage, TrialStatus
     from understudy.telemetry.status import Status
 
@@ -144,6 +147,12 @@ def play(
     lockstep: Annotated[
         bool, typer.Option(help="One process, serially: the same bits for the same seed.")
     ] = False,
+    metrics: Annotated[
+        int | None,
+        typer.Option(
+            help="Serve /metrics for Prometheus on this port of 127.0.0.1; 0: a free one."
+        ),
+    ] = None,
     set_: SetOption = None,
     url: Annotated[
         str | None, typer.Option(help="Play territory on this server: ws://127.0.0.1:8765/ws.")
@@ -179,7 +188,7 @@ def play(
         "--difficulty": difficulty, "--matches": matches, "--eval": evaluate, "--run": run,
         "--network": network, "--mode": mode, "--rules": rules, "--evidence": evidence,
         "--learner": learner, "--pace": pace,
-        "--lockstep": lockstep or None, "--set": set_,
+        "--lockstep": lockstep or None, "--metrics": metrics, "--set": set_,
     }  # fmt: skip
     for_there = {
         "--territories": territories, "--speed": speed, "--ticks": ticks,
@@ -241,11 +250,37 @@ def play(
             for news in (*progress.news, *stages.due(progress)):
                 display.note_news(f"match {progress.played}: {news}")
             progress.news.clear()
+            if endpoint is not None:
+                endpoint.metrics.promotion = progress.promotion
             display.show(_line(progress))
 
-        summary = play_session(session, show=show, show_frozen=_frozen_line(display, session))
+        endpoint = None if metrics is None else _metrics_endpoint(session, metrics)
+        with endpoint or contextlib.nullcontext():
+            summary = play_session(session, show=show, show_frozen=_frozen_line(display, session))
         opponent = judging_difficulty(difficulty)
-        display.end(summary, lambda width: _summary(summary, width, opponent=opponent))
+        display.end(
+            summary,
+            lambda width: _summary(summary, width, opponent=opponent),
+            run=summary.status.run,
+        )
+
+
+def _metrics_endpoint(session: PlaySession, port: int) -> MetricsEndpoint:
+    """Listens already, so that a port that is taken is an error before the first match."""
+    from understudy.core.clock import SystemClock
+    from understudy.core.dependencies import needs
+    from understudy.telemetry.status import patience
+
+    if session.lockstep:
+        raise ConfigError("--metrics: a session in lockstep has a clock of its own; leave one out")
+    with needs("--metrics needs prometheus-client", extra="metrics"):
+        from understudy.server.ring_metrics import MetricsEndpoint
+
+    endpoint = MetricsEndpoint(
+        session.run, SystemClock(), port=port, patience=patience(session.config)
+    )
+    say(f"understudy: metrics at {endpoint.url}", file=sys.stderr)
+    return endpoint
 
 
 class _StageNotes:

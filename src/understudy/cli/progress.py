@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, Self, TextIO
 
 import typer
@@ -162,14 +163,35 @@ class ProgressDisplay:
         """A note under the lines that stay: two columns in, its lines after the first four."""
         self.note("\n".join(hanging(text, width=width_of(sys.stderr), indent=2)))
 
-    def end(self, summary: CommandResult, text: Callable[[Width], str]) -> NoReturn:
-        """Print the summary, as text or with `--json` as such, and exit with its code."""
+    def end(
+        self,
+        summary: CommandResult,
+        text: Callable[[Width], str],
+        *,
+        run: Path | str | None = None,
+    ) -> NoReturn:
+        """Print the summary, as text or with `--json` as such, and exit with its code.
+
+        `run`: the run folder, whose worst finding is the last line.
+        """
         self.close()
         if self._quiet:
             say_json(summary.as_dict())
         else:
-            say(text(width_of(sys.stderr)), file=sys.stderr)
+            width = width_of(sys.stderr)
+            say(text(width), file=sys.stderr)
+            if run is not None:
+                self._name_worst_finding(Path(run), width)
         raise typer.Exit(summary.code)
+
+    @staticmethod
+    def _name_worst_finding(run: Path, width: Width) -> None:
+        from understudy.cli.doctor import closing_lines
+
+        with working("examining the run", quiet=False):
+            lines = closing_lines(run, width=width)
+        for line in lines:
+            say(line, file=sys.stderr)
 
     def close(self) -> None:
         """Clear the line that is redrawn."""

@@ -162,7 +162,9 @@ def serve(
                 display.show(_line(progress))
 
         summary = serve_game(options, started=started, show=show)
-        display.end(summary, lambda width: "\n".join(_summary(summary, width)))
+        display.end(
+            summary, lambda width: "\n".join(_summary(summary, width)), run=summary.status.run
+        )
 
 
 def _game(name: str | None, schema: Path | None) -> tuple[Translator, str]:

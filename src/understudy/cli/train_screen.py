@@ -57,7 +57,9 @@ class TrainScreen:
 
     def close(self, summary: TrainingSummary) -> NoReturn:
         """Print the summary, and exit with its code."""
-        self._display.end(summary, lambda width: "\n".join(_summary(summary, width)))
+        self._display.end(
+            summary, lambda width: "\n".join(_summary(summary, width)), run=summary.run
+        )
 
     def __enter__(self) -> Self:
         return self

@@ -127,8 +127,11 @@ def statistics(status: Status) -> str:
     )
 
 
-def describe(status: Status, *, width: Width = None) -> str:
-    """How it goes, at a glance: what `understudy status` prints on a console of this width."""
+def describe(status: Status, *, finding: str = "", width: Width = None) -> str:
+    """How it goes, at a glance: what `understudy status` prints on a console of this width.
+
+    `finding`: one line on the worst finding of the doctor; empty: it found nothing wrong.
+    """
     served = status.served
     met = [*opponent_lines(status), *league_lines(status)]
     rows: Lines = [
@@ -147,13 +150,16 @@ def describe(status: Status, *, width: Width = None) -> str:
         *(segment_lines(status) if served else [("Episodes", _episodes(status))]),
         *_decisions(status),
         *_evaluation(status),
-        *_warnings(status),
+        *_warnings(status, finding),
     ]
     run = ("Run", f"{_run(status) or '(no folder)'}   {_moment(status.at)}")
     lines = [*_lines([run], width), "", *_lines(rows, width)]
     for index in range(len(status.problems)):
         lines += hanging(_problem(status, index), width=width, indent=2)
-    hints = [line for words in _hints(status) for line in hint(words, width=width)]
+    told = _hints(status)
+    if finding:
+        told.append(f"All findings, and what to do: understudy doctor --run {_run(status)}")
+    hints = [line for words in told for line in hint(words, width=width)]
     return "\n".join([*lines, "", *hints] if hints else lines)
 
 
@@ -361,9 +367,9 @@ def _problem(status: Status, index: int) -> str:
     return f"{stamp(problem.t)}  {plain(problem.where)}: {plain(problem.message)}"
 
 
-def _warnings(status: Status) -> Lines:
+def _warnings(status: Status, finding: str) -> Lines:
     """What a person should look at; the problems themselves follow."""
-    lines: Lines = []
+    lines: Lines = [("Doctor", plain(finding, limit=500))] if finding else []
     if stall := stalled(status):
         lines.append(("Stalled", stall))
     if status.constant_features:
@@ -373,7 +379,7 @@ def _warnings(status: Status) -> Lines:
         counts = ", ".join(f"{plain(name)} ({n:,})" for name, n in status.not_finite.items())
         lines.append(("Warning", f"decided by the fallback, features not finite: {counts}"))
     if not status.errors:
-        return [*lines, ("Problems", "none")]
+        return [*lines, ("Problems", "none in the journal" if finding else "none")]
     shown = f" (the last {len(status.problems)})" if status.errors > len(status.problems) else ""
     return [*lines, ("Problems", f"{status.errors:,}{shown}")]
 

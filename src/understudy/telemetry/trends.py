@@ -7,21 +7,25 @@ changes no mean. So a year of play takes as much room as an hour, with wider bin
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 import msgspec
 
+from understudy.core.opponents import kind_of
 from understudy.telemetry import events as ev
 from understudy.telemetry.journal import Entry
 from understudy.telemetry.played import played_by_rules
 
 _MOST = 512
+_MOST_TRENDS = 128
+"""Names of opponents are a bot's own words: what would be the 129th trend is left out."""
 _WON = {"victory": 1.0, "tie": 0.0, "defeat": 0.0}
 
 
-class TrendBin(msgspec.Struct, frozen=True, array_like=True):
-    """Neighbouring values: when the last of them was, the newest version then, and their mean."""
+class TrendBin(msgspec.Struct, array_like=True):
+    """Neighbouring values: when the last of them was, the newest version then, and their mean.
+    Only `Trend.add` changes one: the last."""
 
     t: float
     version: int
@@ -43,21 +47,45 @@ class Trend(msgspec.Struct):
     room: int = 0
     """Values that the last bin still takes."""
 
-    def add(self, t: float, value: float, *, version: int, weight: float = 1.0) -> None:
-        """One more value; what is not finite or weighs nothing is left out."""
+    def add(
+        self,
+        t: float,
+        value: float,
+        *,
+        version: int,
+        weight: float = 1.0,
+        least: float | None = None,
+        most: float | None = None,
+    ) -> None:
+        """One more value; what is not finite or weighs nothing is left out.
+
+        `least` and `most`: where the value is the mean of several, the bounds of those.
+        """
         if not (math.isfinite(value) and weight > 0):
             return
-        one = TrendBin(t, version, weight, value * weight, value, value)
+        low, high = value if least is None else least, value if most is None else most
         if self.room:
-            self.bins[-1] = _joined(self.bins[-1], one)
+            last = self.bins[-1]
+            last.t, last.version = t, version
+            last.weight += weight
+            last.total += value * weight
+            if low < last.least:
+                last.least = low
+            if high > last.most:
+                last.most = high
         else:
             if len(self.bins) == _MOST:
                 pairs = zip(self.bins[::2], self.bins[1::2], strict=True)
                 self.bins = [_joined(a, b) for a, b in pairs]
                 self.values_a_bin *= 2
-            self.bins.append(one)
+            self.bins.append(TrendBin(t, version, weight, value * weight, low, high))
             self.room = self.values_a_bin
         self.room -= 1
+
+    def copied(self) -> Trend:
+        """The trend now: what is added later does not change the copy."""
+        last = [msgspec.structs.replace(one) for one in self.bins[-1:]]
+        return Trend([*self.bins[:-1], *last], self.values_a_bin, self.room)
 
     def means(self) -> list[float]:
         """The mean of each bin, oldest first."""
@@ -102,12 +130,25 @@ class TrendFold:
       `gradient_norm`, `learning_rate`, `samples_per_insert`, `behaviour_kl` | batches | batches |
     | `steps_s` | decisions trained on a second of training | seconds |
     | `reward`, `utilisation`, `buffer` | of the learner behind a server | events |
-    | `benchmark.OPPONENT` | frozen win rate of a checkpoint | matches |
+    | `entropy_share`, `gate_agreement` | of the learner behind a server | batches, events |
+    | `benchmark.OPPONENT`, `benchmark` | frozen win rate of a checkpoint, against all together |
+      matches |
+    | `benchmark_s` | seconds that a benchmark took | benchmarks |
+    | `win_rate.OPPONENT` | of `train`; snapshots together are `self` | matches |
+    | `draw_rate`, `frames`, `alike` | of `train`: draws, the length of a match, and matches of an
+      environment that a time limit ended with the rewards of the first | matches |
+    | `latent_spread`, `latent_apart`, `attention_entropy` | strategy latents: how far they lie from
+      their mean, how far the means of opponents lie from each other | iterations |
+    | `memory_mb` | resident memory of the learner, where it is known | versions |
     """
 
     def __init__(self, trends: Trends | None = None, *, version: int = 0) -> None:
         self.trends: Trends = {} if trends is None else trends
         self.version = version
+
+    def copied(self) -> Trends:
+        """The trends now; also the state that the constructor takes back, with `version`."""
+        return {name: trend.copied() for name, trend in self.trends.items()}
 
     def add(self, entry: Entry) -> None:
         """One more entry."""
@@ -123,12 +164,17 @@ class TrendFold:
                 self._put(entry.t, "utilisation", e.utilisation)
                 self._put(entry.t, "buffer", e.buffer)
                 self._put(entry.t, "samples_per_insert", e.samples_per_insert)
+                self._put(entry.t, "entropy_share", e.entropy_share, e.batches)
+                if e.agreement is not None:
+                    self._put(entry.t, "gate_agreement", e.agreement)
             case ev.CheckpointJudged() as e:
-                for name, one in e.opponents.items():
-                    count = one.wins + one.draws + one.losses
-                    self._put(entry.t, f"benchmark.{name}", one.wins / max(count, 1), count)
+                self._judged(entry.t, e)
+            case ev.StrategyMeasured() as e:
+                self._strategy(entry.t, e)
             case ev.VersionPublished() as e:
                 self.version = max(self.version, e.version)
+                if e.memory_mb:
+                    self._put(entry.t, "memory_mb", e.memory_mb)
 
     def _match(self, t: float, e: ev.MatchFinished) -> None:
         if e.outcome in _WON:
@@ -152,18 +198,71 @@ class TrendFold:
         wins, draws, losses = (sum(one[i] for one in e.results.values()) for i in (1, 2, 3))
         if count := wins + draws + losses:
             self._put(t, "win_rate", wins / count, count)
+            self._put(t, "draw_rate", draws / count, count)
         for name, mean in e.returns.items():
             ended = sum(e.results[name][1:]) if name in e.results else e.matches
             self._put(t, "return", mean, ended)
+        for name, (won, count) in _by_kind(e.results).items():
+            self._put(t, f"win_rate.{name}", won / max(count, 1), count)
+        if frames := [one[2] for one in e.ended]:
+            mean = sum(frames) / len(frames)
+            self._put(t, "frames", mean, len(frames), least=min(frames), most=max(frames))
+        if e.matches:
+            self._put(t, "alike", e.alike / e.matches, e.matches)
 
-    def _put(self, t: float, name: str, value: float, weight: float = 1.0) -> None:
-        self.trends.setdefault(name, Trend()).add(t, value, version=self.version, weight=weight)
+    def _judged(self, t: float, e: ev.CheckpointJudged) -> None:
+        wins = matches = 0
+        for name, one in e.opponents.items():
+            count = one.wins + one.draws + one.losses
+            wins, matches = wins + one.wins, matches + count
+            self._put(t, f"benchmark.{name}", one.wins / max(count, 1), count)
+        self._put(t, "benchmark", wins / max(matches, 1), matches)
+        self._put(t, "benchmark_s", e.seconds)
+
+    def _strategy(self, t: float, e: ev.StrategyMeasured) -> None:
+        self._put(t, "latent_spread", e.latent_spread)
+        self._put(t, "attention_entropy", e.attention_entropy)
+        if len(e.by_opponent) > 1:
+            self._put(t, "latent_apart", _apart(list(e.by_opponent.values())))
+
+    def _put(
+        self,
+        t: float,
+        name: str,
+        value: float,
+        weight: float = 1.0,
+        *,
+        least: float | None = None,
+        most: float | None = None,
+    ) -> None:
+        trend = self.trends.get(name)
+        if trend is None:
+            if len(self.trends) >= _MOST_TRENDS:
+                return
+            trend = self.trends[name] = Trend()
+        trend.add(t, value, version=self.version, weight=weight, least=least, most=most)
 
 
 _OF_A_BATCH = (
     "loss", "policy_loss", "value_loss", "entropy", "kl", "explained_variance", "clip_share",
     "gradient_norm", "learning_rate", "samples_per_insert",
 )  # fmt: skip
+
+
+def _by_kind(results: Mapping[str, tuple[int, int, int, int]]) -> dict[str, tuple[int, int]]:
+    """Wins and matches by opponent, snapshots together."""
+    found: dict[str, tuple[int, int]] = {}
+    for name, (_, wins, draws, losses) in results.items():
+        won, count = found.get(kind_of(name), (0, 0))
+        found[kind_of(name)] = won + wins, count + wins + draws + losses
+    return found
+
+
+def _apart(latents: Sequence[Sequence[float]]) -> float:
+    """The root of the mean square distance of latents from their mean, a number of them."""
+    means = [sum(column) / len(latents) for column in zip(*latents, strict=True)]
+    squares = [(x - mean) ** 2 for one in latents for x, mean in zip(one, means, strict=True)]
+    return math.sqrt(sum(squares) / len(squares)) if squares else 0.0
 
 
 def _joined(a: TrendBin, b: TrendBin) -> TrendBin:

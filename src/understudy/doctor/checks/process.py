@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from understudy.doctor.evidence import Evidence
-from understudy.doctor.findings import Finding
+from understudy.doctor.findings import Finding, section
 from understudy.telemetry.status import stalled
 
 
@@ -21,7 +21,7 @@ def stalled_learning(evidence: Evidence) -> Iterator[Finding]:
             evidence=(words,),
             next_step=f"Read {evidence.folder.logs}, then start a learner: understudy learner "
             f"--run {evidence.folder.root}",
-            link="docs/troubleshooting.md",
+            link=section("stalled"),
         )
 
 
