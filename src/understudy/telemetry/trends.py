@@ -6,7 +6,6 @@ changes no mean. So a year of play takes as much room as an hour, with wider bin
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import TypeAlias
 
@@ -17,6 +16,7 @@ from understudy.telemetry.journal import Entry
 from understudy.telemetry.played import played_by_rules
 
 _MOST = 512
+_LARGEST = 1e100
 _WON = {"victory": 1.0, "tie": 0.0, "defeat": 0.0}
 
 
@@ -45,18 +45,17 @@ class Trend(msgspec.Struct):
     """Values that the last bin still takes."""
 
     def add(self, t: float, value: float, *, version: int, weight: float = 1.0) -> None:
-        """One more value; what is not finite or weighs nothing is left out."""
-        if not (math.isfinite(value) and weight > 0):
+        """One more value; what is not finite or weighs nothing is left out, and what is so large
+        that sums of it would not be finite."""
+        if not (-_LARGEST < value < _LARGEST and weight > 0):
             return
         if self.room:
             last = self.bins[-1]
             last.t, last.version = t, version
             last.weight += weight
             last.total += value * weight
-            if value < last.least:
-                last.least = value
-            if value > last.most:
-                last.most = value
+            last.least = min(last.least, value)
+            last.most = max(last.most, value)
         else:
             if len(self.bins) == _MOST:
                 pairs = zip(self.bins[::2], self.bins[1::2], strict=True)
