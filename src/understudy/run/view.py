@@ -15,6 +15,7 @@ import msgspec
 from understudy.core.pause import read_pause
 from understudy.experience.ledger.recovery import LEDGER, counts_in
 from understudy.experience.ledger.store import log_paths
+from understudy.promotion.digest import DigestReader
 from understudy.promotion.report import PromotionReader
 from understudy.registry.rewards import reward_status
 from understudy.registry.run_folder import RunFolder
@@ -30,7 +31,7 @@ from understudy.telemetry.promotion_stage import staged
 from understudy.telemetry.run_view import RunView
 from understudy.telemetry.status import LedgerCounts, Status, patience
 from understudy.telemetry.status_reader import SpoolCounts
-from understudy.telemetry.summary import FoldedJournal, JournalFolds
+from understudy.telemetry.summary import FoldedJournal, JournalFolds, SummaryWriter
 
 _LOOK_FOR_LOST_S = 60.0
 _JOURNAL_SHARE = 0.8
@@ -136,6 +137,13 @@ class ViewReader:
         if tell is None:
             return None
         return lambda share: tell(start + share * (end - start))
+
+
+def summarise(folder: RunFolder) -> None:
+    """Make the summaries that the writers of a run make while they work."""
+    SummaryWriter(folder.journal, folder.clock, limits=folder.config.retention, every=1).catch_up()
+    if folder.by_evidence:
+        DigestReader(folder.promotion).summarise()
 
 
 def read_view(folder: RunFolder) -> RunView:
