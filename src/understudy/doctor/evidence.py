@@ -26,7 +26,7 @@ from understudy.telemetry.trends import Trend, Trends
 
 RunKind: TypeAlias = Literal["ring", "server", "training"]
 
-_EPISODES = 64
+_EPISODES = 128
 _NONE = Trend()
 
 
