@@ -34,8 +34,8 @@ _LOST = 0.15
 _RESULTS = 40
 _BLIND = 0.3
 """Won and lost matches whose returns differ by less than so many standard deviations, at most."""
-_SHARE_MOVED = 0.25
-_TAG_SHARE = 0.2
+_SHARE_MOVED = 0.35
+"""Of the matches with a tag; four standard errors of the difference, at least."""
 
 
 def not_learning(evidence: Evidence) -> Iterator[Finding]:
@@ -172,21 +172,19 @@ def _learns_by_playing(evidence: Evidence) -> bool:
 
 
 def steady_opponents(evidence: Evidence) -> bool:
-    """Whether the newest matches have the tags that all matches have: else opponents changed, and
-    win rates of different times do not compare."""
-    newest = [one.meta.tags for one in evidence.episodes]
-    if not newest:
+    """Whether the newest matches have the tags that the first ones have: else opponents changed,
+    and win rates of different times do not compare."""
+    now, then = ([one.meta.tags for one in evidence.episodes], evidence.first_tags)
+    if not now or not then:
         return True
-    overall: Counter[str] = Counter()
-    for record in evidence.status.played:
-        overall[record.tag] += record.matches
-    matches = overall.pop("", 0)
-    if not matches:
-        return True
-    now = Counter(f"{name}={value}" for tags in newest for name, value in tags.items())
-    often = {tag for tag, count in overall.items() if count > _TAG_SHARE * matches}
-    often |= {tag for tag, count in now.items() if count > _TAG_SHARE * len(newest)}
-    return all(abs(now[tag] / len(newest) - overall[tag] / matches) < _SHARE_MOVED for tag in often)
+    of_now, of_then = (
+        Counter(f"{name}={value}" for one in tags for name, value in one.items())
+        for tags in (now, then)
+    )
+    return all(
+        abs(of_now[tag] / len(now) - of_then[tag] / len(then)) < _SHARE_MOVED
+        for tag in of_now.keys() | of_then.keys()
+    )
 
 
 def _scores(evidence: Evidence) -> tuple[Score, ...]:
