@@ -37,6 +37,9 @@ _CORRELATION = 0.02
 -0.063 where the advantages were negated."""
 _SAME = 0.01
 """Recorded and recomputed log-probabilities of one version are closer than this."""
+_CHUNK = 64
+"""Rows a product: larger ones start the threads of the maths library, which a busy machine delays
+by tens of milliseconds each."""
 _WORK = 1e10
 """Multiplications that this may take: larger networks with long matches are not looked at."""
 
@@ -194,12 +197,14 @@ def _change(before: NDArray, after: NDArray, options: NDArray) -> NDArray:
 def _log_probs(policy: Policy, rows: _Rows) -> NDArray:
     """float64 [N, options]; a policy with memory goes through each match from empty memory."""
     network, params = policy.spec.network, policy.weights.params
+    memory = network.memory(NUMPY, _CHUNK)
     observed = normalise(NUMPY, policy.weights, rows.observations)
     if policy.remembers:
         ends = np.flatnonzero(np.diff(rows.matches)) + 1
         logits = np.concatenate([_unrolled(policy, one) for one in np.split(observed, ends)])
     else:
-        logits = network.step(NUMPY, params, observed, network.memory(NUMPY, len(observed)))[0]
+        chunks = (observed[start : start + _CHUNK] for start in range(0, len(observed), _CHUNK))
+        logits = np.concatenate([network.step(NUMPY, params, one, memory)[0] for one in chunks])
     found = distributions.log_probs(NUMPY, policy.spec.actions, logits, rows.legal)
     return np.asarray(found, np.float64)
 
