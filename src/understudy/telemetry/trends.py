@@ -219,6 +219,8 @@ class TrendFold:
         least: float | None = None,
         most: float | None = None,
     ) -> None:
+        if weight <= 0 or not math.isfinite(value):
+            return
         if name not in self.trends and len(self.trends) >= _MOST_TRENDS:
             return
         trend = self.trends.setdefault(name, Trend())

@@ -99,10 +99,10 @@ def environment_not_learning(evidence: Evidence) -> Iterator[Finding]:
     is_environment = evidence.kind == "training" and status.reward is not None
     if not is_environment or len(status.sides) > 1 or status.steps < _LEAST_ENVIRONMENT_STEPS:
         return
-    if returns.weight < 100 or len(returns.bins) < 16 or _all_alike(evidence):
+    if returns.weight < 100 or len(returns.bins) < 2 * _WINDOWS or _all_alike(evidence):
         return
-    tenth = returns.weight / 10
-    start, now = mean_of(first(returns, tenth)), mean_of(returns.last(tenth))
+    tenth = max(len(returns.bins) // 10, 3)
+    start, now = mean_of(returns.bins[:tenth]), mean_of(returns.bins[-tenth:])
     if deviations(now, start) > _SURE or _risen(returns):
         return
     yield Finding(
@@ -121,9 +121,13 @@ def environment_not_learning(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _risen(returns: Trend) -> bool:
-    """Whether any window after the first lies surely above the first."""
-    found = windows(returns, count=_WINDOWS, least=20)
-    return any(deviations(one, found[0]) > _SURE for one in found[1:]) if found else True
+    """Whether a stretch after the first lies surely above the first; also where too little is
+    known."""
+    size = len(returns.bins) // 8
+    if size < 2:
+        return True
+    parts = [mean_of(returns.bins[at : at + size]) for at in range(0, 8 * size, size)]
+    return any(deviations(one, parts[0]) > _SURE for one in parts[1:])
 
 
 def never_beaten(evidence: Evidence) -> Iterator[Finding]:
@@ -378,7 +382,9 @@ def stage_not_passed(evidence: Evidence) -> Iterator[Finding]:
 def no_update(evidence: Evidence) -> Iterator[Finding]:
     """A session ended before its first update."""
     status, train = evidence.status, evidence.config.train
-    if evidence.kind != "training" or status.batches_trained or status.learner != "stopped":
+    if evidence.kind != "training" or status.batches_trained or status.versions:
+        return
+    if status.learner != "stopped":
         return
     yield Finding(
         check="no-update",
