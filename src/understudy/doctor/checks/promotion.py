@@ -14,7 +14,8 @@ _LONG_S, _HOPELESS_S = 3 * 86_400.0, 6 * 3_600.0
 _UNDECIDED = 0.8
 _MATCHES = 50
 """Of a test before its end is foretold."""
-_IN_A_ROW = 3
+_IN_A_ROW = 4
+"""Suspensions: by then 750 matches passed without practice. Healthy runs have had two in a row."""
 _UNJUDGED_MATCHES = 600
 _UNJUDGED_VERSIONS = 5_000
 _ENDED_UNDECIDED = 3
@@ -67,9 +68,7 @@ def _slow_test(
             f"At {expected.pace:.1f} matches an hour that count, this takes "
             f"{duration(expected.seconds)}."
         )
-    reason = (
-        "at this pace it takes days" if slow else "the two play too much alike for its length"
-    )
+    reason = "at this pace it takes days" if slow else "the two play too much alike for its length"
     more = (
         "" if promotion.served or evidence.folder.config.promotion.evidence == "simulator"
         else " Declare a score in [0, 1] for a match, which tells more than its result "
@@ -116,7 +115,7 @@ def practice_suspended(evidence: Evidence) -> Iterator[Finding]:
     practice = None if promotion is None else promotion.practice
     if promotion is None or practice is None or practice.in_a_row < _IN_A_ROW:
         return
-    if practice.promising:
+    if practice.promising or promotion.incumbent:  # a champion that wins most is hard to pass
         return
     yield Finding(
         check="practice-suspended",

@@ -67,9 +67,7 @@ def files_pile_up(evidence: Evidence) -> Iterator[Finding]:
             "they name the field.",
             link=section("much-quarantined"),
         )
-    large = {
-        name: size for name, size in evidence.machine.folders.items() if size >= _LARGE_FOLDER
-    }
+    large = {name: size for name, size in evidence.machine.folders.items() if size >= _LARGE_FOLDER}
     for name, size in sorted(large.items()):
         yield Finding(
             check="files-pile-up",

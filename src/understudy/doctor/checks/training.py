@@ -304,9 +304,7 @@ def never_by_goal(evidence: Evidence) -> Iterator[Finding]:
         return
     if _all_alike(evidence):
         count = evidence.trend("alike").weight
-        what = (
-            f"The time limit ended all {count:,.0f} matches, each with the rewards of the first."
-        )
+        what = f"The time limit ended all {count:,.0f} matches, each with the rewards of the first."
         advice = "Explore further: --set train.noise_steps=16"
         yield _no_goal("certain", what, advice)
         return
