@@ -13,6 +13,7 @@ from typing import Literal, TypeAlias
 from understudy.core.arrays import read_bytes
 from understudy.core.config import Config
 from understudy.core.errors import FileFormatError
+from understudy.doctor.machine import Machine, read_machine
 from understudy.experience import episode as episodes
 from understudy.experience.episode import Episode
 from understudy.experience.ledger.recovery import LEDGER
@@ -88,6 +89,11 @@ class Evidence:
         """The newest version, ready to act; None: there is none."""
         manifest = self.manifest
         return None if manifest is None else self.folder.versions.policy(manifest.number)
+
+    @cached_property
+    def machine(self) -> Machine:
+        """The machine that the run lies on, now."""
+        return read_machine(self.folder.root, self.status)
 
 
 def gather(folder: RunFolder, view: RunView) -> Evidence:

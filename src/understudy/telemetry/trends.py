@@ -7,16 +7,19 @@ changes no mean. So a year of play takes as much room as an hour, with wider bin
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 import msgspec
 
+from understudy.core.opponents import kind_of
 from understudy.telemetry import events as ev
 from understudy.telemetry.journal import Entry
 from understudy.telemetry.played import played_by_rules
 
 _MOST = 512
+_MOST_TRENDS = 128
+"""Names of opponents are a bot's own words: what would be the 129th trend is left out."""
 _WON = {"victory": 1.0, "tie": 0.0, "defeat": 0.0}
 _RETURN_OF = {"victory": "return_won", "defeat": "return_lost"}
 
@@ -44,11 +47,24 @@ class Trend(msgspec.Struct):
     room: int = 0
     """Values that the last bin still takes."""
 
-    def add(self, t: float, value: float, *, version: int, weight: float = 1.0) -> None:
-        """One more value; what is not finite or weighs nothing is left out."""
+    def add(
+        self,
+        t: float,
+        value: float,
+        *,
+        version: int,
+        weight: float = 1.0,
+        least: float | None = None,
+        most: float | None = None,
+    ) -> None:
+        """One more value; what is not finite or weighs nothing is left out.
+
+        `least` and `most`: where the value is the mean of several, the bounds of those.
+        """
         if not (math.isfinite(value) and weight > 0):
             return
-        one = TrendBin(t, version, weight, value * weight, value, value)
+        low, high = value if least is None else least, value if most is None else most
+        one = TrendBin(t, version, weight, value * weight, low, high)
         if self.room:
             self.bins[-1] = _joined(self.bins[-1], one)
         else:
@@ -106,8 +122,16 @@ class TrendFold:
     | `version_lag` | versions that the decisions of a batch were old, at least | decisions |
     | `steps_s` | decisions trained on a second of training | seconds |
     | `reward`, `utilisation`, `buffer` | of the learner behind a server | events |
-    | `entropy_share` | of the same: entropy over the largest possible | batches |
-    | `benchmark.OPPONENT` | frozen win rate of a checkpoint | matches |
+    | `entropy_share`, `gate_agreement` | of the learner behind a server | batches, events |
+    | `benchmark.OPPONENT`, `benchmark` | frozen win rate of a checkpoint, against all together |
+      matches |
+    | `benchmark_s` | seconds that a benchmark took | benchmarks |
+    | `win_rate.OPPONENT` | of `train`; snapshots together are `self` | matches |
+    | `draw_rate`, `frames`, `alike` | of `train`: draws, the length of a match, and matches of an
+      environment that a time limit ended with the rewards of the first | matches |
+    | `latent_spread`, `latent_apart`, `attention_entropy` | strategy latents: how far they lie from
+      their mean, how far the means of opponents lie from each other | iterations |
+    | `memory_mb` | resident memory of the learner, where it is known | versions |
     """
 
     def __init__(self, trends: Trends | None = None, *, version: int = 0) -> None:
@@ -126,11 +150,13 @@ class TrendFold:
             case ev.ContinuousTrained() as e:
                 self._continuous(entry.t, e)
             case ev.CheckpointJudged() as e:
-                for name, one in e.opponents.items():
-                    count = one.wins + one.draws + one.losses
-                    self._put(entry.t, f"benchmark.{name}", one.wins / max(count, 1), count)
+                self._judged(entry.t, e)
+            case ev.StrategyMeasured() as e:
+                self._strategy(entry.t, e)
             case ev.VersionPublished() as e:
                 self.version = max(self.version, e.version)
+                if e.memory_mb:
+                    self._put(entry.t, "memory_mb", e.memory_mb)
 
     def _match(self, t: float, e: ev.MatchFinished) -> None:
         if e.outcome in _WON:
@@ -163,17 +189,56 @@ class TrendFold:
             self._put(t, "behaviour_kl", e.behaviour_kl, e.batches)
         self._put(t, "utilisation", e.utilisation)
         self._put(t, "buffer", e.buffer)
+        if e.agreement is not None:
+            self._put(t, "gate_agreement", e.agreement)
 
     def _matches(self, t: float, e: ev.MatchesTrained) -> None:
         wins, draws, losses = (sum(one[i] for one in e.results.values()) for i in (1, 2, 3))
         if count := wins + draws + losses:
             self._put(t, "win_rate", wins / count, count)
+            self._put(t, "draw_rate", draws / count, count)
         for name, mean in e.returns.items():
             ended = sum(e.results[name][1:]) if name in e.results else e.matches
             self._put(t, "return", mean, ended)
+        for name, (won, count) in _by_kind(e.results).items():
+            self._put(t, f"win_rate.{name}", won / max(count, 1), count)
+        if frames := [one[2] for one in e.ended]:
+            mean = sum(frames) / len(frames)
+            self._put(t, "frames", mean, len(frames), least=min(frames), most=max(frames))
+        if e.matches:
+            self._put(t, "alike", e.alike / e.matches, e.matches)
 
-    def _put(self, t: float, name: str, value: float, weight: float = 1.0) -> None:
-        self.trends.setdefault(name, Trend()).add(t, value, version=self.version, weight=weight)
+    def _judged(self, t: float, e: ev.CheckpointJudged) -> None:
+        wins = matches = 0
+        for name, one in e.opponents.items():
+            count = one.wins + one.draws + one.losses
+            wins, matches = wins + one.wins, matches + count
+            self._put(t, f"benchmark.{name}", one.wins / max(count, 1), count)
+        self._put(t, "benchmark", wins / max(matches, 1), matches)
+        self._put(t, "benchmark_s", e.seconds)
+
+    def _strategy(self, t: float, e: ev.StrategyMeasured) -> None:
+        self._put(t, "latent_spread", e.latent_spread)
+        self._put(t, "attention_entropy", e.attention_entropy)
+        if len(e.by_opponent) > 1:
+            self._put(t, "latent_apart", _apart(list(e.by_opponent.values())))
+
+    def _put(
+        self,
+        t: float,
+        name: str,
+        value: float,
+        weight: float = 1.0,
+        *,
+        least: float | None = None,
+        most: float | None = None,
+    ) -> None:
+        if weight <= 0 or not math.isfinite(value):
+            return
+        if name not in self.trends and len(self.trends) >= _MOST_TRENDS:
+            return
+        trend = self.trends.setdefault(name, Trend())
+        trend.add(t, value, version=self.version, weight=weight, least=least, most=most)
 
 
 _OF_A_BATCH = (
@@ -186,6 +251,22 @@ def _least_lag(lag: str) -> float:
     """The lower end of a bucket of `BatchTrained.version_lag`: `4-7`, `64+`; nan: no number."""
     digits = lag.partition("-")[0].rstrip("+")
     return float(digits) if digits.isdecimal() else math.nan
+
+
+def _by_kind(results: Mapping[str, tuple[int, int, int, int]]) -> dict[str, tuple[int, int]]:
+    """Wins and matches by opponent, snapshots together."""
+    found: dict[str, tuple[int, int]] = {}
+    for name, (_, wins, draws, losses) in results.items():
+        won, count = found.get(kind_of(name), (0, 0))
+        found[kind_of(name)] = won + wins, count + wins + draws + losses
+    return found
+
+
+def _apart(latents: Sequence[Sequence[float]]) -> float:
+    """The root of the mean square distance of latents from their mean, a number of them."""
+    means = [sum(column) / len(latents) for column in zip(*latents, strict=True)]
+    squares = [(x - mean) ** 2 for one in latents for x, mean in zip(one, means, strict=True)]
+    return math.sqrt(sum(squares) / len(squares)) if squares else 0.0
 
 
 def _joined(a: TrendBin, b: TrendBin) -> TrendBin:
