@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 from understudy.doctor.comparing import WindowMean, first, mean_of
 from understudy.doctor.evidence import Evidence
@@ -129,7 +130,7 @@ def memory_grows(evidence: Evidence) -> Iterator[Finding]:
     quarter = max(len(bins) // 4, 1)
     parts = [mean_of(bins[at : at + quarter]) for at in range(0, 4 * quarter, quarter)]
     start, now = parts[0].mean, parts[-1].mean
-    steady = all(a.mean < b.mean for a, b in zip(parts, parts[1:], strict=False))
+    steady = all(a.mean < b.mean for a, b in pairwise(parts))
     if not steady or now < _GROWTH * start or now - start < _GROWTH_MB:
         return
     yield Finding(
@@ -200,8 +201,8 @@ def _rates(evidence: Evidence) -> list[str]:
     passes = evidence.config.learner.samples_per_insert
     return [
         f"{count / span:.1f} matches a second are played, of {decisions:.0f} decisions each; while "
-        f"it trains, the learner takes {steps:,.0f} decisions a second ({passes} samples of a match "
-        "at most)."
+        f"it trains, the learner takes {steps:,.0f} decisions a second, and each of them up to "
+        f"{passes} times."
     ]
 
 

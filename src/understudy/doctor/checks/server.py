@@ -274,8 +274,8 @@ def server_learner_outrun(evidence: Evidence) -> Iterator[Finding]:
             title="Clients send more than the learner can learn from.",
             evidence=(
                 f"The learner trains {load:.0%} of the time, and has sampled each item "
-                f"{drawn:.2f} times on average, of {evidence.config.continuous.samples_per_insert:g} "
-                f"allowed; {evidence.status.buffer_file_count:,} segments wait on disk.",
+                f"{drawn:.2f} times on average, of {_bound(evidence):g} allowed; "
+                f"{evidence.status.buffer_file_count:,} segments wait on disk.",
             ),
             next_step="Give the learner a machine or a core of its own (understudy learner --run), "
             "a larger continuous.batch, or a smaller network.",
