@@ -114,7 +114,7 @@ def test_win_rates_that_rise_with_small_setbacks_do_not_swing(tmp_path: Path) ->
 def measure(run: WrittenTraining, *, apart: float, entropy: float, count: int = 80) -> None:
     """Latents of two opponents with means this far apart, and attention of this entropy."""
     for turn in range(count):
-        means = {"based": (apart, 0.0, 0.0), "random": (-apart, 0.0, 0.0)}
+        means: dict[str, tuple[float, ...]] = {"based": (apart, 0.0), "random": (-apart, 0.0)}
         run.iterate({"based": turn / count}, returned=turn)
         run.journal.write(
             ev.StrategyMeasured(

@@ -27,7 +27,7 @@ from understudy.telemetry.trends import Trend, Trends
 
 RunKind: TypeAlias = Literal["ring", "server", "training"]
 
-_EPISODES = 64
+_EPISODES, _FIRST = 128, 64
 _NONE = Trend()
 
 
@@ -64,6 +64,16 @@ class Evidence:
             with contextlib.suppress(FileFormatError, OSError):
                 data = read_bytes(path, limit=episodes.MAX_BYTES)
                 kept.append(episodes.decode(data, self.folder.spec, what=name))
+        return tuple(kept)
+
+    @cached_property
+    def first_tags(self) -> tuple[dict[str, str], ...]:
+        """Of the oldest episodes on disk that are not among `episodes`."""
+        files = sorted(files_of(self.folder.root).items())[:-_EPISODES][:_FIRST]
+        kept: list[dict[str, str]] = []
+        for _, path in files:
+            with contextlib.suppress(FileFormatError, OSError):
+                kept.append(episodes.read_meta(path).tags)
         return tuple(kept)
 
     @cached_property
