@@ -238,7 +238,7 @@ def over_reused(evidence: Evidence) -> Iterator[Finding]:
     """More samples an item than the bound."""
     trend, bound = evidence.trend("samples_per_insert"), _bound(evidence)
     now = trend.mean(of=trend.last(10))
-    if bound is None or trend.weight < 10 or now is None or now <= _ABOVE * bound:
+    if evidence.kind != "server" or trend.weight < 10 or now is None or now <= _ABOVE * bound:
         return
     yield Finding(
         check="over-reused",
@@ -252,10 +252,8 @@ def over_reused(evidence: Evidence) -> Iterator[Finding]:
     )
 
 
-def _bound(evidence: Evidence) -> float | None:
-    if evidence.kind == "server":
-        return evidence.config.continuous.samples_per_insert
-    return float(evidence.config.learner.samples_per_insert) if evidence.kind == "ring" else None
+def _bound(evidence: Evidence) -> float:
+    return evidence.config.continuous.samples_per_insert
 
 
 def server_learner_outrun(evidence: Evidence) -> Iterator[Finding]:
