@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from understudy.core.statistics import wilson
-from understudy.telemetry.trends import Trend, TrendBin
+from understudy.telemetry.trends import TrendBin
 
 Z = 3.29
 """Of a two-sided interval of 99.9 %."""
@@ -61,13 +61,3 @@ def gain(before: Interval, after: Interval) -> tuple[float, float]:
     low = math.hypot(after.mean - after.low, before.high - before.mean)
     high = math.hypot(after.high - after.mean, before.mean - before.low)
     return middle - low, middle + high
-
-
-def earliest(trend: Trend, weight: float) -> list[TrendBin]:
-    """The oldest bins that together weigh `weight` at least, or all."""
-    taken: list[TrendBin] = []
-    for one in trend.bins:
-        if sum(bin_.weight for bin_ in taken) >= weight:
-            break
-        taken.append(one)
-    return taken

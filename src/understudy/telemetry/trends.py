@@ -247,6 +247,12 @@ _OF_A_BATCH = (
 )  # fmt: skip
 
 
+def _least_lag(lag: str) -> float:
+    """The lower end of a bucket of `BatchTrained.version_lag`: `4-7`, `64+`; nan: no number."""
+    digits = lag.partition("-")[0].rstrip("+")
+    return float(digits) if digits.isdecimal() else math.nan
+
+
 def _by_kind(results: Mapping[str, tuple[int, int, int, int]]) -> dict[str, tuple[int, int]]:
     """Wins and matches by opponent, snapshots together."""
     found: dict[str, tuple[int, int]] = {}
@@ -261,12 +267,6 @@ def _apart(latents: Sequence[Sequence[float]]) -> float:
     means = [sum(column) / len(latents) for column in zip(*latents, strict=True)]
     squares = [(x - mean) ** 2 for one in latents for x, mean in zip(one, means, strict=True)]
     return math.sqrt(sum(squares) / len(squares)) if squares else 0.0
-
-
-def _least_lag(lag: str) -> float:
-    """The lower end of a bucket of `BatchTrained.version_lag`: `4-7`, `64+`; nan: no number."""
-    digits = lag.partition("-")[0].rstrip("+")
-    return float(digits) if digits.isdecimal() else math.nan
 
 
 def _joined(a: TrendBin, b: TrendBin) -> TrendBin:

@@ -13,9 +13,10 @@ from itertools import pairwise
 import msgspec
 
 from understudy.core.statistics import wilson
+from understudy.doctor.comparing import first
 from understudy.doctor.evidence import Evidence
 from understudy.doctor.findings import Finding, section
-from understudy.doctor.intervals import Interval, Z, earliest, gain, mean_of, share_of
+from understudy.doctor.intervals import Interval, Z, gain, mean_of, share_of
 from understudy.doctor.policy_change import Agreement, agreement_with_rewards
 from understudy.registry.scores import UNTRAINED, Score
 
@@ -45,9 +46,9 @@ def not_learning(evidence: Evidence) -> Iterator[Finding]:
     matches = sum(one.weight for one in learned)
     if not _learns_by_playing(evidence) or matches < _MATCHES or status.batches_trained < _BATCHES:
         return
-    first = share_of(earliest(trend, max(_FIRST, _FIRST_SHARE * trend.weight)), z=_Z95)
-    last = share_of(trend.last(min(_LAST, trend.weight - first.size, matches)), z=_Z95)
-    least, most = gain(first, last)
+    start = share_of(first(trend, max(_FIRST, _FIRST_SHARE * trend.weight)), z=_Z95)
+    last = share_of(trend.last(min(_LAST, trend.weight - start.size, matches)), z=_Z95)
+    least, most = gain(start, last)
     rules = share_of(evidence.trend("rules_win_rate").bins)
     if most >= _FLAT or last.high >= _HALF or not steady_opponents(evidence):
         return
@@ -58,7 +59,7 @@ def not_learning(evidence: Evidence) -> Iterator[Finding]:
         certainty="likely",
         title=f"The policy does not learn: it wins {last.mean:.0%}, as at the start.",
         evidence=(
-            f"First matches won: {first.percent}.",
+            f"First matches won: {start.percent}.",
             f"Last matches won: {last.percent}.",
             f"The gain is {least:+.0%} to {most:+.0%} (95% interval), after "
             f"{status.batches_trained:,} batches and {status.version:,} versions.",
@@ -163,7 +164,7 @@ def _sign_evidence(found: Agreement) -> tuple[str, ...]:
     )
 
 
-CHECKS = (not_learning, went_backwards, reward_against_result, wrong_sign)
+CHECKS = (wrong_sign, reward_against_result, went_backwards, not_learning)  # causes first
 
 
 def _learns_by_playing(evidence: Evidence) -> bool:

@@ -9,9 +9,10 @@ import numpy as np
 
 from understudy.core.ops import NUMPY
 from understudy.core.spaces import Continuous, Discrete
+from understudy.doctor.comparing import first
 from understudy.doctor.evidence import Evidence
 from understudy.doctor.findings import Finding, section
-from understudy.doctor.intervals import earliest, mean_of, share_of
+from understudy.doctor.intervals import mean_of, share_of
 from understudy.policy import distributions
 from understudy.telemetry.trends import Trend, TrendBin
 
@@ -237,8 +238,8 @@ def _wins(evidence: Evidence) -> bool:
     if last.size:
         return last.size >= 20 and last.mean >= _GOOD
     returns = evidence.trend("return")
-    first, now = (mean_of(part) for part in (earliest(returns, 20), returns.last(20)))
-    return now.low > first.high
+    then, now = (mean_of(part) for part in (first(returns, 20), returns.last(20)))
+    return now.low > then.high
 
 
 def _won(evidence: Evidence) -> tuple[str, ...]:
