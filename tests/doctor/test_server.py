@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
+from walk.toys import SetClock
+
+from understudy.telemetry import events as ev
+from understudy.telemetry.journal import Journal
 
 from .written_runs import ACTIONS, found, play, publish_certain, served
 
@@ -76,3 +81,31 @@ def test_rewards_beyond_the_clip_are_found(tmp_path: Path) -> None:
     checks = found(tmp_path / "run")
     assert "live.reward_clip" in checks["reward-clipped"].title
     assert "reward-always-zero" not in checks
+
+
+@pytest.mark.parametrize(
+    ("changes", "check"),
+    [
+        ({}, None),
+        ({"agreement": 0.4}, "gate-disagrees"),
+        ({"samples_per_insert": 20.0}, "over-reused"),
+        ({"utilisation": 0.97, "samples_per_insert": 0.2}, "server-learner-outrun"),
+    ],
+)
+def test_the_learner_behind_a_server(
+    tmp_path: Path, changes: dict[str, float], check: str | None
+) -> None:
+    with served(tmp_path / "run") as at:
+        play(at)
+    clock = SetClock()
+    journal = Journal(tmp_path / "run" / "journal", "learner", clock)
+    told = ev.ContinuousTrained(
+        batches=1, episodes=3, items=32, steps=250, skipped=0, seconds=0.3, utilisation=0.2,
+        buffer=2_000, samples_per_insert=3.0, agreement=1.0, entropy_share=0.3, loss=0.1,
+        policy_loss=0.1, value_loss=0.01, entropy=1.7, kl=0.007, explained_variance=0.6,
+        clip_share=0.07, gradient_norm=0.3, learning_rate=5e-4,
+    )  # fmt: skip
+    for _ in range(40):
+        clock.advance(1.0)
+        journal.write(msgspec.structs.replace(told, **changes))
+    assert set(found(tmp_path / "run")) == ({check} if check else set())

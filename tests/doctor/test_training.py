@@ -114,7 +114,7 @@ def test_win_rates_that_rise_with_small_setbacks_do_not_swing(tmp_path: Path) ->
 def measure(run: WrittenTraining, *, apart: float, entropy: float, count: int = 80) -> None:
     """Latents of two opponents with means this far apart, and attention of this entropy."""
     for turn in range(count):
-        means = {"based": (apart, 0.0, 0.0), "random": (-apart, 0.0, 0.0)}
+        means: dict[str, tuple[float, ...]] = {"based": (apart, 0.0), "random": (-apart, 0.0)}
         run.iterate({"based": turn / count}, returned=turn)
         run.journal.write(
             ev.StrategyMeasured(
@@ -192,3 +192,51 @@ def test_benchmarks_that_take_most_of_the_time_are_found(tmp_path: Path) -> None
         run.judge({"based": turn / 5}, seconds=20.0)
     finding = run.found()["much-benchmarking"]
     assert "83%" in finding.title and "monitor.benchmark_steps" in finding.next_step
+
+
+def rewarded(run: WrittenTraining, *returns: float) -> None:
+    """Matches of an environment, a hundred iterations for each of these mean returns."""
+    for mean in returns:
+        for turn in range(20):
+            run.iterate({}, seconds=0.1)
+            run.journal.write(
+                ev.MatchesTrained(
+                    steps=run.steps, results={}, matches=4, total_matches=4,
+                    returns={"environment": mean + turn % 3},
+                )
+            )  # fmt: skip
+
+
+def test_an_environment_in_which_the_return_does_not_rise_is_found(tmp_path: Path) -> None:
+    run = WrittenTraining(tmp_path / "run")
+    rewarded(run, *[20.0] * 6)
+    assert run.found().keys() == {"training-not-learning"}
+
+
+def test_a_return_that_is_lost_again_is_found(tmp_path: Path) -> None:
+    run = WrittenTraining(tmp_path / "run")
+    rewarded(run, 20, 100, 300, 400, 380, 150, 60, 40)
+    finding = run.found()["training-went-backwards"]
+    assert finding.certainty == "possible" and "at its best" in finding.evidence[0]
+
+
+def test_a_return_that_rises_with_setbacks_is_healthy(tmp_path: Path) -> None:
+    run = WrittenTraining(tmp_path / "run")
+    rewarded(run, 20, 100, 300, 250, 400, 320, 480, 420)
+    assert run.found() == {}
+
+
+@pytest.mark.parametrize(("times", "sick"), [(1, False), (2, True)])
+def test_numbers_that_are_not_finite_again_and_again_are_found(
+    tmp_path: Path, times: int, *, sick: bool
+) -> None:
+    run = WrittenTraining(tmp_path / "run")
+    run.iterate({"based": 0.5}, count=3)
+    run.judge({"based": 0.5})
+    for _ in range(times):
+        message = "training gave numbers that are not finite: {'loss': nan}"
+        run.journal.write(ev.Problem(where="training", message=message))
+    checks = run.found()
+    assert checks.keys() == ({"training-not-finite"} if sick else set())
+    if sick:
+        assert "{'loss': nan}" in checks["training-not-finite"].evidence[1]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import time
 from pathlib import Path
 
 import msgspec
@@ -26,6 +27,8 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     memory_total: int | None = None
     learner_memory: int | None = None
     """Resident memory of the learner that runs now, where it runs here."""
+    learner_cpu_share: float | None = None
+    """CPU seconds a second of that learner, since it started."""
     folders: dict[str, int] = {}
     """What the parts of the run folder take, beside the spool: journal, versions, logs."""
 
@@ -35,29 +38,34 @@ def read_machine(root: Path, status: Status) -> Machine:
     disk = None
     with contextlib.suppress(OSError):
         disk = shutil.disk_usage(root)
-    available, total, learner = _memory(status.learner_pid)
-    return Machine(
+    return msgspec.structs.replace(
+        _processes(status.learner_pid),
         disk_free=None if disk is None else disk.free,
         disk_total=None if disk is None else disk.total,
-        memory_available=available,
-        memory_total=total,
-        learner_memory=learner,
         folders=_folders(root),
     )
 
 
-def _memory(pid: int | None) -> tuple[int | None, int | None, int | None]:
+def _processes(pid: int | None) -> Machine:
+    """Memory, and what the learner has of it and of the processor."""
     try:
         import psutil
     except ImportError:
-        return None, None, None
-    memory, learner = psutil.virtual_memory(), None
+        return Machine()
+    memory, resident, share = psutil.virtual_memory(), None, None
     if pid is not None:
         with contextlib.suppress(psutil.Error, OSError):
             process = psutil.Process(pid)
             if "python" in process.name().lower():  # not another that has this number by now
-                learner = int(process.memory_info().rss)
-    return int(memory.available), int(memory.total), learner
+                times, lived = process.cpu_times(), time.time() - process.create_time()
+                resident = int(process.memory_info().rss)
+                share = (times.user + times.system) / max(lived, 1.0)
+    return Machine(
+        memory_available=int(memory.available),
+        memory_total=int(memory.total),
+        learner_memory=resident,
+        learner_cpu_share=share,
+    )
 
 
 def _folders(root: Path) -> dict[str, int]:

@@ -63,7 +63,7 @@ def _finding(check: str, one: _Conflict) -> Finding:
     )
 
 
-# --- the ring --------------------------------------------------------------------------------------
+# --- the ring ------------------------------------------------------------------------------------
 
 
 def _ring(evidence: Evidence) -> Iterator[_Conflict]:
@@ -141,7 +141,7 @@ def _pace(evidence: Evidence) -> Iterator[_Conflict]:
         )
 
 
-# --- promotion -------------------------------------------------------------------------------------
+# --- promotion -----------------------------------------------------------------------------------
 
 
 def _promotion(evidence: Evidence) -> Iterator[_Conflict]:
@@ -214,7 +214,7 @@ def _length_of_tests(config: PromotionConfig, *, served: bool) -> Iterator[_Conf
         )
 
 
-# --- servers ---------------------------------------------------------------------------------------
+# --- servers -------------------------------------------------------------------------------------
 
 
 def _server(evidence: Evidence) -> Iterator[_Conflict]:
@@ -277,7 +277,7 @@ def _server(evidence: Evidence) -> Iterator[_Conflict]:
         )
 
 
-# --- training --------------------------------------------------------------------------------------
+# --- training ------------------------------------------------------------------------------------
 
 
 def _training(evidence: Evidence) -> Iterator[_Conflict]:
@@ -349,7 +349,7 @@ def _training(evidence: Evidence) -> Iterator[_Conflict]:
         )
 
 
-# --- values ----------------------------------------------------------------------------------------
+# --- values --------------------------------------------------------------------------------------
 
 
 def _absurd(evidence: Evidence) -> Iterator[_Conflict]:

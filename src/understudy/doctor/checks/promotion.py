@@ -129,8 +129,8 @@ def practice_suspended(evidence: Evidence) -> Iterator[Finding]:
                 f"against {practice.incumbent_mean:.0%}."
             ),
         ),
-        next_step="Look at the learner's own findings first (entropy, value loss, rewards). Smaller "
-        "steps (learner.learning_rate_max), rewards that agree with winning, or a longer "
+        next_step="Look at the other findings first (entropy, value loss, rewards). Smaller steps "
+        "(learner.learning_rate_max), rewards that agree with winning, or a longer "
         "learner.imitation_fade_matches help.",
         link=section("practice-suspended"),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 from understudy.doctor.comparing import WindowMean, first, mean_of
 from understudy.doctor.evidence import Evidence
@@ -11,14 +12,12 @@ from understudy.doctor.findings import Finding, section
 _MIB, _GIB = 2**20, 2**30
 _LEAST_FREE = _GIB
 _LEAST_FREE_SHARE = 0.02
-_QUARANTINED, _QUARANTINED_SHARE = 20, 0.01
 _LARGE_FOLDER = 5 * _GIB
 _LEAST_MEMORY_SHARE = 0.05
 _LEARNER_SHARE = 0.6
 _GROWTH, _GROWTH_MB, _GROWN_VERSIONS = 2.0, 500.0, 200
 _BEHIND_BATCHES = 10
 _BEHIND_SHARE = 0.2
-_TOO_OLD = 0.02
 _STARVED = 0.3
 _SLOW_WARNING = 0.5
 _SLOWER = 3.0
@@ -46,31 +45,12 @@ def disk_nearly_full(evidence: Evidence) -> Iterator[Finding]:
     )
 
 
-def files_pile_up(evidence: Evidence) -> Iterator[Finding]:
-    """Files that nothing bounds, or that were refused."""
-    status = evidence.status
-    refused, written = status.quarantine_file_count, max(status.episodes.written, 1)
-    if status.episodes.written == 0:  # a server and `train` do not count what is written
-        written = max(status.files_processed + refused, 1)
-    if refused >= _QUARANTINED and refused / written >= _QUARANTINED_SHARE:
-        last = [one.message for one in status.problems if one.where == "quarantine"]
-        yield Finding(
-            check="much-quarantined",
-            weight="warning",
-            certainty="certain",
-            title=f"{refused:,} episodes were set aside, and nothing is learned from them.",
-            evidence=(
-                f"{refused:,} files in quarantine/, {refused / written:.1%} of what was written.",
-                *(f"The last: {one}" for one in last[-1:]),
-            ),
-            next_step=f"Read the *.reason.json files in {evidence.folder.root / 'quarantine'}; "
-            "they name the field.",
-            link=section("much-quarantined"),
-        )
+def folder_too_large(evidence: Evidence) -> Iterator[Finding]:
+    """A part of the run folder has grown beyond any need."""
     large = {name: size for name, size in evidence.machine.folders.items() if size >= _LARGE_FOLDER}
     for name, size in sorted(large.items()):
         yield Finding(
-            check="files-pile-up",
+            check="folder-too-large",
             weight="note",
             certainty="certain",
             title=f"The folder {name} of this run has grown to {size / _GIB:.1f} GiB.",
@@ -78,7 +58,7 @@ def files_pile_up(evidence: Evidence) -> Iterator[Finding]:
             next_step="See registry.keep_versions and registry.keep_bytes for versions, "
             "league.max_saved for snapshots, train.record for recordings, and the retention of "
             "journals in docs/settings.md.",
-            link=section("files-pile-up"),
+            link=section("folder-too-large"),
         )
 
 
@@ -129,7 +109,7 @@ def memory_grows(evidence: Evidence) -> Iterator[Finding]:
     quarter = max(len(bins) // 4, 1)
     parts = [mean_of(bins[at : at + quarter]) for at in range(0, 4 * quarter, quarter)]
     start, now = parts[0].mean, parts[-1].mean
-    steady = all(a.mean < b.mean for a, b in zip(parts, parts[1:], strict=False))
+    steady = all(a.mean < b.mean for a, b in pairwise(parts))
     if not steady or now < _GROWTH * start or now - start < _GROWTH_MB:
         return
     yield Finding(
@@ -147,41 +127,35 @@ def memory_grows(evidence: Evidence) -> Iterator[Finding]:
     )
 
 
-def learner_behind(evidence: Evidence) -> Iterator[Finding]:
-    """A bot plays faster than the learner learns."""
+def learner_starved(evidence: Evidence) -> Iterator[Finding]:
+    """Experience waits, and the learner has hardly any of the processor.
+
+    A learner that keeps up is idle most of the time; that is no lack.
+    """
     status, config = evidence.status, evidence.config.learner
-    if evidence.kind != "ring" or status.mode in ("", "play"):
-        return
     written, waiting = status.episodes.written, status.buffer_file_count
-    too_old = status.files_skipped_old
-    behind = waiting > _BEHIND_BATCHES * config.batch_matches and (
-        waiting / max(written, 1) > _BEHIND_SHARE
-    )
-    if not behind and not (too_old > 20 and too_old / max(written, 1) > _TOO_OLD):
+    if evidence.kind != "ring" or waiting < _BEHIND_BATCHES * config.batch_matches:
         return
-    if status.learning in ("off", "paused", "stalled") and not too_old:
-        return  # it does not run, or does not work: that is another finding
-    share = status.learner_cpu_share
-    starved = share is not None and share < _STARVED
-    figures = [
-        f"{waiting:,} matches wait, of {written:,} that were saved; {too_old:,} were too old to "
-        f"learn from (learner.max_age_s = {config.max_age_s:g}).",
-        *_rates(evidence),
-    ]
-    if share is not None:
-        figures.append(f"The last learner had {share:.0%} of a core.")
+    if waiting / max(written, 1) < _BEHIND_SHARE or status.learning not in ("on", "stalled"):
+        return
+    share = evidence.machine.learner_cpu_share
+    share = status.learner_cpu_share if share is None else share
+    if share is None or share >= _STARVED:
+        return
     yield Finding(
-        check="learner-starved" if starved else "learner-outrun",
+        check="learner-starved",
         weight="warning",
         certainty="likely",
-        title="The learner gets too little of the processor to keep up."
-        if starved
-        else "The bot plays faster than the learner learns.",
-        evidence=tuple(figures),
+        title="The learner gets too little of the processor to keep up.",
+        evidence=(
+            f"It has had {share:.0%} of a core; {waiting:,} matches wait, of {written:,} that were "
+            "saved.",
+            *_rates(evidence),
+        ),
         next_step="Give the learner a core of its own or another machine (understudy learner "
-        "--run), lower learner.niceness, or play no faster than it learns: play --pace learner. "
-        "A larger learner.batch_matches, or fewer learner.epochs, learn more matches a second.",
-        link=section("learner-starved" if starved else "learner-outrun"),
+        f"--run {evidence.folder.root}), lower learner.niceness (now {config.niceness}), or play "
+        "no faster than it learns: play --pace learner.",
+        link=section("learner-starved"),
     )
 
 
@@ -200,8 +174,8 @@ def _rates(evidence: Evidence) -> list[str]:
     passes = evidence.config.learner.samples_per_insert
     return [
         f"{count / span:.1f} matches a second are played, of {decisions:.0f} decisions each; while "
-        f"it trains, the learner takes {steps:,.0f} decisions a second ({passes} samples of a match "
-        "at most)."
+        f"it trains, the learner takes {steps:,.0f} decisions a second, and each of them up to "
+        f"{passes} times."
     ]
 
 
@@ -256,9 +230,9 @@ def _grew(start: WindowMean, later: WindowMean) -> bool:
 
 CHECKS = (
     disk_nearly_full,
-    files_pile_up,
+    folder_too_large,
     memory_short,
     memory_grows,
-    learner_behind,
+    learner_starved,
     slow_decisions,
 )

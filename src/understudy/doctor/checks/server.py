@@ -238,7 +238,7 @@ def over_reused(evidence: Evidence) -> Iterator[Finding]:
     """More samples an item than the bound."""
     trend, bound = evidence.trend("samples_per_insert"), _bound(evidence)
     now = trend.mean(of=trend.last(10))
-    if bound is None or trend.weight < 10 or now is None or now <= _ABOVE * bound:
+    if evidence.kind != "server" or trend.weight < 10 or now is None or now <= _ABOVE * bound:
         return
     yield Finding(
         check="over-reused",
@@ -252,10 +252,8 @@ def over_reused(evidence: Evidence) -> Iterator[Finding]:
     )
 
 
-def _bound(evidence: Evidence) -> float | None:
-    if evidence.kind == "server":
-        return evidence.config.continuous.samples_per_insert
-    return float(evidence.config.learner.samples_per_insert) if evidence.kind == "ring" else None
+def _bound(evidence: Evidence) -> float:
+    return evidence.config.continuous.samples_per_insert
 
 
 def server_learner_outrun(evidence: Evidence) -> Iterator[Finding]:
@@ -274,8 +272,8 @@ def server_learner_outrun(evidence: Evidence) -> Iterator[Finding]:
             title="Clients send more than the learner can learn from.",
             evidence=(
                 f"The learner trains {load:.0%} of the time, and has sampled each item "
-                f"{drawn:.2f} times on average, of {evidence.config.continuous.samples_per_insert:g} "
-                f"allowed; {evidence.status.buffer_file_count:,} segments wait on disk.",
+                f"{drawn:.2f} times on average, of {_bound(evidence):g} allowed; "
+                f"{evidence.status.buffer_file_count:,} segments wait on disk.",
             ),
             next_step="Give the learner a machine or a core of its own (understudy learner --run), "
             "a larger continuous.batch, or a smaller network.",
