@@ -203,6 +203,11 @@ class MonitorApp(App[None]):
 
     # --- keys ------------------------------------------------------------------------------------
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Arrows and Tab belong to a box or to the filter while there is one."""
+        alone = len(self.screen_stack) == 1 and self._filter_input() is None
+        return alone or action != "turn"
+
     def action_help(self) -> None:
         self.push_screen(HelpBox(self._glyphs))
 

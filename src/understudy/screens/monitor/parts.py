@@ -113,7 +113,7 @@ def _test(one: TrialStatus) -> list[Row]:
     name = "Recheck" if one.recheck else "Canary"
     asks = "; BETTER: a person is asked" if one.asks else ""
     return [
-        Row(name, f"{_arm(one.canary)}; {_arm(one.incumbent)}{asks}", rank=1),
+        Row(name, f"{_arm(one.canary)}; {_arm(one.incumbent)}{asks}", rank=1, wraps=True),
         Row(
             "Evidence", "", rank=1,
             bars=(

@@ -107,8 +107,8 @@ class RollbackBox(_Box[int | None]):
         rows = (
             Row("Go back to", f"version {self._version}", "title"),
             Row("Because", plain(why, limit=300) or "you chose it", wraps=True),
-            Row("Then", "it plays and is pinned: no rule moves it before"),
-            Row("", "`understudy models release`. The learner goes on from it."),
+            Row("Then", "it plays and is pinned until `understudy models release`;"),
+            Row("", "the learner goes on from it"),
             Row("", ""),
             Row("y", "yes, roll back"),
             Row("n, Esc", "no"),

@@ -29,15 +29,15 @@ class _Column(NamedTuple):
 
 _COLUMNS = (
     _Column("run", 0),
-    _Column("kind", 2),
-    _Column("matches", 3, right=True),
+    _Column("kind", 3),
+    _Column("matches", 4, right=True),
     _Column("win rate", 1),
     _Column("trend", 6),
     _Column("version", 2, right=True),
     _Column("learner", 1),
     _Column("waiting", 5, right=True),
     _Column("problems", 1, right=True),
-    _Column("last", 4, right=True),
+    _Column("last", 2, right=True),
 )
 
 
