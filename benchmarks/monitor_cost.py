@@ -57,6 +57,7 @@ class OpenMonitor:
         self._ours = ours
         self.written = 0
         self.first_screen_s: float | None = None
+        self.first_screen_cpu_s = 0.0
         self.shown = threading.Event()
         self._ended = threading.Event()
         self._reader = threading.Thread(target=self._read, daemon=True)
@@ -76,6 +77,8 @@ class OpenMonitor:
                 seen += data
                 if _SHOWN in seen:
                     self.first_screen_s = time.perf_counter() - self._began
+                    times = psutil.Process(self.process.pid).cpu_times()
+                    self.first_screen_cpu_s = times.user + times.system
                     self.shown.set()
 
     def close(self) -> None:
@@ -98,14 +101,15 @@ def opened(run: Path) -> Iterator[OpenMonitor]:
         monitor.close()
 
 
-def starts(run: Path, count: int) -> list[float]:
-    """Seconds from starting the process to the first screen with data."""
-    took = []
+def starts(run: Path, count: int) -> dict[str, list[float]]:
+    """Seconds from starting the process to the first screen with data, and of CPU time in them."""
+    took, cpu = [], []
     for _ in range(count):
         with opened(run) as monitor:
             assert monitor.first_screen_s is not None
             took.append(monitor.first_screen_s)
-    return took
+            cpu.append(monitor.first_screen_cpu_s)
+    return {"wall_s": took, "cpu_s": cpu}
 
 
 def quiet(run: Path, seconds: float) -> dict[str, float]:
@@ -195,8 +199,9 @@ def small_run(folder: Path) -> Path:
 def measure(run: Path, *, seconds: float, rounds: int) -> dict[str, object]:
     took = starts(run, 7)
     return {
-        "first_screen_s": float(np.median(took)),
-        "first_screen_all_s": [round(one, 3) for one in took],
+        "first_screen_s": float(np.median(took["wall_s"])),
+        "first_screen_cpu_s": float(np.median(took["cpu_s"])),
+        "starts": took,
         "quiet": quiet(run, seconds),
         "bot": beside_a_bot(rounds, 4.0),
         "machine": machine.describe("textual", "rich"),
@@ -223,8 +228,8 @@ def main() -> None:
     still, bot_ = result["quiet"], result["bot"]
     assert isinstance(still, dict) and isinstance(bot_, dict)
     print(result["machine"])
-    print(f"{'first screen, whole process':32} {result['first_screen_s']:.2f} s   goal: under 0.7 s")
-    print(f"{'':32} {result['first_screen_all_s']}")
+    first = f"{result['first_screen_s']:.2f} s ({result['first_screen_cpu_s']:.2f} s of CPU time)"
+    print(f"{'first screen, whole process':32} {first}   goal: under 0.7 s")
     share = f"{still['core_share']:.2%} of a core, {still['bytes_s']:.0f} bytes/s"
     print(f"{'while nothing happens':32} {share}, {still['resident_mb']:.0f} MB   goal: under 2%")
     for name in ("alone", "beside"):

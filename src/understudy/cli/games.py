@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from understudy.cli.options import Json
-from understudy.games import catalog
 from understudy.telemetry.text import say, say_json
 
 
@@ -14,6 +13,8 @@ def games(
 
     Example: understudy games
     """
+    from understudy.games import catalog
+
     listed = catalog.describe()
     if json:
         table = [

@@ -51,7 +51,7 @@ def monitor(
         raise ConfigError("--token-file: expected only together with --url")
     if json and not once:
         raise ConfigError("--json: expected only together with --once")
-    source = _server(url, token_file) if url is not None else _folder(run)
+    source = _server(url, token_file) if url is not None else source_of(run)
     if once or not _has_screen():
         _print(source, interval_s=interval, once=once, json=json)
     else:
@@ -129,7 +129,7 @@ def _server(url: str, token_file: Path | None) -> RunSource:
     return RunSource(url, ServerReader(url, token=token, clock=SystemClock()).read)
 
 
-def _folder(path: Path | None) -> RunSource | FolderSource:
+def source_of(path: Path | None) -> RunSource | FolderSource:
     """A run, or a folder with runs in it."""
     from understudy.core.errors import RunFolderError
     from understudy.registry.run_folder import holds_run, latest

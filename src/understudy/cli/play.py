@@ -15,7 +15,6 @@ import typer
 from understudy.cli.options import JsonAtEnd, NewRun, SetOption, config_from
 from understudy.cli.show import Screen, bar, ending, timing
 from understudy.core.errors import ConfigError, nearest
-from understudy.games import catalog
 from understudy.telemetry.promotion_stage import stages_text
 from understudy.telemetry.text import duration, plain
 
@@ -277,6 +276,8 @@ def _refuse(given: Mapping[str, object], why: str) -> None:
 
 
 def _check_difficulty(game: str, difficulty: str, adaptive: str) -> None:
+    from understudy.games import catalog
+
     if game == "territory":
         raise ConfigError(
             "territory is a live game, played on a server: `understudy serve territory`, then "

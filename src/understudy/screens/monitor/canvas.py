@@ -35,12 +35,12 @@ class Canvas(Widget):
 
     def __init__(self) -> None:
         super().__init__()
-        self._lines: list[Line] = []
+        self.lines: list[Line] = []
 
     def show(self, lines: list[Line]) -> int:
         """Put these lines there; returns how many were redrawn."""
-        width, before = self.size.width, self._lines
-        self._lines = lines
+        width, before = self.size.width, self.lines
+        self.lines = lines
         longest = max(len(before), len(lines))
         changed = [
             y
@@ -52,7 +52,7 @@ class Canvas(Widget):
         return len(changed)
 
     def render_line(self, y: int) -> Strip:
-        line = self._lines[y] if y < len(self._lines) else ()
+        line = self.lines[y] if y < len(self.lines) else ()
         strip = Strip([Segment(span.text, _style(span)) for span in line])
         return strip.adjust_cell_length(self.size.width)
 

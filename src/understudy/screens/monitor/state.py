@@ -9,7 +9,7 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from understudy.screens.monitor.drawing import cut, drawn, fitted, line_width
+from understudy.screens.monitor.drawing import drawn, fitted, line_width
 from understudy.screens.monitor.growth import Growth, RecentGrowth
 from understudy.screens.monitor.log_lines import clock_time, log_lines
 from understudy.screens.monitor.rows import Line, Span, Tone
@@ -21,6 +21,7 @@ from understudy.telemetry.run_view import RunView
 from understudy.telemetry.text import duration, plain
 
 _NOTE_S = 15.0
+_TOLD = 3
 _QUIET_S = 30.0
 """After so long without an event a run counts as quiet."""
 
@@ -83,11 +84,9 @@ class RunState:
         head = [self._header(width, now), self._tab_line(width, now)]
         foot = [fitted(keys, width, glyphs=self.glyphs)]
         if self.error:
-            text = f" LOST: {self.error} (tried again)"
-            foot.insert(0, fitted((Span(text, "problem"),), width, glyphs=self.glyphs))
+            foot[:0] = _told(_lost(self.error), "problem", width)
         elif self.note and now - self.noted < _NOTE_S:
-            said = textwrap.wrap(self.note, width - 2)[:2]
-            foot[:0] = [fitted((Span(f" {text}", "warning"),), width) for text in said]
+            foot[:0] = _told(self.note, "warning", width)
         room = max(height - len(head) - len(foot), 0)
         return [*head, *self._body(width, room), *foot][:height]
 
@@ -110,7 +109,7 @@ class RunState:
         )  # fmt: skip
 
     def _header(self, width: int, now: float) -> Line:
-        left = [Span(" understudy ", "title"), Span(plain(self.name, limit=200))]
+        left = [Span(" understudy ", "title"), Span(_ending(self.name, width // 2, self.glyphs))]
         if self.view is not None:
             left.append(Span(f" {self.glyphs.dot} {_described(self.view)}", "muted"))
         words, tone = self._pulse(now)
@@ -152,6 +151,22 @@ def _described(view: RunView) -> str:
     if view.server is not None:
         return f"server, {plain(view.server.game, limit=30)}"
     return f"{kind(view)}, mode {mode}" if mode and mode != "serve" else kind(view)
+
+
+def _lost(error: str) -> str:
+    return f"LOST, tried again: {error}"
+
+
+def _told(words: str, tone: Tone, width: int) -> list[Line]:
+    """Words above the keys, in a few lines at most."""
+    said = textwrap.wrap(words, max(width - 2, 10))[:_TOLD]
+    return [fitted((Span(f" {text}", tone),), width) for text in said]
+
+
+def _ending(name: str, width: int, glyphs: Glyphs) -> str:
+    """The end of a path, which is what tells runs apart."""
+    text = plain(name, limit=4096)
+    return text if len(text) <= width else glyphs.cut + text[len(text) - width + 1 :]
 
 
 def _ends(left: Line, right: Line, width: int, glyphs: Glyphs) -> Line:
@@ -205,7 +220,7 @@ class FolderState:
             self._chosen = names[place]
 
     def lines(self, *, width: int, height: int, now: float, keys: Line) -> list[Line]:
-        left = (Span(" understudy ", "title"), Span(plain(self.name, limit=200)))
+        left = (Span(" understudy ", "title"), Span(_ending(self.name, width // 2, self.glyphs)))
         count = f"{len(self.shown)} of {len(self.runs)}" if self.words else f"{len(self.runs)}"
         right = (
             Span(f"{count} {'run' if count == '1' else 'runs'}", "muted"),
@@ -215,11 +230,10 @@ class FolderState:
         head = [_ends(left, right, width, self.glyphs), (Span(" " * width),)]
         foot = [fitted(keys, width, glyphs=self.glyphs)]
         if self.error:
-            text = cut(f" LOST: {self.error} (tried again)", width, glyphs=self.glyphs)
-            foot.insert(0, fitted((Span(text, "problem"),), width))
+            foot[:0] = _told(_lost(self.error), "problem", width)
         elif self.words:
-            text = f" only runs with {plain(self.words, limit=40)!r}"
-            foot.insert(0, fitted((Span(text, "warning"),), width))
+            words = f"only runs with {plain(self.words, limit=40)!r}"
+            foot[:0] = _told(words, "warning", width)
         room = max(height - len(head) - len(foot), 0)
         names = [one.name for one in self.shown]
         place = names.index(self.chosen) if self.chosen in names else 0
