@@ -110,7 +110,7 @@ def switch_learning(run: Path, *, paused: bool) -> tuple[Path, bool]:
     from understudy.core.errors import ConfigError
     from understudy.core.pause import switch_pause
     from understudy.registry.run_folder import RunFolder
-    from understudy.telemetry.fold import StatusReader
+    from understudy.telemetry.status_reader import StatusReader
 
     clock = SystemClock()
     root = RunFolder.load(run, clock).root

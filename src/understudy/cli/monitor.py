@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -51,11 +52,22 @@ def monitor(
         raise ConfigError("--token-file: expected only together with --url")
     if json and not once:
         raise ConfigError("--json: expected only together with --once")
-    source = _server(url, token_file) if url is not None else source_of(run)
+    first = _FirstReading()
+    source = _server(url, token_file) if url is not None else source_of(run, progress=first)
     if once or not _has_screen():
         _print(source, interval_s=interval, once=once, json=json)
     else:
-        _show(source, interval_s=interval)
+        _show(source, interval_s=interval, first=first)
+
+
+class _FirstReading:
+    """Passes on how much of a long first reading is over, once there is a screen to show it."""
+
+    def __init__(self) -> None:
+        self.tell: Callable[[float], None] = lambda share: None
+
+    def __call__(self, share: float) -> None:
+        self.tell(share)
 
 
 def _has_screen() -> bool:
@@ -65,7 +77,7 @@ def _has_screen() -> bool:
     return sys.stdin.isatty() and supports_cursor(sys.stdout) and sys.stderr.isatty()
 
 
-def _show(source: RunSource | FolderSource, *, interval_s: float) -> None:
+def _show(source: RunSource | FolderSource, *, interval_s: float, first: _FirstReading) -> None:
     import os
 
     from understudy.core.clock import SystemClock
@@ -84,6 +96,7 @@ def _show(source: RunSource | FolderSource, *, interval_s: float) -> None:
         interval_s=interval_s,
         glyphs=glyphs_for(sys.stdout.encoding),
     )
+    first.tell = app.progressed
     app.run()
 
 
@@ -129,15 +142,20 @@ def _server(url: str, token_file: Path | None) -> RunSource:
     return RunSource(url, ServerReader(url, token=token, clock=SystemClock()).read)
 
 
-def source_of(path: Path | None) -> RunSource | FolderSource:
-    """A run, or a folder with runs in it."""
+def source_of(
+    path: Path | None, *, progress: Callable[[float], None] | None = None
+) -> RunSource | FolderSource:
+    """A run (default: the latest one), or a folder with runs in it.
+
+    `progress` is called while the journal of one run is read for the first time.
+    """
     from understudy.core.errors import RunFolderError
     from understudy.registry.run_folder import holds_run, latest
     from understudy.screens.monitor.sources import FolderSource, RunLine, taken
 
     root = path or latest()
     if holds_run(root):
-        return _run(root)
+        return _run(root, progress)
     if not root.is_dir():
         raise RunFolderError(f"{root}: there is no such folder")
     sources: dict[str, RunSource] = {}
@@ -156,12 +174,12 @@ def source_of(path: Path | None) -> RunSource | FolderSource:
         view, error = taken(sources[name].read)
         return RunLine(name, view, error)
 
-    if not read():
+    if not any(holds_run(one) for one in root.iterdir()):
         raise RunFolderError(f"{root}: neither a run folder nor a folder of runs")
     return FolderSource(str(root), read, lambda name: sources.get(name) or _run(root / name))
 
 
-def _run(root: Path) -> RunSource:
+def _run(root: Path, progress: Callable[[float], None] | None = None) -> RunSource:
     from understudy.cli.learner import switch_learning
     from understudy.cli.models import roll_back, rollback_target
     from understudy.core.clock import SystemClock
@@ -178,7 +196,7 @@ def _run(root: Path) -> RunSource:
             reader = None  # another run may take its place
             raise RunFolderError(f"{root}: the run folder is gone")
         if reader is None:
-            reader = ViewReader(RunFolder.load(root, SystemClock()))
+            reader = ViewReader(RunFolder.load(root, SystemClock()), progress)
         return reader.read()
 
     def choice() -> RollbackChoice:

@@ -6,7 +6,6 @@ changes no mean. So a year of play takes as much room as an hour, with wider bin
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import TypeAlias
 
@@ -17,11 +16,13 @@ from understudy.telemetry.journal import Entry
 from understudy.telemetry.played import played_by_rules
 
 _MOST = 512
+_LARGEST = 1e100
 _WON = {"victory": 1.0, "tie": 0.0, "defeat": 0.0}
 
 
-class TrendBin(msgspec.Struct, frozen=True, array_like=True):
-    """Neighbouring values: when the last of them was, the newest version then, and their mean."""
+class TrendBin(msgspec.Struct, array_like=True):
+    """Neighbouring values: when the last of them was, the newest version then, and their mean.
+    Only `Trend.add` changes one: the last."""
 
     t: float
     version: int
@@ -44,20 +45,30 @@ class Trend(msgspec.Struct):
     """Values that the last bin still takes."""
 
     def add(self, t: float, value: float, *, version: int, weight: float = 1.0) -> None:
-        """One more value; what is not finite or weighs nothing is left out."""
-        if not (math.isfinite(value) and weight > 0):
+        """One more value; what is not finite or weighs nothing is left out, and what is so large
+        that sums of it would not be finite."""
+        if not (-_LARGEST < value < _LARGEST and weight > 0):
             return
-        one = TrendBin(t, version, weight, value * weight, value, value)
         if self.room:
-            self.bins[-1] = _joined(self.bins[-1], one)
+            last = self.bins[-1]
+            last.t, last.version = t, version
+            last.weight += weight
+            last.total += value * weight
+            last.least = min(last.least, value)
+            last.most = max(last.most, value)
         else:
             if len(self.bins) == _MOST:
                 pairs = zip(self.bins[::2], self.bins[1::2], strict=True)
                 self.bins = [_joined(a, b) for a, b in pairs]
                 self.values_a_bin *= 2
-            self.bins.append(one)
+            self.bins.append(TrendBin(t, version, weight, value * weight, value, value))
             self.room = self.values_a_bin
         self.room -= 1
+
+    def copied(self) -> Trend:
+        """The trend now: what is added later does not change the copy."""
+        last = [msgspec.structs.replace(one) for one in self.bins[-1:]]
+        return Trend([*self.bins[:-1], *last], self.values_a_bin, self.room)
 
     def means(self) -> list[float]:
         """The mean of each bin, oldest first."""
@@ -109,6 +120,10 @@ class TrendFold:
         self.trends: Trends = {} if trends is None else trends
         self.version = version
 
+    def copied(self) -> Trends:
+        """The trends now; also the state that the constructor takes back, with `version`."""
+        return {name: trend.copied() for name, trend in self.trends.items()}
+
     def add(self, entry: Entry) -> None:
         """One more entry."""
         match entry.e:
@@ -157,7 +172,10 @@ class TrendFold:
             self._put(t, "return", mean, ended)
 
     def _put(self, t: float, name: str, value: float, weight: float = 1.0) -> None:
-        self.trends.setdefault(name, Trend()).add(t, value, version=self.version, weight=weight)
+        trend = self.trends.get(name)
+        if trend is None:
+            trend = self.trends[name] = Trend()
+        trend.add(t, value, version=self.version, weight=weight)
 
 
 _OF_A_BATCH = (
