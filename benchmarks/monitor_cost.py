@@ -36,7 +36,7 @@ from understudy import Config, Understudy
 from understudy.core.config import with_values
 from understudy.games import catalog
 
-_SHOWN = "Archive".encode()
+_SHOWN = b"Archive"
 """A word that the screen of a ring has once it has read the run."""
 _CHECK = "--bot"
 

@@ -109,12 +109,10 @@ class RunState:
         )  # fmt: skip
 
     def _header(self, width: int, now: float) -> Line:
-        left = [Span(" understudy ", "title"), Span(_ending(self.name, width // 2, self.glyphs))]
-        if self.view is not None:
-            left.append(Span(f" {self.glyphs.dot} {_described(self.view)}", "muted"))
         words, tone = self._pulse(now)
         right = (Span(words, tone), Span(f" {self.glyphs.dot} {clock_time(now)} "))
-        return _ends(tuple(left), right, width, self.glyphs)
+        said = "" if self.view is None else f" {self.glyphs.dot} {_described(self.view)}"
+        return _ends(_titled(self.name, said, right, width, self.glyphs), right, width, self.glyphs)
 
     def _pulse(self, now: float) -> tuple[str, Tone]:
         """Whether anything happens, in one word."""
@@ -163,18 +161,22 @@ def _told(words: str, tone: Tone, width: int) -> list[Line]:
     return [fitted((Span(f" {text}", tone),), width) for text in said]
 
 
-def _ending(name: str, width: int, glyphs: Glyphs) -> str:
-    """The end of a path, which is what tells runs apart."""
-    text = plain(name, limit=4096)
-    return text if len(text) <= width else glyphs.cut + text[len(text) - width + 1 :]
+def _titled(name: str, said: str, right: Line, width: int, glyphs: Glyphs) -> Line:
+    """The name at the left end of the first line. Of a long path the end is shown, which is what
+    tells runs apart."""
+    title, text = " understudy ", plain(name, limit=4096)
+    room = width - line_width(right) - len(title) - 1
+    if len(text) > room:
+        text = glyphs.cut + text[len(text) - max(room - 1, 0) :]
+    return Span(title, "title"), Span(text), Span(said, "muted")
 
 
 def _ends(left: Line, right: Line, width: int, glyphs: Glyphs) -> Line:
     """One text at the left end of a line, another at its right end; the left one gives way."""
-    room = width - line_width(right)
+    room = width - line_width(right) - 1
     if room < 0:
         return fitted(right, width, glyphs=glyphs)
-    return (*fitted(left, room, glyphs=glyphs), *right)
+    return (*fitted(left, room, glyphs=glyphs), Span(" "), *right)
 
 
 @dataclass
@@ -220,13 +222,13 @@ class FolderState:
             self._chosen = names[place]
 
     def lines(self, *, width: int, height: int, now: float, keys: Line) -> list[Line]:
-        left = (Span(" understudy ", "title"), Span(_ending(self.name, width // 2, self.glyphs)))
         count = f"{len(self.shown)} of {len(self.runs)}" if self.words else f"{len(self.runs)}"
         right = (
             Span(f"{count} {'run' if count == '1' else 'runs'}", "muted"),
             Span(f" {self.glyphs.dot} watched {duration(int(now - self.began))}", "muted"),
             Span(f" {self.glyphs.dot} {clock_time(now)} "),
         )
+        left = _titled(self.name, "", right, width, self.glyphs)
         head = [_ends(left, right, width, self.glyphs), (Span(" " * width),)]
         foot = [fitted(keys, width, glyphs=self.glyphs)]
         if self.error:

@@ -83,11 +83,15 @@ def panels(view: RunView, tab: Tab, new: Growth) -> list[Panel]:
 
 def _training(view: RunView, new: Growth) -> list[Panel]:
     curves = Panel("Curves", tuple(_curves(view)), side="right")
-    model = parts.files(view, new)._replace(side="left")
-    if kind(view) == "training":  # nothing of it goes through the buffer
-        rows = tuple(row for row in model.rows if row.label in {"Version", "Files"})
-        return [_progress(view, new), Panel("Model", rows), curves]
-    return [parts.learner(view), model, curves]
+    model = Panel("Model", _only(parts.files(view, new), "Version", "Files"))
+    if kind(view) == "training":
+        return [_progress(view, new), model, curves]
+    learner = Panel("Learner", _only(parts.learner(view), "State", "Load", "Batches"))
+    return [learner, model, curves]
+
+
+def _only(panel: Panel, *labels: str) -> tuple[Row, ...]:
+    return tuple(row for row in panel.rows if row.label in labels)
 
 
 def _progress(view: RunView, new: Growth) -> Panel:
