@@ -56,6 +56,7 @@ class MonitorApp(App[None]):
     """Shows a run, or the runs of a folder and the one that is opened."""
 
     CSS = "Screen { overflow: hidden; }"
+    TITLE = "understudy monitor"
     ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q,ctrl+c", "quit", "quit"),

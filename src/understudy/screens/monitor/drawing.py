@@ -92,7 +92,8 @@ def row_lines(row: Row, width: int, *, glyphs: Glyphs = UNICODE, label: int = _L
             drawn_bar = meter(share, wide, glyphs=glyphs)
             spans += [Span(f"{word} " if word else ""), Span(drawn_bar, "trend"), Span("  ")]
     if row.trend is not None and (left := min(width - taken - 2, width // 2)) >= _LEAST_TREND:
-        drawn = sparkline(resampled(row.trend, left), bounds=row.bounds, glyphs=glyphs)
+        means = resampled(row.trend, left, values=row.values)
+        drawn = sparkline(means, bounds=row.bounds, glyphs=glyphs)
         gap = " " * (width - taken - left)
         spans += [Span(gap + " " * (left - len(drawn))), Span(drawn, "trend")]
     return [tuple(spans)]

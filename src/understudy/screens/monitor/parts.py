@@ -22,6 +22,8 @@ from understudy.telemetry.text import duration, evidence_text, plain, size, stam
 
 _SHARES = (0.0, 1.0)
 _LATELY_S = 60.0
+_SMOOTHED = 5
+"""Matches that one character of a win rate stands for, at least."""
 
 
 def won(wins: float, matches: int) -> str:
@@ -151,12 +153,14 @@ def results(view: RunView, new: Growth) -> Panel:
                 rank=0,
                 trend=trends.get("win_rate"),
                 bounds=_SHARES,
+                values=_SMOOTHED,
             )
         )
     if now.rules_matches:
         text = f"{won(now.rules_wins, now.rules_matches)} of {now.rules_matches:,}"
         trend = trends.get("rules_win_rate")
-        rows.append(Row("The rules", text, rank=1, trend=trend, bounds=_SHARES))
+        row = Row("The rules", text, rank=1, trend=trend, bounds=_SHARES, values=_SMOOTHED)
+        rows.append(row)
     if now.win_rate_first is not None and now.win_rate_last is not None:
         ends = f"{now.win_rate_first:.0%} -> {now.win_rate_last:.0%}"
         rows.append(Row("Progress", f"{ends} (first fifth -> last fifth)", rank=4))

@@ -35,6 +35,8 @@ class Row(NamedTuple):
     trend: Trend | None = None
     bounds: tuple[float, float] | None = None
     """Of the trend's scale."""
+    values: int = 1
+    """So many values of the trend are drawn as one: a single match says nothing of a win rate."""
     rank: int = 1
     """Rows of the highest rank are left out first where there is too little room; 0: never."""
     wraps: bool = False

@@ -55,7 +55,7 @@ def _cells(one: RunLine, glyphs: Glyphs) -> list[tuple[str, Tone]]:
     now = view.status
     finished = now.wins + now.defeats + now.ties
     trend = view.trends.get("win_rate") or view.trends.get("return") or view.trends.get("loss")
-    drawn = "" if trend is None else sparkline(resampled(trend, _TREND), glyphs=glyphs)
+    drawn = "" if trend is None else sparkline(resampled(trend, _TREND, values=5), glyphs=glyphs)
     state = "PAUSED" if now.paused_since is not None else str(now.learner)
     if now.learning == "stalled":
         state = "STALLED"

@@ -37,9 +37,11 @@ def glyphs_for(encoding: str | None) -> Glyphs:
     return UNICODE
 
 
-def resampled(trend: Trend, count: int) -> list[float]:
-    """The means of `count` stretches of equal weight, oldest first; fewer bins stay as they are."""
+def resampled(trend: Trend, count: int, *, values: int = 1) -> list[float]:
+    """The means of at most `count` stretches of the trend, oldest first, each of `values` of its
+    values or more; fewer bins stay as they are."""
     bins = trend.bins
+    count = max(min(count, round(trend.weight / values)), 1) if values > 1 else count
     if len(bins) <= count:
         return trend.means()
     step = len(bins) / count
