@@ -17,6 +17,7 @@ from understudy.cli.forget import forget
 from understudy.cli.games import games
 from understudy.cli.gate import gate
 from understudy.cli.import_ import import_
+from understudy.cli.monitor import monitor
 from understudy.cli.play import play
 from understudy.cli.ratings import ratings
 from understudy.cli.report import report
@@ -48,6 +49,7 @@ app.command(rich_help_panel="Judge")(tournament)
 app.command(rich_help_panel="Judge")(analyze)
 app.command(rich_help_panel="Judge")(gate)
 app.command(rich_help_panel="Look")(status)
+app.command(rich_help_panel="Look")(monitor)
 app.command(rich_help_panel="Look")(doctor)
 app.command(rich_help_panel="Look")(report)
 app.command(rich_help_panel="Look")(watch)

@@ -5,7 +5,7 @@ The closing lines of `play`, `train` and `serve` name the worst finding (`closin
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -42,8 +42,8 @@ def doctor(
     from understudy.registry.run_folder import latest
     from understudy.telemetry.text import say, say_json
 
-    with working("examining the run", quiet=json):
-        evidence = _evidence(run or latest())
+    with working("examining the run", quiet=json) as show:
+        evidence = _evidence(run or latest(), show)
         findings = examine(evidence)
     if json:
         say_json({"run": str(evidence.folder.root), "kind": evidence.kind, "findings": findings})
@@ -81,14 +81,14 @@ def closing_lines(run: Path, *, width: Width) -> list[str]:
     return labelled("Doctor", text, label_width=_LABEL, width=width)
 
 
-def _evidence(run: Path) -> Evidence:
+def _evidence(run: Path, progress: Callable[[float], None] | None = None) -> Evidence:
     from understudy.core.clock import SystemClock
     from understudy.doctor.evidence import gather
     from understudy.registry.run_folder import RunFolder
     from understudy.run.view import read_view
 
     folder = RunFolder.load(run, SystemClock())
-    return gather(folder, read_view(folder))
+    return gather(folder, read_view(folder, progress))
 
 
 def _finding_lines(one: Finding, width: Width) -> list[str]:

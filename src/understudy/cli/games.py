@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from understudy.cli.options import Json
 from understudy.cli.output import emit_text
-from understudy.games import catalog
 from understudy.telemetry.text import say, say_json
 
 
@@ -15,6 +14,8 @@ def games(
 
     Example: understudy games
     """
+    from understudy.games import catalog
+
     listed = catalog.describe()
     if json:
         table = [

@@ -147,27 +147,11 @@ def rollback(
 
     Example: understudy models rollback 12 --run runs/swarm-1
     """
-    from understudy.promotion.report import is_served
-
     folder = _folder(run)
     why = ""
     if version is None:
-        version, why = _earlier(folder)
-    folder.versions.existing(version)
-    folder.versions.verify(version)
-    folder.pointers.pin("champion", version, by="rollback")
-    again = f"understudy models release --run {folder.root}"
-    if folder.by_evidence:
-        text = (
-            f"Version {version} is pinned as champion{why}. It plays every "
-            f"{'segment' if is_served(folder) else 'match of mode auto'}, "
-            f"from the next one on, and nothing is tried. To let evidence decide again: {again}"
-        )
-    else:
-        text = (
-            f"Version {version} plays now and is pinned{why}. To let newer ones play again: {again}"
-        )
-    _moved(text, version, pinned=True, json=json)
+        version, why = rollback_target(folder)
+    _moved(roll_back(folder, version, why=why), version, pinned=True, json=json)
 
 
 @app.command()
@@ -251,7 +235,24 @@ def _learned(manifest: Manifest) -> int:
     return manifest.counters.get("matches", manifest.counters.get("ingested", 0))
 
 
-def _earlier(folder: RunFolder) -> tuple[int, str]:
+def roll_back(folder: RunFolder, version: int, *, why: str = "") -> str:
+    """Pin a version as champion; returns what to tell. The monitor does the same."""
+    from understudy.promotion.report import is_served
+
+    folder.versions.existing(version)
+    folder.versions.verify(version)
+    folder.pointers.pin("champion", version, by="rollback")
+    again = f"understudy models release --run {folder.root}"
+    if folder.by_evidence:
+        which = "segment" if is_served(folder) else "match of mode auto"
+        return (
+            f"Version {version} is pinned as champion{why}. It plays every {which}, "
+            f"from the next one on, and nothing is tried. To let evidence decide again: {again}"
+        )
+    return f"Version {version} plays now and is pinned{why}. To let newer ones play again: {again}"
+
+
+def rollback_target(folder: RunFolder) -> tuple[int, str]:
     """Where a rollback without a number goes, and why there."""
     from understudy.registry.retention import kept, scores_of
 

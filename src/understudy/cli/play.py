@@ -17,7 +17,6 @@ from understudy.cli.options import JsonAtEnd, NewRun, SetOption, config_from
 from understudy.cli.output import commands, summary_row
 from understudy.cli.progress import ProgressDisplay, ProgressLine, bar, ending, session_line
 from understudy.core.errors import ConfigError, nearest
-from understudy.games import catalog
 from understudy.telemetry.layout import Part, Width, wrapped
 from understudy.telemetry.promotion_stage import stages_text
 from understudy.telemetry.text import duration, plain, say
@@ -317,6 +316,8 @@ def _refuse(given: Mapping[str, object], why: str) -> None:
 
 
 def _check_difficulty(game: str, difficulty: str, adaptive: str) -> None:
+    from understudy.games import catalog
+
     if game == "territory":
         raise ConfigError(
             "territory is a live game, played on a server: `understudy serve territory`, then "

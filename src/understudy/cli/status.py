@@ -25,8 +25,8 @@ def status(
     from understudy.telemetry.text import say, say_json
 
     folder = RunFolder.load(run or latest(), SystemClock())
-    with working("reading the journal", quiet=json):
-        view = read_view(folder)
+    with working("reading the journal", quiet=json) as show:
+        view = read_view(folder, show)
         finding = "" if json else worst(examine(gather(folder, view)))
     if json:
         say_json(view.status)

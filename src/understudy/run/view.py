@@ -17,6 +17,7 @@ from understudy.experience.ledger.recovery import LEDGER, counts_in
 from understudy.experience.ledger.store import log_paths
 from understudy.promotion.digest import DigestReader
 from understudy.promotion.report import PromotionReader
+from understudy.registry.newest_files import NewestFiles
 from understudy.registry.rewards import reward_status
 from understudy.registry.run_folder import RunFolder
 from understudy.run.status import (
@@ -68,6 +69,7 @@ class ViewReader:
         self._run = str(folder.root)
         self._journal: FoldedJournal | None = None
         self._spool = SpoolCounts(folder.root)
+        self._files = NewestFiles(folder.root)
         self._promotion = PromotionReader(folder)
         self._lost = LostMatches()
         self._looked: tuple[float, int] | None = None
@@ -95,7 +97,12 @@ class ViewReader:
         if self._progress is not None:
             self._progress(1.0)
             self._progress = None
-        return RunView(status=status, trends=folds.trends.copied(), recent=tuple(folds.recent))
+        return RunView(
+            status=status,
+            trends=folds.trends.copied(),
+            recent=tuple(folds.recent),
+            files=self._files.read(),
+        )
 
     @property
     def folds(self) -> JournalFolds:
@@ -146,9 +153,9 @@ def summarise(folder: RunFolder) -> None:
         DigestReader(folder.promotion).summarise()
 
 
-def read_view(folder: RunFolder) -> RunView:
-    """The run now; see `ViewReader` for a screen that looks again."""
-    return ViewReader(folder).read()
+def read_view(folder: RunFolder, progress: Callable[[float], None] | None = None) -> RunView:
+    """The run now; see `ViewReader`, also for a screen that looks again."""
+    return ViewReader(folder, progress).read()
 
 
 def read_whole_status(folder: RunFolder) -> Status:
