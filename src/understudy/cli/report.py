@@ -26,6 +26,7 @@ def report(
 
     Example: understudy report --run runs/swarm-1 -o report.html
     """
+    from understudy.cli.progress import working
     from understudy.core import files
     from understudy.core.clock import SystemClock
     from understudy.doctor.evidence import gather
@@ -40,12 +41,14 @@ def report(
         raise ConfigError(f"--out {out}: expected a name that ends in .html")
     check_file("--out", out)
     folder = RunFolder.load(run or latest(), SystemClock())
-    view = read_view(folder)
-    evidence = gather(folder, view)
-    findings = examine(evidence)
-    facts = read_facts(folder, view, findings, kind=evidence.kind)
-    page = report_page(facts).encode("utf-8", "backslashreplace")
-    files.write_atomic(out, page)
+    with working("reading the journal", quiet=json) as show:
+        view = read_view(folder, show)
+    with working("making the report", quiet=json):
+        evidence = gather(folder, view)
+        findings = examine(evidence)
+        facts = read_facts(folder, view, findings, kind=evidence.kind)
+        page = report_page(facts).encode("utf-8", "backslashreplace")
+        files.write_atomic(out, page)
     if json:
         say_json({"file": str(out), "bytes": len(page), "findings": len(findings)})
     else:
