@@ -247,7 +247,9 @@ def test_a_run_that_exists_keeps_its_settings(
 def test_the_summary_counts_segments(waiting: int, words: str) -> None:
     live = Parrot().status()
     status = Status(buffer_file_count=waiting)
-    text = _summary(ServeSummary("ws://x", 1.0, live, (None, None), status, 130))
+    lines = _summary(ServeSummary("ws://x", 1.0, live, (None, None), status, 130), 80)
+    text = "\n".join(lines)
+    assert max(map(len, lines)) <= 80
     assert f"Waiting         {words} the next learner" in text
 
 

@@ -211,7 +211,7 @@ def test_the_lineage_is_told_everywhere(trained: Told) -> None:
     assert trained.shown[-1][0].startswith("agents ") and "*" in trained.shown[-1][0]
     said = json.loads(json.dumps(trained.summary.as_dict()))
     assert said["agents"] == 3 and said["best"] == trained.summary.best
-    assert any("agent" in line for line in trained.summary.lines())
+    assert any("gent" in line for line in trained.summary.descent())
 
 
 def test_the_run_itself_offers_the_best_agent(trained: Told) -> None:

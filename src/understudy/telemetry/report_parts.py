@@ -13,6 +13,7 @@ from understudy.core.statistics import margin, points, wilson
 from understudy.telemetry.events import BatchTrained, CheckpointJudged, ContinuousTrained
 from understudy.telemetry.history import SNAPSHOTS
 from understudy.telemetry.played import PlayedRecord
+from understudy.telemetry.promotion_status import in_units
 from understudy.telemetry.status import Estimate, RewardStatus, Status, VersionReward, WinRecord
 from understudy.telemetry.text import Lines, plain
 
@@ -70,7 +71,8 @@ def league_lines(status: Status) -> Lines:
     if status.last_benchmark is not None:
         lines += _benchmark(status.last_benchmark)
     if status.last_note:
-        lines.append(("Note", plain(status.last_note)))
+        served = status.promotion is not None and status.promotion.served
+        lines.append(("Note", in_units(plain(status.last_note), served=served)))
     return lines
 
 
