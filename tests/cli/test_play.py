@@ -68,7 +68,7 @@ def test_a_person_sees_the_climb_and_where_it_is() -> None:
     assert called.out == ""  # stdout belongs to --json; what moves is on stderr
     for text in (
         "run folder runs/swarm-1",
-        "match     2",
+        "  match 2  wins of last 2:",
         "at the start",
         "now  ",
         "the rules",

@@ -13,7 +13,7 @@ import msgspec
 import typer
 
 from understudy.cli.options import FirstRunDelay, Greedy
-from understudy.cli.output import emit_table
+from understudy.cli.output import emit_table, emit_text
 from understudy.core.errors import ConfigError
 from understudy.supervise.interrupts import INTERRUPTED
 from understudy.telemetry.layout import Column
@@ -160,7 +160,10 @@ def _list(folder: RunFolder, game: str, *, json: bool) -> None:
             "records ten between two versions"
         )
         return
-    emit_table(_LIST, [_recorded_row(row) for row in rows[:_LISTED]])
+    emit_table(_LIST, [_recorded_row(row) for row in rows[:_LISTED] if row.outcome])
+    for row in rows[:_LISTED]:
+        if row.problem:
+            emit_text(f"{row.id}  cannot be replayed: {plain(row.problem)}", more=4)
     if len(rows) > _LISTED:
         say(f"Only the newest {_LISTED}; --json lists all.")
     first = next((row.id for row in rows if not row.problem), None)
@@ -176,14 +179,10 @@ _LIST = (
     Column("steps", drop=3),
     Column("version", drop=5),
     Column("when", text=True, drop=6),
-    Column("", text=True),
 )
 
 
 def _recorded_row(row: MatchListing) -> list[str]:
-    problem = f"cannot be replayed: {plain(row.problem)}" if row.problem else ""
-    if not row.outcome:
-        return [row.id, *[""] * 6, problem]
     return [
         row.id,
         plain(row.opponent, limit=40),
@@ -192,7 +191,6 @@ def _recorded_row(row: MatchListing) -> list[str]:
         "-" if row.steps is None else f"{row.steps:,}",
         f"{row.version}",
         stamp(row.at),
-        problem,
     ]
 
 
