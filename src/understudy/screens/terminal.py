@@ -10,7 +10,6 @@ import contextlib
 import math
 import os
 import shutil
-import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from types import TracebackType
@@ -33,6 +32,7 @@ from understudy.games.brawl.drawing.scene import (
     Shape,
 )
 from understudy.screens.console import supports_cursor
+from understudy.telemetry.layout import cells, padded
 from understudy.telemetry.text import plain
 
 _ASPECT = 2 * WIDE / (HIGH - LOW)
@@ -214,7 +214,7 @@ def _panels(scene: Scene, columns: int, style: TextStyle) -> list[str]:
     one, two = scene.panels
     gap = columns - 2 * room
     first = left + scene.clock.center(gap) + right
-    second = _padded(one.notes, room) + " " * gap + _padded(two.notes, room, right=True)
+    second = padded(one.notes, room) + " " * gap + padded(two.notes, room, right=True)
     return [first, second]
 
 
@@ -228,7 +228,7 @@ def _side(panel: Panel, room: int, style: TextStyle, *, mirrored: bool) -> str:
     name = _cut(name, max(room - len(letter) - len(stocks) - len(damage) - 2, 3))
     outwards = [f"{letter}{name}", stocks, damage]
     words = " ".join(outwards[::-1] if mirrored else outwards)
-    return _coloured(_padded(words, room, right=mirrored), panel.paint, style)
+    return _coloured(padded(words, room, right=mirrored), panel.paint, style)
 
 
 def _headline(scene: Scene, columns: int, style: TextStyle) -> str:
@@ -240,19 +240,10 @@ def _coloured(words: str, paint: Paint, style: TextStyle) -> str:
     return f"{_colour(paint, style)}{words}\x1b[0m" if style.colour and words else words
 
 
-def _padded(words: str, room: int, *, right: bool = False) -> str:
-    space = " " * max(room - _width(words), 0)
-    return space + words if right else words + space
-
-
 def _cut(words: str, room: int) -> str:
-    while _width(words) > room:
+    while cells(words) > room:
         words = words[1:]  # the end of a path says more than its start
     return words
-
-
-def _width(words: str) -> int:
-    return sum(2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in words)
 
 
 def _colour(paint: Paint, style: TextStyle, *, layer: int = 38) -> str:
