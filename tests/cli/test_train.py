@@ -136,9 +136,9 @@ def test_a_person_sees_how_it_goes() -> None:
         "8 matches side by side, 8 frames each an iteration; a version every 1,000,000 steps, "
         "a snapshot every 2,000,000 steps.",
         "  no snapshot yet: until there is one, scripted bots are met in its place",
-        "[########################]",
+        "\n100%  ",
         "Done.",
-        "random  no match ended",
+        "-  no match ended\n",
         "Version         1",
         "Run folder      runs/brawl-1",
         "understudy eval brawl --agent runs/brawl-1",
@@ -421,7 +421,7 @@ def test_a_zero_sum_environment_tells_each_side_and_whom_it_beats() -> None:
     called = understudy("train", CONTEST, "--run", "run", "--steps", 3072, "--eval", 16, *few)
     assert called.code == 0
     assert "16 frozen matches follow the training" in called.err
-    assert "evaluating version 3: 100% of 16 frozen matches against random" in called.err
+    assert "version 3 in 16 frozen matches v random\n" in called.err
     assert re.search(r"Mean reward of 16 frozen matches: left -?[\d.]+, right -?[\d.]+", called.err)
     told = understudy("status", "--run", "run", "--json").json
     assert f"Matches         {told['matches']:,}\n" in called.err
@@ -432,7 +432,8 @@ def test_a_zero_sum_environment_tells_each_side_and_whom_it_beats() -> None:
     assert met == {"random": 16, "version 1": 8, "version 2": 8}
     wins, _, losses = judged["opponents"]["random"][:3]
     assert wins > losses
-    assert re.search(rf"random .* {wins} won, \d+ drawn, {losses} lost", called.err)
+    row = rf"random +\[.*\] +[\d.]+% +[\d.]+% to [\d.]+% +{wins} +\d+ +{losses}\n"
+    assert re.search(row, called.err), called.err
     described = understudy("status", "--run", "run").out
     assert re.search(r"\nReward      left -?[\d.]+, right -?[\d.]+, mean of the last", described)
     assert "Win rate" not in described

@@ -138,7 +138,9 @@ class ProgressDisplay:
         """`show` for work of which only the share is known, 0 to 1."""
         now = self._clock()
         # The first part includes compiling; what is left goes at the pace of the others.
-        since, first = self._pace = self._pace or (now, share)
+        if self._pace is None or share < self._pace[1]:  # or the next work begins
+            self._pace = (now, share)
+        since, first = self._pace
         done = share - first
         left = (now - since) * (1.0 - share) / done if done > 0 else None
         self.show(ProgressLine([Part(words, 20)], min(share, 1.0), now - self._began, left))
