@@ -194,7 +194,7 @@ def test_the_old_name_of_a_network_still_works(asked: list[TrainSession]) -> Non
         (("--config", "smal"), "Did you mean 'small'"),
         (("--config", "none.toml"), "--config: there is no file none.toml"),
         (("--opponents", "randm"), "Did you mean 'random'"),
-        (("--opponents", "random,turtle"), "turtle is held out: nobody trains against it"),
+        (("--opponents", "random,turtle"), "turtle is held out: no agent trains against it"),
         (("--opponents", "self"), "at least one scripted bot"),
         (("--set", "train.game=8"), "Did you mean 'train.games'"),
         (("--set", "train.games=7"), "train.games: expected a multiple of train.groups"),
