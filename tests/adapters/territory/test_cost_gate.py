@@ -112,7 +112,7 @@ def test_capacity_is_whether_and_how_well_she_can_pay() -> None:
         (looks((HERE, 1.0, 1.0)), spawn(HERE), False, "one worker to hold"),
         (looks((HERE, 3.0, 0.0)), spawn(FAR), False, "10 chunks from workers"),
         (looks((HERE, 1.0, 0.0)), spawn(HERE + 3), False, "no workers near"),
-        (looks(), spawn(HERE), False, "nobody seen"),
+        (looks(), spawn(HERE), False, "no unit seen"),
         (looks((HERE, 3.0, 0.0)), spawn(HERE, tables.COMBAT), False, "no protectors to bite"),
         (looks((HERE, 3.0, 0.0), energy=5), spawn(HERE), False, "cannot pay"),
     ],
