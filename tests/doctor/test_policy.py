@@ -70,7 +70,7 @@ def test_what_healthy_runs_show_is_not_accused(
 def test_one_action_that_dominates_and_loses_is_named(tmp_path: Path) -> None:
     """A reward for one action alone: the policy learns to take it, and never wins."""
     bot = Goalkeeper(tmp_path / "run", {"learner.entropy_weight": 0.0})
-    bot.play(200, reward=lambda action, ball: float(action == "wait"))
+    bot.play(150, reward=lambda action, ball: float(action == "wait"))
     bot.close()
     finding = found(tmp_path / "run")["one-action-dominates"]
     assert finding.title == "The policy chooses wait nearly always, and loses."
