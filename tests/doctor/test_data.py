@@ -52,6 +52,14 @@ def test_rewards_of_an_absurd_size_are_found(tmp_path: Path, size: float, words:
     assert words in found(tmp_path / "run")["reward-scale"].title
 
 
+def test_rewards_that_are_rare_are_no_outliers(tmp_path: Path) -> None:
+    bot = Goalkeeper(tmp_path / "run", learns=False)
+    bot.play(MATCHES, reward=lambda action, ball: 0.0)
+    bot.play(1, reward=lambda action, ball: 1.0)
+    bot.close()
+    assert found(tmp_path / "run") == {}
+
+
 def test_a_feature_that_never_changes_is_named(tmp_path: Path) -> None:
     _played(tmp_path / "run", luck=lambda rng: 0.25)
     finding = found(tmp_path / "run")["constant-features"]
@@ -109,3 +117,6 @@ def test_matches_that_are_all_aborted_are_found(tmp_path: Path) -> None:
     run.matches(30, won=0.0, outcome="aborted")
     finding = found(run.folder)["all-aborted"]
     assert finding.weight == "problem" and "31 of 61" in finding.evidence[0]
+    noise = iter(np.random.default_rng(0).normal(size=30).tolist())
+    run.matches(30, won=0.0, outcome="aborted", reward=lambda won: next(noise))
+    assert found(run.folder)["all-aborted"].weight == "warning"

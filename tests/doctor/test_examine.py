@@ -7,13 +7,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from bot.minds import publish
 
 from understudy.cli.doctor import closing_lines, described
 from understudy.doctor.evidence import Evidence
 from understudy.doctor.examine import examine
 from understudy.doctor.findings import Certainty, Finding, Weight, by_weight, section, worst
+from understudy.registry.versions import WEIGHTS
 
-from .ring_runs import WrittenRing
+from .ring_runs import Goalkeeper, WrittenRing
 from .written_runs import evidence_on
 
 ROOT = Path(__file__).parents[2]
@@ -86,6 +88,17 @@ def test_the_end_of_a_session_names_the_worst_finding(tmp_path: Path) -> None:
     text = " ".join(" ".join(closing_lines(run.folder.root)).split())
     assert text.startswith("Doctor problem, certain: One batch changes the policy")
     assert text.endswith(f"understudy doctor --run {run.folder.root}")
+
+
+def test_a_damaged_version_fails_no_check(tmp_path: Path) -> None:
+    bot = Goalkeeper(tmp_path / "run", learns=False)
+    bot.play(40)
+    bot.close()
+    publish(bot.folder, 1)
+    (bot.folder.versions.folder(1) / WEIGHTS).write_bytes(b"torn")
+    evidence = evidence_on(bot.folder)
+    assert evidence.policy is None
+    assert all(one.check != "check-failed" for one in examine(evidence))
 
 
 def test_every_check_has_a_section_in_the_docs_that_findings_link_to() -> None:

@@ -37,6 +37,8 @@ def test_a_learner_that_dies_again_and_again_is_found(tmp_path: Path) -> None:
     assert findings["learner-died"].weight == "problem"
     run.batches(1)
     assert found(run.folder)["learner-died"].weight == "warning"
+    run.batches(299)
+    assert found(run.folder)["learner-died"].weight == "note"
 
 
 def test_episodes_that_pile_up_are_found(tmp_path: Path) -> None:

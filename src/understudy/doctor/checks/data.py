@@ -51,7 +51,7 @@ def reward_scale(evidence: Evidence) -> Iterator[Finding]:
         return
     returns = np.array([np.abs(one.astype(np.float64)).sum() for one in rewards])
     most, usual = float(returns.max()), float(np.median(returns))
-    rare = float((returns > _OUTLIER * max(usual, 1e-9)).mean())
+    rare = float((returns > _OUTLIER * usual).mean()) if usual > 0.0 else 0.0  # sparse is no fault
     if most < _HUGE and not 0.0 < rare <= _RARE:
         return
     yield Finding(
@@ -216,10 +216,11 @@ def all_aborted(evidence: Evidence) -> Iterator[Finding]:
     share = trend.mean(of=last)
     if trend.weight < _ABORTED_MATCHES or share is None or share < _ABORTED:
         return
-    status = evidence.status
+    status, returns = evidence.status, evidence.trend("return").last(_ABORTED_MATCHES)
+    rewarded = max(one.most for one in returns) > min(one.least for one in returns)
     yield Finding(
         check="all-aborted",
-        weight="problem",
+        weight="warning" if rewarded else "problem",  # rewards on the way still teach
         certainty="likely",
         title="Matches end without a result: they are all aborted.",
         evidence=(
