@@ -64,9 +64,19 @@ def test_rewards_that_never_come_are_found(tmp_path: Path) -> None:
 def test_skipped_ticks_are_found(tmp_path: Path) -> None:
     with served(tmp_path / "run") as at:
         play(at, ticks=300)
-        play(at, ticks=200, rewarded=False, gap=3, client="d")
+        play(at, ticks=200, rewarded=False, gap=3)
     finding = found(tmp_path / "run")["undated-rewards"]
     assert finding.weight == "warning" and "300 settled" in finding.evidence[0]
+
+
+def test_territories_that_never_get_a_reward_are_found(tmp_path: Path) -> None:
+    with served(tmp_path / "run") as at:
+        play(at)
+        play(at, ticks=30, rewarded=False, client="d", territory="u")
+    checks = found(tmp_path / "run")
+    assert checks.keys() == {"territories-without-reward"}
+    assert "1 of 2" in checks["territories-without-reward"].title
+    assert "of 30: u" in checks["territories-without-reward"].evidence[0]
 
 
 def test_a_reward_that_is_always_zero_is_found(tmp_path: Path) -> None:

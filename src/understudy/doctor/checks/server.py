@@ -14,6 +14,7 @@ import numpy as np
 from understudy.core.arrays import NDArray
 from understudy.doctor.evidence import Evidence
 from understudy.doctor.findings import Finding, section
+from understudy.experience.ledger.recovery import LEDGER, territories_in
 from understudy.registry.rewards import action_name
 
 _FEWEST = 300
@@ -24,6 +25,7 @@ _DOMINATES, _ALONE = 0.5, 0.95
 frequent spawn is 2% of spawns, and no spawn is 36 to 60% of decisions."""
 _OPTIONS = 8
 _UNDATED = 0.2
+_TERRITORY, _SILENT = 20, 0.1
 _CLIPPED = 0.2
 _AGREES = 0.7
 _ABOVE = 1.25
@@ -198,6 +200,37 @@ def undated_rewards(evidence: Evidence) -> Iterator[Finding]:
     )
 
 
+def territories_without_reward(evidence: Evidence) -> Iterator[Finding]:
+    """Some territories never get a reward, while others do."""
+    ledger = evidence.status.ledger
+    if ledger is None or ledger.settled < _FEWEST:
+        return
+    known = {
+        name: one
+        for name, one in territories_in(evidence.folder.root / LEDGER).items()
+        if one.ended >= _TERRITORY
+    }
+    silent = {name: one for name, one in known.items() if not one.settled}
+    if not silent or len(silent) < _SILENT * len(known):
+        return
+    clients = sorted({one.client for one in silent.values()})
+    names = ", ".join(sorted(silent)[:3])
+    yield Finding(
+        check="territories-without-reward",
+        weight="warning",
+        certainty="certain",
+        title=f"{len(silent):,} of {len(known):,} territories never got a reward.",
+        evidence=(
+            f"Without a single settled decision of {sum(one.ended for one in silent.values()):,}: "
+            f"{names}{', ...' if len(silent) > 3 else ''}.",
+            f"Their clients: {', '.join(clients[:3])}{', ...' if len(clients) > 3 else ''}.",
+        ),
+        next_step="See whether these clients send rewards, and count ticks without gaps: others "
+        "of this run do.",
+        link=section("territories-without-reward"),
+    )
+
+
 def reward_says_nothing(evidence: Evidence) -> Iterator[Finding]:
     """Rewards that are always 0, or at the clip."""
     seen = _decisions(evidence)
@@ -284,6 +317,7 @@ CHECKS = (
     gate_disagrees,
     one_action_dominates,
     undated_rewards,
+    territories_without_reward,
     reward_says_nothing,
     over_reused,
     server_learner_outrun,
