@@ -6,8 +6,10 @@ Files are read when the first check asks for them, and once.
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Literal, TypeAlias
 
 from understudy.core.arrays import read_bytes
@@ -59,21 +61,23 @@ class Evidence:
     def episodes(self) -> tuple[Episode, ...]:
         """The newest on disk, oldest first; none of a run of `train`. Damaged ones are left out:
         `quarantine/` says so."""
+        return self._decoded(self._files[-_EPISODES:])
+
+    @cached_property
+    def first_episodes(self) -> tuple[Episode, ...]:
+        """The oldest on disk that are not among `episodes`, oldest first."""
+        return self._decoded(self._files[:-_EPISODES][:_FIRST])
+
+    @cached_property
+    def _files(self) -> list[tuple[str, Path]]:
+        return sorted(files_of(self.folder.root).items())
+
+    def _decoded(self, files: Iterable[tuple[str, Path]]) -> tuple[Episode, ...]:
         kept: list[Episode] = []
-        for name, path in sorted(files_of(self.folder.root).items())[-_EPISODES:]:
+        for name, path in files:
             with contextlib.suppress(FileFormatError, OSError):
                 data = read_bytes(path, limit=episodes.MAX_BYTES)
                 kept.append(episodes.decode(data, self.folder.spec, what=name))
-        return tuple(kept)
-
-    @cached_property
-    def first_tags(self) -> tuple[dict[str, str], ...]:
-        """Of the oldest episodes on disk that are not among `episodes`."""
-        files = sorted(files_of(self.folder.root).items())[:-_EPISODES][:_FIRST]
-        kept: list[dict[str, str]] = []
-        for _, path in files:
-            with contextlib.suppress(FileFormatError, OSError):
-                kept.append(episodes.read_meta(path).tags)
         return tuple(kept)
 
     @cached_property

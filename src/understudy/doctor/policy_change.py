@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -31,7 +32,7 @@ _MATCHES, _DECISIONS = 24, 1000
 _MOST_VERSIONS = 16
 _LARGEST_CHANGE = 3.0
 """A change of a log-probability counts up to this, so that no single decision outweighs all."""
-_Z = 4.0
+_Z, _AGREES_Z = 4.0, 1.0
 _CORRELATION = 0.02
 """Measured on swarm over 64 to 400 matches: -0.010 to +0.056 where learning is right, -0.045 to
 -0.063 where the advantages were negated."""
@@ -54,6 +55,11 @@ class Agreement:
     correlation: float
     z: float
     """The mean of A h, in standard errors."""
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the policy follows the rewards, most likely."""
+        return self.z > _AGREES_Z
 
     @property
     def opposes(self) -> bool:
@@ -79,13 +85,13 @@ class _Rows:
     """float64 [N]"""
 
 
-def agreement_with_rewards(evidence: Evidence) -> Agreement | None:
-    """None: too few decisions of versions that are still there, or rules decided too."""
+def agreement_with_rewards(evidence: Evidence, episodes: Sequence[Episode]) -> Agreement | None:
+    """Over these episodes; None: too few decisions of versions that are still there."""
     newest = evidence.policy
     if newest is None or isinstance(newest.spec.actions, Continuous):
         return None
     found: list[tuple[NDArray, NDArray, NDArray]] = []
-    for number, rows in _by_version(evidence, newest).items():
+    for number, rows in _by_version(evidence, newest, episodes).items():
         policy = _version(evidence, number)
         if policy is None:
             continue
@@ -120,7 +126,9 @@ def _agreement(
     )
 
 
-def _by_version(evidence: Evidence, newest: Policy) -> dict[int, _Rows]:
+def _by_version(
+    evidence: Evidence, newest: Policy, episodes: Sequence[Episode]
+) -> dict[int, _Rows]:
     """Decisions by the version that drew them, of the newest matches that policies played alone.
 
     A policy with memory is the same in the whole match, another one may be swapped at any decision.
@@ -129,7 +137,7 @@ def _by_version(evidence: Evidence, newest: Policy) -> dict[int, _Rows]:
     starts = np.concatenate([[0], np.cumsum(parts)[:-1]])
     parameters = sum(np.asarray(one).size for one in newest.weights.params.values())
     decisions, found = 0, defaultdict[int, list[_Rows]](list)
-    for match, episode in enumerate(reversed(evidence.episodes)):
+    for match, episode in enumerate(reversed(episodes)):
         numbers = np.unique(episode.versions)
         usable = episode.sampled.all() and episode.taught.all() and episode.cuts is None
         if not usable or (newest.remembers and len(numbers) > 1):

@@ -140,7 +140,11 @@ def wrong_sign(evidence: Evidence) -> Iterator[Finding]:
     """The policy moves away from what was rewarded."""
     if evidence.kind != "ring" or not _learns_by_playing(evidence):
         return
-    found = agreement_with_rewards(evidence)
+    found = agreement_with_rewards(evidence, evidence.episodes)
+    if found is not None and found.agrees:
+        return
+    if found is None or not found.opposes:  # a policy that has settled no longer moves: look back
+        found = agreement_with_rewards(evidence, evidence.first_episodes)
     if found is None or not found.opposes:
         return
     yield Finding(
@@ -175,7 +179,9 @@ def _learns_by_playing(evidence: Evidence) -> bool:
 def steady_opponents(evidence: Evidence) -> bool:
     """Whether the newest matches have the tags that the first ones have: else opponents changed,
     and win rates of different times do not compare."""
-    now, then = ([one.meta.tags for one in evidence.episodes], evidence.first_tags)
+    now, then = (
+        [one.meta.tags for one in part] for part in (evidence.episodes, evidence.first_episodes)
+    )
     if not now or not then:
         return True
     of_now, of_then = (

@@ -21,8 +21,8 @@ _LAST = 20.0
 _COLLAPSED = 0.02
 """Share of the largest entropy. Healthy runs on swarm go down to 0.07, at 99 % of matches won."""
 _UNIFORM = 0.98
-_STILL_KL = 1e-5
-"""A batch moves a healthy policy by 0.0005 to 0.1."""
+_STILL_KL, _STILL_BATCHES = 1e-7, 40.0
+"""A batch moves a healthy policy by 0.0005 to 0.1, and a tiny one by 0.0000004."""
 _FAR_KL = 2.0
 _VALUE_LOSS = 100.0
 """In units of the spread of returns; healthy runs stay below 0.5."""
@@ -31,7 +31,7 @@ _TELLING_LOSS = 0.05
 """Where returns hardly differ, no share of their variance means anything, and the loss is tiny."""
 _BEHAVIOUR_KL = 10.0
 _DOMINATES = 0.95
-_DECISIONS = 2000
+_DECISIONS = 1000
 _GOOD = 0.6
 
 
@@ -62,7 +62,7 @@ def entropy_collapsed(evidence: Evidence) -> Iterator[Finding]:
 def policy_stands_still(evidence: Evidence) -> Iterator[Finding]:
     """Batches are trained, and the policy does not move."""
     kl = evidence.trend("kl")
-    last = _last(kl)
+    last = kl.last(_STILL_BATCHES) if kl.weight >= _STILL_BATCHES else []
     share = _entropy_share(evidence)
     if not last or max(one.most for one in last) >= _STILL_KL:
         return
@@ -77,7 +77,7 @@ def policy_stands_still(evidence: Evidence) -> Iterator[Finding]:
         title="Batches do not move the policy"
         + (": it still chooses uniformly." if uniform else "."),
         evidence=(
-            f"KL divergence of the last {_LAST:.0f} batches: at most "
+            f"KL divergence of the last {_STILL_BATCHES:.0f} batches: at most "
             f"{max(one.most for one in last):.2g} (healthy: 0.0005 to 0.1).",
             *([] if share is None else [f"Entropy: {share:.1%} of the largest possible."]),
             f"Learning rate: {rate:.2g}.",
@@ -173,13 +173,13 @@ def one_action_dominates(evidence: Evidence) -> Iterator[Finding]:
     chosen = [
         one.actions[one.sampled & _had_choice(one.legal, len(one)), 0] for one in evidence.episodes
     ]
-    actions = np.concatenate(chosen) if chosen else np.empty(0, np.int32)
+    actions = (np.concatenate(chosen) if chosen else np.empty(0, np.int32))[-_DECISIONS:]
     if len(actions) < _DECISIONS or _wins(evidence):
         return
     counts = np.bincount(actions, minlength=space.options)
     top = int(counts.argmax())
-    share = counts[top] / len(actions)
-    if share < _DOMINATES or not _won(evidence):
+    share = float(counts[top] / len(actions))
+    if share < _DOMINATES or not _won(evidence):  # without results, one may be the right one
         return
     yield Finding(
         check="one-action-dominates",

@@ -65,7 +65,7 @@ def files_piling_up(evidence: Evidence) -> Iterator[Finding]:
     runs = status.learner in _AT_WORK
     yield Finding(
         check="files-piling-up",
-        weight="warning",
+        weight="note" if status.learner == "not started" else "warning",
         certainty="certain",
         title=f"Episodes pile up: {status.buffer_file_count:,} wait to be learned from.",
         evidence=(
