@@ -42,7 +42,7 @@ def test_a_policy_that_has_collapsed_on_one_chunk_is_found(tmp_path: Path) -> No
     publish_certain(tmp_path / "run", 7)
     with served(tmp_path / "run", gate=GATE) as at:
         play(at)
-    finding = found(tmp_path / "run")["one-action-dominates"]
+    finding = found(tmp_path / "run")["server-action-dominates"]
     assert finding.weight == "problem" and finding.evidence[0].startswith("chunk 7: ")
 
 
@@ -50,7 +50,7 @@ def test_a_policy_that_never_acts_is_found(tmp_path: Path) -> None:
     publish_certain(tmp_path / "run", len(ACTIONS))
     with served(tmp_path / "run", gate=GATE) as at:
         play(at)
-    finding = found(tmp_path / "run")["one-action-dominates"]
+    finding = found(tmp_path / "run")["server-action-dominates"]
     assert finding.evidence[0].startswith("none: 400 of the last 400 decisions")
 
 
@@ -98,7 +98,7 @@ def test_rewards_beyond_the_clip_are_found(tmp_path: Path) -> None:
     [
         ({}, None),
         ({"agreement": 0.4}, "gate-disagrees"),
-        ({"samples_per_insert": 20.0}, "over-reused"),
+        ({"samples_per_insert": 20.0}, "server-over-reused"),
         ({"utilisation": 0.97, "samples_per_insert": 0.2}, "server-learner-outrun"),
     ],
 )

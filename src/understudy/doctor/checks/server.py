@@ -147,7 +147,7 @@ def one_action_dominates(evidence: Evidence) -> Iterator[Finding]:
         if share < most:
             continue
         yield Finding(
-            check="one-action-dominates",
+            check="server-action-dominates",
             weight="problem",
             certainty="likely",
             title=f"One action is {share:.0%} of all that the policy does: it has collapsed.",
@@ -157,7 +157,7 @@ def one_action_dominates(evidence: Evidence) -> Iterator[Finding]:
             ),
             next_step="Raise learner.entropy_weight, go back to a version before it (understudy "
             "models list, then rollback), and see whether its reward is right.",
-            link=section("one-action-dominates"),
+            link=section("server-action-dominates"),
         )
         return
 
@@ -272,14 +272,14 @@ def over_reused(evidence: Evidence) -> Iterator[Finding]:
     if evidence.kind != "server" or trend.weight < 10 or now is None or now <= _ABOVE * bound:
         return
     yield Finding(
-        check="over-reused",
+        check="server-over-reused",
         weight="warning",
         certainty="certain",
         title="Experience is sampled more often than its bound: the learner memorises it.",
         evidence=(f"{now:.1f} samples for each that came in; the bound is {bound:g}.",),
         next_step="Was the bound lowered in a run that goes on? Then it passes as experience comes "
         "in. Else report it: this bound should hold.",
-        link=section("over-reused"),
+        link=section("server-over-reused"),
     )
 
 
