@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from doctor.ring_runs import WrittenRing
 
-from .calling import understudy
+from .calling import SMALL, understudy
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def test_the_end_of_play_names_the_worst_finding(
     monkeypatch.chdir(tmp_path)
     # `--set learner.learning_rate=1` is what a person did.
     rate = ("--set", "learner.learning_rate=1.0", "--set", "learner.learning_rate_max=1.0")
-    play = ("play", "swarm", "--run", "run", "--lockstep", "--matches", 6, "--eval", 0)
+    play = ("play", "swarm", "--run", "run", "--lockstep", "--matches", 6, "--eval", 0, *SMALL)
     called = understudy(*play, "--seed", 3, *rate)
     assert called.code == 0
     text = " ".join(called.err.split())
