@@ -6,7 +6,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import typer
 from doctor.ring_runs import WrittenRing
+
+from understudy.cli.show import Screen
+from understudy.supervise.sessions import SessionSummary
 
 from .calling import SMALL, understudy
 
@@ -51,6 +55,19 @@ def test_status_names_the_worst_finding(sick: Path) -> None:
     assert "\nDoctor      warning, likely: The trained policy is far" in out
     assert "\nProblems    none in the journal\n" in out
     assert f"understudy doctor --run {sick}" in out
+
+
+def test_every_session_ends_with_the_worst_finding(
+    sick: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`train` and `serve` close through the same screen."""
+    with pytest.raises(typer.Exit):
+        Screen(quiet=False).close(SessionSummary(code=0), "Done.", run=sick)
+    said = capsys.readouterr().err
+    assert said.startswith("Done.\nDoctor          warning, likely: The trained policy")
+    assert max(map(len, said.splitlines()[:-1])) < 80
+    Screen(quiet=True).name_worst_finding(sick)
+    assert capsys.readouterr().err == ""
 
 
 def test_the_end_of_play_names_the_worst_finding(
