@@ -6,9 +6,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import typer
 from doctor.ring_runs import WrittenRing
 
-from .calling import understudy
+from understudy.cli.show import Screen
+from understudy.supervise.sessions import SessionSummary
+
+from .calling import SMALL, understudy
 
 
 @pytest.fixture
@@ -53,13 +57,26 @@ def test_status_names_the_worst_finding(sick: Path) -> None:
     assert f"understudy doctor --run {sick}" in out
 
 
+def test_every_session_ends_with_the_worst_finding(
+    sick: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`train` and `serve` close through the same screen."""
+    with pytest.raises(typer.Exit):
+        Screen(quiet=False).close(SessionSummary(code=0), "Done.", run=sick)
+    said = capsys.readouterr().err
+    assert said.startswith("Done.\nDoctor          warning, likely: The trained policy")
+    assert max(map(len, said.splitlines()[:-1])) < 80
+    Screen(quiet=True).name_worst_finding(sick)
+    assert capsys.readouterr().err == ""
+
+
 def test_the_end_of_play_names_the_worst_finding(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     # `--set learner.learning_rate=1` is what a person did.
     rate = ("--set", "learner.learning_rate=1.0", "--set", "learner.learning_rate_max=1.0")
-    play = ("play", "swarm", "--run", "run", "--lockstep", "--matches", 6, "--eval", 0)
+    play = ("play", "swarm", "--run", "run", "--lockstep", "--matches", 6, "--eval", 0, *SMALL)
     called = understudy(*play, "--seed", 3, *rate)
     assert called.code == 0
     text = " ".join(called.err.split())

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from bot.minds import publish
+from bot.minds import mind, publish
 
 from understudy.experience.spool import Spool
 from understudy.policy.weights import Weights, fresh
@@ -50,6 +50,14 @@ def test_rewards_of_an_absurd_size_are_found(tmp_path: Path, size: float, words:
     bot.play(1, reward=lambda action, ball: size)
     bot.close()
     assert words in found(tmp_path / "run")["reward-scale"].title
+
+
+def test_rewards_that_are_rare_are_no_outliers(tmp_path: Path) -> None:
+    bot = Goalkeeper(tmp_path / "run", learns=False)
+    bot.play(MATCHES, reward=lambda action, ball: 0.0)
+    bot.play(1, reward=lambda action, ball: 1.0)
+    bot.close()
+    assert found(tmp_path / "run") == {}
 
 
 def test_a_feature_that_never_changes_is_named(tmp_path: Path) -> None:
@@ -101,6 +109,26 @@ def test_an_action_that_is_never_executed_is_named(tmp_path: Path) -> None:
     assert "never executed: wait" in finding.title and "sent 0 times" in finding.evidence[0]
 
 
+@pytest.mark.parametrize(("jump", "expected"), [(0.0, True), (1.0, False)])
+def test_actions_that_do_nothing_are_named(tmp_path: Path, jump: float, expected: bool) -> None:
+    """Two of four actions of an earlier bot were mapped to nothing."""
+    moves = {"left": (-1.0, 0.0), "right": (1.0, 0.0), "wait": (0.0, 0.0), "jump": (0.0, jump)}
+    with mind(tmp_path / "run", features=("x", "y"), actions=tuple(moves)) as bot:
+        for seed in range(20):
+            rng, place = np.random.default_rng(seed), np.zeros(2)
+            with bot.match() as match:
+                for _ in range(60):
+                    move = moves[str(match.decide(place))]
+                    place = 0.9 * place + move + rng.normal(0.0, 0.3, 2)
+                    match.reward(float(place[0] > 0.0))
+                match.finish("victory" if place[0] > 0.0 else "defeat")
+    findings = found(tmp_path / "run")
+    assert ("unmapped-actions" in findings) is expected
+    if expected:
+        title = "wait and jump do the same, as far as features show."
+        assert findings["unmapped-actions"].title == title
+
+
 def test_matches_that_are_all_aborted_are_found(tmp_path: Path) -> None:
     run = WrittenRing(tmp_path / "run")
     run.matches(30, won=0.5)
@@ -109,3 +137,6 @@ def test_matches_that_are_all_aborted_are_found(tmp_path: Path) -> None:
     run.matches(30, won=0.0, outcome="aborted")
     finding = found(run.folder)["all-aborted"]
     assert finding.weight == "problem" and "31 of 61" in finding.evidence[0]
+    noise = iter(np.random.default_rng(0).normal(size=30).tolist())
+    run.matches(30, won=0.0, outcome="aborted", reward=lambda won: next(noise))
+    assert found(run.folder)["all-aborted"].weight == "warning"

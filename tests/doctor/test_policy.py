@@ -7,9 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from bot.minds import publish
 
 from understudy.doctor.findings import Finding
+from understudy.policy.weights import fresh
 
 from .ring_runs import ACTIONS, Goalkeeper, WrittenRing
 from .written_runs import found
@@ -67,10 +70,19 @@ def test_what_healthy_runs_show_is_not_accused(
     assert _findings(tmp_path / "run", figures, won=won, count=count) == {}
 
 
-def test_one_action_that_dominates_and_loses_is_named(tmp_path: Path) -> None:
-    """A reward for one action alone: the policy learns to take it, and never wins."""
-    bot = Goalkeeper(tmp_path / "run", {"learner.entropy_weight": 0.0})
-    bot.play(200, reward=lambda action, ball: float(action == "wait"))
+@pytest.mark.parametrize(("bias", "expected"), [(5.0, True), (1.0, False)])
+def test_one_action_that_dominates_and_loses_is_named(
+    tmp_path: Path, bias: float, expected: bool
+) -> None:
+    bot = Goalkeeper(tmp_path / "run", learns=False)
+    weights = fresh(bot.folder.spec, np.random.default_rng(0))
+    weights.params["policy.b"][ACTIONS.index("wait")] = bias
+    publish(bot.folder, 1, weights=weights)
+    bot.mind.refresh()
+    bot.play(70)
     bot.close()
-    finding = found(tmp_path / "run")["one-action-dominates"]
-    assert finding.title == "The policy chooses wait nearly always, and loses."
+    findings = found(tmp_path / "run")
+    assert ("one-action-dominates" in findings) is expected
+    if expected:
+        title = "The policy chooses wait nearly always, and loses."
+        assert findings["one-action-dominates"].title == title

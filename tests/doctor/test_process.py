@@ -37,6 +37,8 @@ def test_a_learner_that_dies_again_and_again_is_found(tmp_path: Path) -> None:
     assert findings["learner-died"].weight == "problem"
     run.batches(1)
     assert found(run.folder)["learner-died"].weight == "warning"
+    run.batches(299)
+    assert found(run.folder)["learner-died"].weight == "note"
 
 
 def test_episodes_that_pile_up_are_found(tmp_path: Path) -> None:
@@ -74,6 +76,8 @@ def test_experience_that_is_many_versions_old_is_found(tmp_path: Path) -> None:
     assert found(run.folder) == {}
     run.batches(30, version_lag={"32-63": 80})
     assert "25 versions old" in found(run.folder)["stale-experience"].evidence[0]
+    run.folder.promotion.mkdir()  # a champion plays for long, and its age says nothing
+    assert "stale-experience" not in found(run.folder)
 
 
 def test_matches_that_could_not_be_saved_are_found(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from promotion.scripted import ScriptedRun
 from walk.power import UnsyncedDisk
 
 from understudy.core import files
+from understudy.doctor.checks import promotion
 from understudy.gates.promotion.records import Ordered
 from understudy.telemetry import events as ev
 
@@ -54,30 +55,40 @@ def test_tests_that_end_without_a_verdict_again_and_again_are_noted(tmp_path: Pa
     assert checks["tests-end-undecided"].weight == "note"
 
 
-def test_versions_that_are_never_tried_are_found(tmp_path: Path) -> None:
+def test_versions_that_are_never_tried_are_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(promotion, "_UNJUDGED_LONG", 150)  # a log of 1,500 takes ten seconds
+    monkeypatch.setattr(promotion, "_UNJUDGED_MATCHES", 60)
     run = ScriptedRun(tmp_path / "run")
     run.commit(1)
-    run.play(599, {0: 0.5})
+    run.play(140, {0: 0.5})
     assert "versions-never-judged" not in found(run.folder)
-    run.play(1, {0: 0.5})
+    run.play(10, {0: 0.5})
     finding = found(run.folder)["versions-never-judged"]
-    assert "600 matches were assigned" in finding.evidence[0] and "Why: " in finding.evidence[1]
+    assert "150 matches were assigned" in finding.evidence[0] and "Why: " in finding.evidence[1]
 
 
-def test_paused_promotion_is_why_no_version_is_tried(tmp_path: Path) -> None:
+def test_paused_promotion_is_why_no_version_is_tried(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(promotion, "_UNJUDGED_MATCHES", 60)
     run = ScriptedRun(tmp_path / "run")
     run.commit(1)
     run.promotion.order(Ordered(order="pause", version=0, words="for the weekend"))
-    run.play(600, {0: 0.5})
+    run.play(60, {0: 0.5})
     finding = found(run.folder)["versions-never-judged"]
     assert finding.certainty == "certain" and "understudy promotion resume" in finding.next_step
 
 
-def test_a_version_that_was_tried_was_judged(tmp_path: Path) -> None:
+def test_a_version_that_was_tried_was_judged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(promotion, "_UNJUDGED_LONG", 150)
     run = ScriptedRun(tmp_path / "run")
     run.nominate(1)
-    run.play(600, {0: 0.7, 1: 0.3}, until="harmful")
-    run.play(600, {0: 0.7})
+    run.play(600, {0: 0.9, 1: 0.1}, until="harmful")
+    run.play(150, {0: 0.7})
     assert "versions-never-judged" not in found(run.folder)
 
 
@@ -87,12 +98,14 @@ def test_practice_that_is_suspended_again_and_again_is_found(
 ) -> None:
     run = ScriptedRun(tmp_path / "run", promotion__practice_share=0.3)
     run.commit(1)
-    for _ in range(1_400):
+    for _ in range(1_000 if sick else 300):
         name = run.rng.bytes(8).hex()
         order, assigned = run.promotion.assign(name, {}, float(run.rng.random()), practice=1)
         run.clock.advance(1.0)
         won = bool(run.rng.random() < (chance if assigned.version else 0.7))
         run.promotion.resolve(order, float(won), "finished")
+        if run.promotion.state.practice.in_a_row == 4:
+            break
     assert ("practice-suspended" in found(run.folder)) is sick
 
 

@@ -42,7 +42,7 @@ def test_a_policy_that_has_collapsed_on_one_chunk_is_found(tmp_path: Path) -> No
     publish_certain(tmp_path / "run", 7)
     with served(tmp_path / "run", gate=GATE) as at:
         play(at)
-    finding = found(tmp_path / "run")["one-action-dominates"]
+    finding = found(tmp_path / "run")["server-action-dominates"]
     assert finding.weight == "problem" and finding.evidence[0].startswith("chunk 7: ")
 
 
@@ -50,7 +50,7 @@ def test_a_policy_that_never_acts_is_found(tmp_path: Path) -> None:
     publish_certain(tmp_path / "run", len(ACTIONS))
     with served(tmp_path / "run", gate=GATE) as at:
         play(at)
-    finding = found(tmp_path / "run")["one-action-dominates"]
+    finding = found(tmp_path / "run")["server-action-dominates"]
     assert finding.evidence[0].startswith("none: 400 of the last 400 decisions")
 
 
@@ -64,9 +64,19 @@ def test_rewards_that_never_come_are_found(tmp_path: Path) -> None:
 def test_skipped_ticks_are_found(tmp_path: Path) -> None:
     with served(tmp_path / "run") as at:
         play(at, ticks=300)
-        play(at, ticks=200, rewarded=False, gap=3, client="d")
+        play(at, ticks=200, rewarded=False, gap=3)
     finding = found(tmp_path / "run")["undated-rewards"]
     assert finding.weight == "warning" and "300 settled" in finding.evidence[0]
+
+
+def test_territories_that_never_get_a_reward_are_found(tmp_path: Path) -> None:
+    with served(tmp_path / "run") as at:
+        play(at)
+        play(at, ticks=30, rewarded=False, client="d", territory="u")
+    checks = found(tmp_path / "run")
+    assert checks.keys() == {"territories-without-reward"}
+    assert "1 of 2" in checks["territories-without-reward"].title
+    assert "of 30: u" in checks["territories-without-reward"].evidence[0]
 
 
 def test_a_reward_that_is_always_zero_is_found(tmp_path: Path) -> None:
@@ -88,7 +98,7 @@ def test_rewards_beyond_the_clip_are_found(tmp_path: Path) -> None:
     [
         ({}, None),
         ({"agreement": 0.4}, "gate-disagrees"),
-        ({"samples_per_insert": 20.0}, "over-reused"),
+        ({"samples_per_insert": 20.0}, "server-over-reused"),
         ({"utilisation": 0.97, "samples_per_insert": 0.2}, "server-learner-outrun"),
     ],
 )

@@ -189,18 +189,19 @@ def play(
     reward: float | None = None,
     gap: int = 1,
     client: str = "c",
+    territory: str = "t",
 ) -> None:
     """One territory; each decision gets its reward before the next, or none does."""
     rng = np.random.default_rng(0)
     for turn in range(ticks):
         features = [float(rng.uniform(-1, 1)), float(rng.uniform(-1, 1))]
         answer = _ask(
-            at, client, type="observation", territory="t", features=features, tick=gap * turn
+            at, client, type="observation", territory=territory, features=features, tick=gap * turn
         )
         if rewarded:
             worth = float(rng.uniform(-0.5, 0.5)) if reward is None else reward
             _ask(at, client, type="reward", decision_id=answer["decision_id"], reward=worth)
-    _ask(at, client, type="end", territory="t")
+    _ask(at, client, type="end", territory=territory)
 
 
 def _ask(at: ServerWiring, client: str, **message: Any) -> dict[str, Any]:

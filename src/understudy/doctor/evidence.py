@@ -90,9 +90,12 @@ class Evidence:
 
     @cached_property
     def policy(self) -> Policy | None:
-        """The newest version, ready to act; None: there is none."""
+        """The newest version, ready to act; None: there is none, or it is damaged."""
         manifest = self.manifest
-        return None if manifest is None else self.folder.versions.policy(manifest.number)
+        if manifest is not None:
+            with contextlib.suppress(FileFormatError, OSError):
+                return self.folder.versions.policy(manifest.number)
+        return None
 
     @cached_property
     def machine(self) -> Machine:

@@ -9,6 +9,7 @@ import numpy as np
 from understudy.core.arrays import NDArray
 from understudy.core.ops import NUMPY
 from understudy.core.spaces import Continuous, Discrete
+from understudy.doctor.action_effects import alike_actions
 from understudy.doctor.evidence import Evidence
 from understudy.doctor.findings import Finding, section
 from understudy.policy.network import raw_features
@@ -16,6 +17,8 @@ from understudy.policy.weights import CLIP, normalise
 
 _MATCHES, _DECISIONS = 16, 500
 _MOST_NAMED = 6
+_FEW_OPTIONS = 24
+"""Of hundreds of options some are bound to be rare."""
 _CLIPPED = 0.02
 """Share of decisions in which a feature lies outside what its network sees."""
 _HUGE = 1e6
@@ -51,7 +54,7 @@ def reward_scale(evidence: Evidence) -> Iterator[Finding]:
         return
     returns = np.array([np.abs(one.astype(np.float64)).sum() for one in rewards])
     most, usual = float(returns.max()), float(np.median(returns))
-    rare = float((returns > _OUTLIER * max(usual, 1e-9)).mean())
+    rare = float((returns > _OUTLIER * usual).mean()) if usual > 0.0 else 0.0  # sparse is no fault
     if most < _HUGE and not 0.0 < rare <= _RARE:
         return
     yield Finding(
@@ -146,9 +149,10 @@ def not_finite_features(evidence: Evidence) -> Iterator[Finding]:
 
 
 def unmapped_actions(evidence: Evidence) -> Iterator[Finding]:
-    """Actions that can never be taken, or that no gate ever lets through."""
+    """Actions that can never be taken, that no gate ever lets through, or that do the same."""
     yield from _never_legal(evidence)
     yield from _never_sent(evidence)
+    yield from _alike(evidence)
 
 
 def _never_legal(evidence: Evidence) -> Iterator[Finding]:
@@ -159,10 +163,9 @@ def _never_legal(evidence: Evidence) -> Iterator[Finding]:
         return
     legal = np.concatenate(known)
     never = np.flatnonzero(~legal.any(0))
-    # Of hundreds of options some are bound to be rare.
     if len(legal) < _NEVER_LEGAL or not len(never) or len(never) > space.options / 2:
         return
-    if space.options > _MOST_NAMED * 4:
+    if space.options > _FEW_OPTIONS:
         return
     names = [_option(space, int(one)) for one in never]
     yield Finding(
@@ -180,7 +183,7 @@ def _never_legal(evidence: Evidence) -> Iterator[Finding]:
 def _never_sent(evidence: Evidence) -> Iterator[Finding]:
     """Proposals for one action that the gate, or the game behind it, always refuses."""
     space = evidence.folder.spec.actions
-    if not isinstance(space, Discrete) or space.options > _MOST_NAMED * 4:
+    if not isinstance(space, Discrete) or space.options > _FEW_OPTIONS:
         return
     judged = [one for one in evidence.episodes if one.sent is not None]
     if not judged:
@@ -209,6 +212,31 @@ def _never_sent(evidence: Evidence) -> Iterator[Finding]:
     )
 
 
+def _alike(evidence: Evidence) -> Iterator[Finding]:
+    """Actions without any difference in what follows: the bot may map them to nothing."""
+    space = evidence.folder.spec.actions
+    if evidence.kind != "ring" or not isinstance(space, Discrete):
+        return
+    if space.options > _FEW_OPTIONS:
+        return
+    for one in alike_actions(evidence.episodes):
+        first, second = space.names[one.first], space.names[one.second]
+        yield Finding(
+            check="unmapped-actions",
+            weight="warning",
+            certainty="possible",
+            title=f"{first} and {second} do the same, as far as features show.",
+            evidence=(
+                f"After {one.times[0]:,} and {one.times[1]:,} decisions no feature differs by "
+                f"more than {one.distance:.1f} standard errors; other actions differ by "
+                f"{one.others:.0f}.",
+            ),
+            next_step="Check that the bot does something for each name that decide returns: one "
+            "that is mapped to nothing looks like any other that is.",
+            link=section("unmapped-actions"),
+        )
+
+
 def all_aborted(evidence: Evidence) -> Iterator[Finding]:
     """Matches end without a result."""
     trend = evidence.trend("aborted")
@@ -216,10 +244,11 @@ def all_aborted(evidence: Evidence) -> Iterator[Finding]:
     share = trend.mean(of=last)
     if trend.weight < _ABORTED_MATCHES or share is None or share < _ABORTED:
         return
-    status = evidence.status
+    status, returns = evidence.status, evidence.trend("return").last(_ABORTED_MATCHES)
+    rewarded = max(one.most for one in returns) > min(one.least for one in returns)
     yield Finding(
         check="all-aborted",
-        weight="problem",
+        weight="warning" if rewarded else "problem",  # rewards on the way still teach
         certainty="likely",
         title="Matches end without a result: they are all aborted.",
         evidence=(

@@ -96,9 +96,10 @@ def steps_too_large(evidence: Evidence) -> Iterator[Finding]:
         return
     config = evidence.config.learner
     recent = max(one.most for one in bins[-max(1, len(bins) // 4) :]) >= _FAR_KL
+    lost = evidence.kind == "ring" and not _wins(evidence)
     yield Finding(
         check="steps-too-large",
-        weight="problem" if recent or not _wins(evidence) else "note",
+        weight="problem" if recent or lost else "note",
         certainty="certain",
         title="One batch changes the policy beyond recognition: the learning steps are too large.",
         evidence=(

@@ -8,7 +8,7 @@ from understudy.doctor.evidence import Evidence
 from understudy.doctor.findings import Finding, section
 from understudy.telemetry.status import stalled
 
-_DEATHS = 3
+_DEATHS, _VERSIONS_A_DEATH = 3, 100
 _PILE_BATCHES = 20
 _QUARANTINED = 5
 _QUARANTINED_SHARE = 0.05
@@ -40,9 +40,11 @@ def learner_died(evidence: Evidence) -> Iterator[Finding]:
     if status.learner_deaths < _DEATHS:
         return
     last = [one for one in status.problems if one.where == "learner"][-1:]
+    rare = status.versions >= _VERSIONS_A_DEATH * status.learner_deaths
+    helpless = status.learner == "dead" or not status.versions
     yield Finding(
         check="learner-died",
-        weight="problem" if status.learner == "dead" or not status.versions else "warning",
+        weight="problem" if helpless else "note" if rare else "warning",
         certainty="certain",
         title=f"The learner died {status.learner_deaths:,} times.",
         evidence=(
@@ -120,7 +122,12 @@ def stale_experience(evidence: Evidence) -> Iterator[Finding]:
             next_step="Keep a learner running beside the bot, or raise learner.max_age_s.",
             link=section("stale-experience"),
         )
-    elif evidence.kind == "ring" and lag is not None and lag > max(config.max_version_lag, 1):
+    elif (
+        evidence.kind == "ring"
+        and not evidence.folder.by_evidence  # there the distance counts (`far-from-what-played`)
+        and lag is not None
+        and lag > max(config.max_version_lag, 1)
+    ):
         yield Finding(
             check="stale-experience",
             weight="warning",

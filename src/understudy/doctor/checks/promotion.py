@@ -16,7 +16,9 @@ _MATCHES = 50
 """Of a test before its end is foretold."""
 _IN_A_ROW = 4
 """Suspensions: by then 750 matches passed without practice. Healthy runs have had two in a row."""
-_UNJUDGED_MATCHES = 600
+_UNJUDGED_MATCHES, _UNJUDGED_LONG = 600, 1_500
+"""Matches without a test: where something forbids tests, and where none was due yet. Healthy runs
+of swarm begin their first test after about 400."""
 _UNJUDGED_VERSIONS = 5_000
 _ENDED_UNDECIDED = 3
 _NO_VERDICT = ("undecided", "hopeless")
@@ -149,6 +151,8 @@ def versions_never_judged(evidence: Evidence) -> Iterator[Finding]:
         return  # `practice_suspended` says it
     why = promotion.never or promotion.waits or promotion.line
     certain = promotion.never or promotion.pinned is not None or promotion.paused
+    if not certain and promotion.matches < _UNJUDGED_LONG:
+        return
     yield Finding(
         check="versions-never-judged",
         weight="warning",

@@ -14,16 +14,18 @@ import numpy as np
 from understudy.core.arrays import NDArray
 from understudy.doctor.evidence import Evidence
 from understudy.doctor.findings import Finding, section
+from understudy.experience.ledger.recovery import LEDGER, territories_in
 from understudy.registry.rewards import action_name
 
 _FEWEST = 300
 """Decisions; with fewer nothing is judged."""
 _LETS_THROUGH, _BLOCKS = 0.999, 0.98
-_DOMINATES, _ALONE = 0.5, 0.97
+_DOMINATES, _ALONE = 0.5, 0.95
 """Shares of one action, without and with the safe action. A healthy server of territory: the most
-frequent spawn is 2% of spawns, and no spawn 36% of decisions."""
+frequent spawn is 2% of spawns, and no spawn is 36 to 60% of decisions."""
 _OPTIONS = 8
 _UNDATED = 0.2
+_TERRITORY, _SILENT = 20, 0.1
 _CLIPPED = 0.2
 _AGREES = 0.7
 _ABOVE = 1.25
@@ -41,8 +43,6 @@ class _Decisions(NamedTuple):
     explored: NDArray
     judged: NDArray
     """The gate gave an expectation."""
-    gated: bool
-    """A gate judged any of them."""
 
 
 def _decisions(evidence: Evidence) -> _Decisions | None:
@@ -66,7 +66,6 @@ def _decisions(evidence: Evidence) -> _Decisions | None:
             [no if one.explored is None else one.explored for one, _, no in pairs]
         ),
         judged=judged,
-        gated=bool(judged.any()),
     )
 
 
@@ -136,7 +135,8 @@ def one_action_dominates(evidence: Evidence) -> Iterator[Finding]:
     if seen is None or options < _OPTIONS:
         return
     # A gate judges every action but the safe one: to do nothing in half of all cases is healthy.
-    acts = seen.sampled & seen.judged if seen.gated else seen.sampled
+    # Without a gate the safe action is not known.
+    acts = seen.sampled & seen.judged
     flat = np.ravel_multi_index(tuple(seen.actions.T), space.parts)
     for chosen, most in ((seen.sampled, _ALONE), (acts, _DOMINATES)):
         if int(chosen.sum()) < _FEWEST:
@@ -147,7 +147,7 @@ def one_action_dominates(evidence: Evidence) -> Iterator[Finding]:
         if share < most:
             continue
         yield Finding(
-            check="one-action-dominates",
+            check="server-action-dominates",
             weight="problem",
             certainty="likely",
             title=f"One action is {share:.0%} of all that the policy does: it has collapsed.",
@@ -157,7 +157,7 @@ def one_action_dominates(evidence: Evidence) -> Iterator[Finding]:
             ),
             next_step="Raise learner.entropy_weight, go back to a version before it (understudy "
             "models list, then rollback), and see whether its reward is right.",
-            link=section("one-action-dominates"),
+            link=section("server-action-dominates"),
         )
         return
 
@@ -197,6 +197,37 @@ def undated_rewards(evidence: Evidence) -> Iterator[Finding]:
         ),
         next_step=reasons[most],
         link=section("undated-rewards"),
+    )
+
+
+def territories_without_reward(evidence: Evidence) -> Iterator[Finding]:
+    """Some territories never get a reward, while others do."""
+    ledger = evidence.status.ledger
+    if ledger is None or ledger.settled < _FEWEST:
+        return
+    known = {
+        name: one
+        for name, one in territories_in(evidence.folder.root / LEDGER).items()
+        if one.ended >= _TERRITORY
+    }
+    silent = {name: one for name, one in known.items() if not one.settled}
+    if not silent or len(silent) < _SILENT * len(known):
+        return
+    clients = sorted({one.client for one in silent.values()})
+    names = ", ".join(sorted(silent)[:3])
+    yield Finding(
+        check="territories-without-reward",
+        weight="warning",
+        certainty="certain",
+        title=f"{len(silent):,} of {len(known):,} territories never got a reward.",
+        evidence=(
+            f"Without a single settled decision of {sum(one.ended for one in silent.values()):,}: "
+            f"{names}{', ...' if len(silent) > 3 else ''}.",
+            f"Their clients: {', '.join(clients[:3])}{', ...' if len(clients) > 3 else ''}.",
+        ),
+        next_step="See whether these clients send rewards, and count ticks without gaps: others "
+        "of this run do.",
+        link=section("territories-without-reward"),
     )
 
 
@@ -241,14 +272,14 @@ def over_reused(evidence: Evidence) -> Iterator[Finding]:
     if evidence.kind != "server" or trend.weight < 10 or now is None or now <= _ABOVE * bound:
         return
     yield Finding(
-        check="over-reused",
+        check="server-over-reused",
         weight="warning",
         certainty="certain",
         title="Experience is sampled more often than its bound: the learner memorises it.",
         evidence=(f"{now:.1f} samples for each that came in; the bound is {bound:g}.",),
         next_step="Was the bound lowered in a run that goes on? Then it passes as experience comes "
         "in. Else report it: this bound should hold.",
-        link=section("over-reused"),
+        link=section("server-over-reused"),
     )
 
 
@@ -286,6 +317,7 @@ CHECKS = (
     gate_disagrees,
     one_action_dominates,
     undated_rewards,
+    territories_without_reward,
     reward_says_nothing,
     over_reused,
     server_learner_outrun,

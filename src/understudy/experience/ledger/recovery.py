@@ -6,9 +6,11 @@ out; only a file of another schema is an error.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from understudy.core.errors import FileFormatError
 from understudy.experience.episode import Outcome
@@ -165,6 +167,36 @@ def counts_in(folder: Path) -> DecisionCounts | None:
             break
     ended = totals.settled + totals.expired + totals.superseded + totals.orphaned
     return totals._replace(open=max(totals.opened - ended, 0))
+
+
+class TerritoryCounts(NamedTuple):
+    """The decisions of one territory that ended, in the newest file of a ledger."""
+
+    client: str
+    ended: int = 0
+    settled: int = 0
+
+
+def territories_in(folder: Path) -> dict[str, TerritoryCounts]:
+    """By territory, from the newest file alone: one file is bounded, however old the run is."""
+    paths = log_paths(folder) if folder.is_dir() else []
+    found: dict[str, TerritoryCounts] = {}
+    opened: dict[int, str] = {}
+    data = b""
+    with contextlib.suppress(FileNotFoundError):  # a server removes old files
+        data = paths[-1].read_bytes() if paths else b""
+    for piece in read_frames(data):
+        for record in piece if not isinstance(piece, str) else ():
+            one = record.opened if isinstance(record, Carried) else record
+            if isinstance(one, Opened):
+                opened[one.id] = one.territory
+                found.setdefault(one.territory, TerritoryCounts(one.client))
+            elif isinstance(one, Closing) and one.id in opened:
+                name = opened.pop(one.id)
+                kept = found[name]
+                settled = kept.settled + (one.state == "settled")
+                found[name] = TerritoryCounts(kept.client, kept.ended + 1, settled)
+    return found
 
 
 def _counted(data: bytes) -> DecisionCounts | None:
