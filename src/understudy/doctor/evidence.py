@@ -6,13 +6,16 @@ Files are read when the first check asks for them, and once.
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Literal, TypeAlias
 
 from understudy.core.arrays import read_bytes
 from understudy.core.config import Config
 from understudy.core.errors import FileFormatError
+from understudy.doctor.machine import Machine, read_machine
 from understudy.experience import episode as episodes
 from understudy.experience.episode import Episode
 from understudy.experience.ledger.recovery import LEDGER
@@ -26,7 +29,7 @@ from understudy.telemetry.trends import Trend, Trends
 
 RunKind: TypeAlias = Literal["ring", "server", "training"]
 
-_EPISODES = 64
+_EPISODES, _FIRST = 128, 64
 _NONE = Trend()
 
 
@@ -58,8 +61,20 @@ class Evidence:
     def episodes(self) -> tuple[Episode, ...]:
         """The newest on disk, oldest first; none of a run of `train`. Damaged ones are left out:
         `quarantine/` says so."""
+        return self._decoded(self._files[-_EPISODES:])
+
+    @cached_property
+    def first_episodes(self) -> tuple[Episode, ...]:
+        """The oldest on disk that are not among `episodes`, oldest first."""
+        return self._decoded(self._files[:-_EPISODES][:_FIRST])
+
+    @cached_property
+    def _files(self) -> list[tuple[str, Path]]:
+        return sorted(files_of(self.folder.root).items())
+
+    def _decoded(self, files: Iterable[tuple[str, Path]]) -> tuple[Episode, ...]:
         kept: list[Episode] = []
-        for name, path in sorted(files_of(self.folder.root).items())[-_EPISODES:]:
+        for name, path in files:
             with contextlib.suppress(FileFormatError, OSError):
                 data = read_bytes(path, limit=episodes.MAX_BYTES)
                 kept.append(episodes.decode(data, self.folder.spec, what=name))
@@ -78,6 +93,11 @@ class Evidence:
         """The newest version, ready to act; None: there is none."""
         manifest = self.manifest
         return None if manifest is None else self.folder.versions.policy(manifest.number)
+
+    @cached_property
+    def machine(self) -> Machine:
+        """The machine that the run lies on, now."""
+        return read_machine(self.folder.root, self.status)
 
 
 def gather(folder: RunFolder, view: RunView) -> Evidence:

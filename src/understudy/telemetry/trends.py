@@ -21,6 +21,7 @@ _MOST = 512
 _MOST_TRENDS = 128
 """Names of opponents are a bot's own words: what would be the 129th trend is left out."""
 _WON = {"victory": 1.0, "tie": 0.0, "defeat": 0.0}
+_RETURN_OF = {"victory": "return_won", "defeat": "return_lost"}
 
 
 class TrendBin(msgspec.Struct, array_like=True):
@@ -124,10 +125,13 @@ class TrendFold:
     |---|---|---|
     | `win_rate`, `rules_win_rate` | finished matches of the policy, of the rules | matches |
     | `return` | rewards of a match | matches |
+    | `return_won`, `return_lost` | the same, of matches that were won, lost | matches |
+    | `aborted` | share of matches without a result | matches |
     | `match_s`, `decisions` | a match of a bot | matches |
     | `decision_p50_us`, `decision_p99_us` | `decide` in a match | decisions |
     | `loss`, `policy_loss`, `value_loss`, `entropy`, `kl`, `explained_variance`, `clip_share`,
       `gradient_norm`, `learning_rate`, `samples_per_insert`, `behaviour_kl` | batches | batches |
+    | `version_lag` | versions that the decisions of a batch were old, at least | decisions |
     | `steps_s` | decisions trained on a second of training | seconds |
     | `reward`, `utilisation`, `buffer` | of the learner behind a server | events |
     | `entropy_share`, `gate_agreement` | of the learner behind a server | batches, events |
@@ -160,13 +164,7 @@ class TrendFold:
             case ev.MatchesTrained() as e:
                 self._matches(entry.t, e)
             case ev.ContinuousTrained() as e:
-                self._put(entry.t, "loss", e.loss, e.batches)
-                self._put(entry.t, "utilisation", e.utilisation)
-                self._put(entry.t, "buffer", e.buffer)
-                self._put(entry.t, "samples_per_insert", e.samples_per_insert)
-                self._put(entry.t, "entropy_share", e.entropy_share, e.batches)
-                if e.agreement is not None:
-                    self._put(entry.t, "gate_agreement", e.agreement)
+                self._continuous(entry.t, e)
             case ev.CheckpointJudged() as e:
                 self._judged(entry.t, e)
             case ev.StrategyMeasured() as e:
@@ -181,6 +179,9 @@ class TrendFold:
             who = "rules_win_rate" if played_by_rules(e) else "win_rate"
             self._put(t, who, 0.0 if e.fault else _WON[e.outcome])
         self._put(t, "return", e.reward)
+        if e.outcome in _RETURN_OF:
+            self._put(t, _RETURN_OF[e.outcome], e.reward)
+        self._put(t, "aborted", float(e.outcome == "aborted"))
         self._put(t, "match_s", e.seconds)
         self._put(t, "decisions", e.decisions)
         self._put(t, "decision_p50_us", e.decision_us[0], e.decisions)
@@ -193,6 +194,19 @@ class TrendFold:
             self._put(t, "behaviour_kl", e.behaviour_kl)
         if e.seconds > 0:
             self._put(t, "steps_s", e.steps / e.seconds, e.seconds)
+        for lag, decisions in e.version_lag.items():
+            self._put(t, "version_lag", _least_lag(lag), decisions)
+
+    def _continuous(self, t: float, e: ev.ContinuousTrained) -> None:
+        for name in _OF_A_BATCH:
+            self._put(t, name, getattr(e, name), e.batches)
+        self._put(t, "entropy_share", e.entropy_share, e.batches)
+        if e.behaviour_kl is not None:
+            self._put(t, "behaviour_kl", e.behaviour_kl, e.batches)
+        self._put(t, "utilisation", e.utilisation)
+        self._put(t, "buffer", e.buffer)
+        if e.agreement is not None:
+            self._put(t, "gate_agreement", e.agreement)
 
     def _matches(self, t: float, e: ev.MatchesTrained) -> None:
         wins, draws, losses = (sum(one[i] for one in e.results.values()) for i in (1, 2, 3))
@@ -235,6 +249,8 @@ class TrendFold:
         least: float | None = None,
         most: float | None = None,
     ) -> None:
+        if weight <= 0 or not math.isfinite(value):
+            return
         trend = self.trends.get(name)
         if trend is None:
             if len(self.trends) >= _MOST_TRENDS:
@@ -247,6 +263,12 @@ _OF_A_BATCH = (
     "loss", "policy_loss", "value_loss", "entropy", "kl", "explained_variance", "clip_share",
     "gradient_norm", "learning_rate", "samples_per_insert",
 )  # fmt: skip
+
+
+def _least_lag(lag: str) -> float:
+    """The lower end of a bucket of `BatchTrained.version_lag`: `4-7`, `64+`; nan: no number."""
+    digits = lag.partition("-")[0].rstrip("+")
+    return float(digits) if digits.isdecimal() else math.nan
 
 
 def _by_kind(results: Mapping[str, tuple[int, int, int, int]]) -> dict[str, tuple[int, int]]:

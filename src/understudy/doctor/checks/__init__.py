@@ -8,7 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
-from understudy.doctor.checks import data, learning, policy, process
+from understudy.doctor.checks import (
+    config,
+    data,
+    learning,
+    policy,
+    process,
+    promotion,
+    resources,
+    server,
+    training,
+)
 from understudy.doctor.evidence import Evidence
 from understudy.doctor.findings import Finding
 
@@ -19,4 +29,9 @@ CHECKS: tuple[Check, ...] = (
     *policy.CHECKS,
     *data.CHECKS,
     *process.CHECKS,
+    *training.CHECKS,
+    *server.CHECKS,
+    *promotion.CHECKS,
+    *config.CHECKS,
+    *resources.CHECKS,
 )

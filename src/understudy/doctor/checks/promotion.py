@@ -10,14 +10,18 @@ from understudy.doctor.findings import Finding, section
 from understudy.telemetry.promotion_status import PromotionStatus, TrialStatus
 from understudy.telemetry.text import duration
 
-_LONG_S = 3 * 86_400.0
+_LONG_S, _HOPELESS_S = 3 * 86_400.0, 6 * 3_600.0
 _UNDECIDED = 0.8
 _MATCHES = 50
 """Of a test before its end is foretold."""
-_IN_A_ROW = 3
+_IN_A_ROW = 4
+"""Suspensions: by then 750 matches passed without practice. Healthy runs have had two in a row."""
 _UNJUDGED_MATCHES = 600
 _UNJUDGED_VERSIONS = 5_000
-_ENDED_UNDECIDED = 4
+_ENDED_UNDECIDED = 3
+_NO_VERDICT = ("undecided", "hopeless")
+_TESTED = (*_NO_VERDICT, "promoted", "asks", "continued", "harmful", "misfit", "stopped", "closed")
+"""Verdicts on a version that was tried."""
 
 
 def _by_matches(evidence: Evidence) -> PromotionStatus | None:
@@ -43,9 +47,13 @@ def _slow_test(
     expected = test.expected
     assert expected is not None
     undecided = 1.0 - expected.better - expected.worse
-    slow = expected.seconds is not None and expected.seconds > _LONG_S
-    hopeless = test.matches >= _MATCHES and undecided >= _UNDECIDED
-    if not (slow or hopeless):
+    if expected.seconds is None:
+        return
+    slow = expected.seconds > _LONG_S
+    hopeless = (
+        test.matches >= _MATCHES and undecided >= _UNDECIDED and expected.seconds > _HOPELESS_S
+    )
+    if not (slow or hopeless):  # one that soon ends undecided makes room for the next
         return
     words = [
         f"Version {test.version} against {_name(test.against)}: {test.canary.mean:.0%} of "
@@ -55,14 +63,12 @@ def _slow_test(
         f"Half of its simulated futures take {expected.matches:,} more matches or fewer; "
         f"{undecided:.0%} end without a verdict, {expected.assumption}.",
     ]
-    if expected.seconds is not None and expected.pace:
+    if expected.pace:
         words.append(
             f"At {expected.pace:.1f} matches an hour that count, this takes "
             f"{duration(expected.seconds)}."
         )
-    reason = (
-        "at this pace it takes days" if slow else "the two play too much alike for its length"
-    )
+    reason = "at this pace it takes days" if slow else "the two play too much alike for its length"
     more = (
         "" if promotion.served or evidence.folder.config.promotion.evidence == "simulator"
         else " Declare a score in [0, 1] for a match, which tells more than its result "
@@ -87,9 +93,8 @@ def tests_end_undecided(evidence: Evidence) -> Iterator[Finding]:
     promotion = _by_matches(evidence)
     if promotion is None:
         return
-    ended = [one for one in promotion.verdicts if one.kind in ("promoted", "harmful", "undecided")]
-    last = ended[-_ENDED_UNDECIDED:]
-    if len(last) < _ENDED_UNDECIDED or any(one.kind != "undecided" for one in last):
+    last = [one for one in promotion.verdicts if one.kind in _TESTED][-_ENDED_UNDECIDED:]
+    if len(last) < _ENDED_UNDECIDED or any(one.kind not in _NO_VERDICT for one in last):
         return
     yield Finding(
         check="tests-end-undecided",
@@ -110,7 +115,7 @@ def practice_suspended(evidence: Evidence) -> Iterator[Finding]:
     practice = None if promotion is None else promotion.practice
     if promotion is None or practice is None or practice.in_a_row < _IN_A_ROW:
         return
-    if practice.promising:
+    if practice.promising or promotion.incumbent:  # a champion that wins most is hard to pass
         return
     yield Finding(
         check="practice-suspended",
@@ -124,8 +129,8 @@ def practice_suspended(evidence: Evidence) -> Iterator[Finding]:
                 f"against {practice.incumbent_mean:.0%}."
             ),
         ),
-        next_step="Look at the learner's own findings first (entropy, value loss, rewards). Smaller "
-        "steps (learner.learning_rate_max), rewards that agree with winning, or a longer "
+        next_step="Look at the other findings first (entropy, value loss, rewards). Smaller steps "
+        "(learner.learning_rate_max), rewards that agree with winning, or a longer "
         "learner.imitation_fade_matches help.",
         link=section("practice-suspended"),
     )
@@ -162,8 +167,9 @@ def versions_never_judged(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _tried(promotion: PromotionStatus) -> bool:
-    return any(one.version for one in promotion.verdicts) or any(
-        one.version for one in promotion.results
+    """Practice is in no result, so a version that has one was tried."""
+    return any(one.version for one in promotion.results) or any(
+        one.kind in _TESTED for one in promotion.verdicts
     )
 
 

@@ -19,9 +19,10 @@ from understudy.registry.rewards import action_name
 _FEWEST = 300
 """Decisions; with fewer nothing is judged."""
 _LETS_THROUGH, _BLOCKS = 0.999, 0.98
-_DOMINATES = 0.5
+_DOMINATES, _ALONE = 0.5, 0.97
+"""Shares of one action, without and with the safe action. A healthy server of territory: the most
+frequent spawn is 2% of spawns, and no spawn 36% of decisions."""
 _OPTIONS = 8
-_SAFE = 0.97
 _UNDATED = 0.2
 _CLIPPED = 0.2
 _AGREES = 0.7
@@ -128,50 +129,37 @@ def gate_disagrees(evidence: Evidence) -> Iterator[Finding]:
 
 
 def one_action_dominates(evidence: Evidence) -> Iterator[Finding]:
-    """One of many actions is most of what the policy proposes; or it proposes to do nothing."""
+    """One of many actions is most of what the policy does; or it does nothing at all."""
     seen = _decisions(evidence)
-    if seen is None:
-        return
     space = evidence.folder.spec.actions
     options = int(np.prod(space.parts))
+    if seen is None or options < _OPTIONS:
+        return
+    # A gate judges every action but the safe one: to do nothing in half of all cases is healthy.
+    acts = seen.sampled & seen.judged if seen.gated else seen.sampled
     flat = np.ravel_multi_index(tuple(seen.actions.T), space.parts)
-    # Doing nothing is what a gate never judges: "nothing to block".
-    safe = seen.gated & ~seen.judged
-    own, acts = seen.sampled, seen.sampled & ~safe
-    if int(own.sum()) >= _FEWEST and float(safe[own].mean()) >= _SAFE:
+    for chosen, most in ((seen.sampled, _ALONE), (acts, _DOMINATES)):
+        if int(chosen.sum()) < _FEWEST:
+            continue
+        counts = np.bincount(flat[chosen], minlength=options)
+        top, total = int(counts.argmax()), int(counts.sum())
+        share = float(counts[top] / total)
+        if share < most:
+            continue
         yield Finding(
-            check="never-acts",
+            check="one-action-dominates",
             weight="problem",
             certainty="likely",
-            title="The policy proposes to do nothing.",
+            title=f"One action is {share:.0%} of all that the policy does: it has collapsed.",
             evidence=(
-                f"Of its last {int(own.sum()):,} decisions {float(safe[own].mean()):.1%} were the "
-                "safe action.",
+                f"{action_name(top, space)}: {int(counts[top]):,} of the last {total:,} decisions, "
+                f"with {options:,} actions to choose from; {int((counts > 0).sum()):,} were used.",
             ),
-            next_step="Look whether anything that is sent is rewarded (understudy gate), raise "
-            "learner.entropy_weight, or go back: understudy models rollback",
-            link=section("never-acts"),
+            next_step="Raise learner.entropy_weight, go back to a version before it (understudy "
+            "models list, then rollback), and see whether its reward is right.",
+            link=section("one-action-dominates"),
         )
-    if options < _OPTIONS or int(acts.sum()) < _FEWEST:
         return
-    counts = np.bincount(flat[acts], minlength=options)
-    top = int(counts.argmax())
-    share = float(counts[top] / counts.sum())
-    if share < _DOMINATES:
-        return
-    yield Finding(
-        check="one-action-dominates",
-        weight="problem",
-        certainty="likely",
-        title=f"One action is {share:.0%} of all that the policy does: the policy has collapsed.",
-        evidence=(
-            f"{action_name(top, space)}: {int(counts[top]):,} of the last {int(counts.sum()):,} "
-            f"actions, with {options:,} to choose from; {int((counts > 0).sum()):,} were used.",
-        ),
-        next_step="Raise learner.entropy_weight, go back to a version before it (understudy models "
-        "list, then rollback), and see whether its reward is right.",
-        link=section("one-action-dominates"),
-    )
 
 
 def undated_rewards(evidence: Evidence) -> Iterator[Finding]:
@@ -250,7 +238,7 @@ def over_reused(evidence: Evidence) -> Iterator[Finding]:
     """More samples an item than the bound."""
     trend, bound = evidence.trend("samples_per_insert"), _bound(evidence)
     now = trend.mean(of=trend.last(10))
-    if bound is None or trend.weight < 10 or now is None or now <= _ABOVE * bound:
+    if evidence.kind != "server" or trend.weight < 10 or now is None or now <= _ABOVE * bound:
         return
     yield Finding(
         check="over-reused",
@@ -264,10 +252,8 @@ def over_reused(evidence: Evidence) -> Iterator[Finding]:
     )
 
 
-def _bound(evidence: Evidence) -> float | None:
-    if evidence.kind == "server":
-        return evidence.config.continuous.samples_per_insert
-    return float(evidence.config.learner.samples_per_insert) if evidence.kind == "ring" else None
+def _bound(evidence: Evidence) -> float:
+    return evidence.config.continuous.samples_per_insert
 
 
 def server_learner_outrun(evidence: Evidence) -> Iterator[Finding]:
@@ -286,8 +272,8 @@ def server_learner_outrun(evidence: Evidence) -> Iterator[Finding]:
             title="Clients send more than the learner can learn from.",
             evidence=(
                 f"The learner trains {load:.0%} of the time, and has sampled each item "
-                f"{drawn:.2f} times on average, of {evidence.config.continuous.samples_per_insert:g} "
-                f"allowed; {evidence.status.buffer_file_count:,} segments wait on disk.",
+                f"{drawn:.2f} times on average, of {_bound(evidence):g} allowed; "
+                f"{evidence.status.buffer_file_count:,} segments wait on disk.",
             ),
             next_step="Give the learner a machine or a core of its own (understudy learner --run), "
             "a larger continuous.batch, or a smaller network.",

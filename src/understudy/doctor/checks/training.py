@@ -29,6 +29,9 @@ _LOW = 0.4
 """A win rate surely below this is low."""
 _DROP = 0.15
 """A benchmark that has fallen by this from its best is a loss, if chance does not explain it."""
+_LOST_SHARE, _SURE_OF_RETURNS = 0.5, 5.0
+_FAILURES = 2
+_NAN = "not finite"
 _BEATS_ITSELF, _LOSES_TO_BOTS = 0.6, 0.5
 _SWING = 0.25
 _TURNS = 4
@@ -99,10 +102,10 @@ def environment_not_learning(evidence: Evidence) -> Iterator[Finding]:
     is_environment = evidence.kind == "training" and status.reward is not None
     if not is_environment or len(status.sides) > 1 or status.steps < _LEAST_ENVIRONMENT_STEPS:
         return
-    if returns.weight < 100 or len(returns.bins) < 16 or _all_alike(evidence):
+    if returns.weight < 100 or len(returns.bins) < 2 * _WINDOWS or _all_alike(evidence):
         return
-    tenth = returns.weight / 10
-    start, now = mean_of(first(returns, tenth)), mean_of(returns.last(tenth))
+    tenth = max(len(returns.bins) // 10, 3)
+    start, now = mean_of(returns.bins[:tenth]), mean_of(returns.bins[-tenth:])
     if deviations(now, start) > _SURE or _risen(returns):
         return
     yield Finding(
@@ -121,9 +124,13 @@ def environment_not_learning(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _risen(returns: Trend) -> bool:
-    """Whether any window after the first lies surely above the first."""
-    found = windows(returns, count=_WINDOWS, least=20)
-    return any(deviations(one, found[0]) > _SURE for one in found[1:]) if found else True
+    """Whether a stretch after the first lies surely above the first; also where too little is
+    known."""
+    size = len(returns.bins) // 8
+    if size < 2:
+        return True
+    parts = [mean_of(returns.bins[at : at + size]) for at in range(0, 8 * size, size)]
+    return any(deviations(one, parts[0]) > _SURE for one in parts[1:])
 
 
 def never_beaten(evidence: Evidence) -> Iterator[Finding]:
@@ -179,6 +186,62 @@ def went_backwards(evidence: Evidence) -> Iterator[Finding]:
         f"{evidence.folder.root}; then train on with a smaller learner.learning_rate_max or "
         "learner.clip.",
         link=section("training-went-backwards"),
+    )
+
+
+def return_went_backwards(evidence: Evidence) -> Iterator[Finding]:
+    """In an environment, most of what the return had gained is lost again."""
+    status, bins = evidence.status, evidence.trend("return").bins
+    is_environment = evidence.kind == "training" and status.reward is not None
+    size = len(bins) // 8
+    if not is_environment or len(status.sides) > 1 or size < 4:
+        return
+    parts = [mean_of(bins[at : at + size]) for at in range(0, 8 * size, size)]
+    start, best, now = (
+        parts[0],
+        max(parts[:-2], key=lambda one: one.mean),
+        mean_of(bins[-2 * size :]),
+    )
+    if best.mean - now.mean < _LOST_SHARE * (best.mean - start.mean):
+        return
+    if min(deviations(best, now), deviations(best, start)) < _SURE_OF_RETURNS:
+        return
+    yield Finding(
+        check="training-went-backwards",
+        weight="warning",
+        certainty="possible",
+        title="The return was better before: most of what it had gained is lost.",
+        evidence=(
+            f"Mean return of an eighth of the matches: {start.mean:.4g} at the start, "
+            f"{best.mean:.4g} at its best (version {best.version}), {now.mean:.4g} of late.",
+        ),
+        next_step=f"Go back: understudy models rollback {best.version} --run "
+        f"{evidence.folder.root}; then train on with a smaller learner.learning_rate_max.",
+        link=section("training-went-backwards"),
+    )
+
+
+def not_finite(evidence: Evidence) -> Iterator[Finding]:
+    """Batches gave numbers that are not finite, or the policy collapsed, and were given up."""
+    status = evidence.status
+    failed = [one for one in status.problems if one.where == "training" and _NAN in one.message]
+    count = max(len(failed), status.rollbacks)
+    if count < _FAILURES:
+        return
+    version = f"; the newest version is {status.version}" if status.versions else ""
+    yield Finding(
+        check="training-not-finite",
+        weight="problem" if not status.versions or status.fruitless >= _FAILURES else "warning",
+        certainty="certain",
+        title="Training fails again and again, and goes back to what it had.",
+        evidence=(
+            f"{count:,} times or more{version}.",
+            *(f"The last time: {one.message}"[:300] for one in failed[-1:]),
+        ),
+        next_step="Smaller steps: learner.learning_rate_max a third of what it is "
+        f"({evidence.config.learner.learning_rate_max:g}), learner.max_gradient_norm at most 0.5. "
+        "Then look for a feature or a reward of absurd size.",
+        link=section("training-not-finite"),
     )
 
 
@@ -300,9 +363,7 @@ def never_by_goal(evidence: Evidence) -> Iterator[Finding]:
         return
     if _all_alike(evidence):
         count = evidence.trend("alike").weight
-        what = (
-            f"The time limit ended all {count:,.0f} matches, each with the rewards of the first."
-        )
+        what = f"The time limit ended all {count:,.0f} matches, each with the rewards of the first."
         advice = "Explore further: --set train.noise_steps=16"
         yield _no_goal("certain", what, advice)
         return
@@ -378,7 +439,9 @@ def stage_not_passed(evidence: Evidence) -> Iterator[Finding]:
 def no_update(evidence: Evidence) -> Iterator[Finding]:
     """A session ended before its first update."""
     status, train = evidence.status, evidence.config.train
-    if evidence.kind != "training" or status.batches_trained or status.learner != "stopped":
+    if evidence.kind != "training" or status.batches_trained or status.versions:
+        return
+    if status.learner != "stopped":
         return
     yield Finding(
         check="no-update",
@@ -475,6 +538,8 @@ CHECKS = (
     environment_not_learning,
     never_beaten,
     went_backwards,
+    return_went_backwards,
+    not_finite,
     overfits_self_play,
     oscillates,
     latent_ignores_opponent,
