@@ -26,12 +26,13 @@ def report(
 
     Example: understudy report --run runs/swarm-1 -o report.html
     """
+    from understudy.cli.show import metered
     from understudy.core import files
     from understudy.core.clock import SystemClock
     from understudy.doctor.evidence import gather
     from understudy.doctor.examine import examine
     from understudy.registry.run_folder import RunFolder, latest
-    from understudy.run.view import read_view
+    from understudy.run.view import ViewReader
     from understudy.screens.report.facts import read_facts
     from understudy.screens.report.page import report_page
     from understudy.telemetry.text import say, say_json, size
@@ -40,11 +41,12 @@ def report(
         raise ConfigError(f"--out {out}: expected a name that ends in .html")
     check_file("--out", out)
     folder = RunFolder.load(run or latest(), SystemClock())
-    view = read_view(folder)
-    evidence = gather(folder, view)
-    findings = examine(evidence)
-    facts = read_facts(folder, view, findings, kind=evidence.kind)
-    page = report_page(facts).encode("utf-8", "backslashreplace")
+    with metered(f"report of {folder.root}", quiet=json) as show:
+        view = ViewReader(folder, show).read()
+        evidence = gather(folder, view)
+        findings = examine(evidence)
+        facts = read_facts(folder, view, findings, kind=evidence.kind)
+        page = report_page(facts).encode("utf-8", "backslashreplace")
     files.write_atomic(out, page)
     if json:
         say_json({"file": str(out), "bytes": len(page), "findings": len(findings)})

@@ -105,6 +105,11 @@ class Spool:
         return episodes.decode(data, self._spec, what=path.name)
 
 
+def saved_at(name: str) -> float:
+    """When an episode was saved, by its file name, in seconds since 1970; 0: that does not say."""
+    return int(name[:20]) / 1e9 if name[:20].isdecimal() and len(name) > 20 else 0.0
+
+
 def files_of(root: Path) -> dict[str, Path]:
     """Every episode in the spool of a run folder, by name. Changes nothing there."""
     folders = [root / name for name in ("buffer", "archive", "quarantine")]

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import os
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
@@ -19,6 +20,7 @@ import msgspec
 from understudy.core import files
 from understudy.core.arrays import read_bytes
 from understudy.core.errors import Fenced, FileFormatError, RunFolderError
+from understudy.core.seals import seal, unseal
 from understudy.policy import weights as weight_files
 from understudy.policy.policy import Policy
 from understudy.policy.spec import PolicySpec
@@ -32,21 +34,7 @@ _MANIFEST = "manifest.json"
 _PRUNED = "pruned.jsonl"
 _MAX_MANIFEST = 64 * 2**20
 _DIGITS = 8
-
-
-def seal(body: bytes) -> bytes:
-    """The body behind its checksum."""
-    return _checksum(body) + b"\n" + body
-
-
-def unseal(data: bytes) -> bytes | None:
-    """The body, or None where it is not what was sealed."""
-    digest, _, body = data.partition(b"\n")
-    return body if _checksum(body) == digest else None
-
-
-def _checksum(body: bytes) -> bytes:
-    return hashlib.sha256(body).hexdigest().encode()
+_NEWEST_BYTES = 2**21
 
 
 class FileSeal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -195,16 +183,28 @@ class Versions:
             files.remove_folder(self.folder(number))
         return doomed
 
-    def ingested_by_pruned(self) -> dict[str, str]:
-        """What versions ingested that are gone: id to file name, as in a manifest."""
+    def ingested_by_pruned(self, *, newest_only: bool = False) -> dict[str, str]:
+        """What versions ingested that are gone: id to file name, as in a manifest. `newest_only`:
+        of those that went last, some ten thousand episodes, which take a moment to read."""
         ingested: dict[str, str] = {}
-        path = self.root / _PRUNED
-        for line in path.read_bytes().splitlines() if path.exists() else ():
+        decoder = msgspec.json.Decoder(dict[str, str])
+        for line in self._pruned_lines(_NEWEST_BYTES if newest_only else None):
             with contextlib.suppress(
                 msgspec.MsgspecError, UnicodeDecodeError
-            ):  # cut off by a crash
-                ingested |= msgspec.json.decode(line, type=dict[str, str])
+            ):  # cut off by a crash, or by `newest_only`
+                ingested |= decoder.decode(line)
         return ingested
+
+    def _pruned_lines(self, most_bytes: int | None = None) -> list[bytes]:
+        """Those of `pruned.jsonl`, or the last of them."""
+        try:
+            with (self.root / _PRUNED).open("rb") as file:
+                if most_bytes is not None:
+                    size = file.seek(0, os.SEEK_END)
+                    file.seek(max(0, size - most_bytes))
+                return file.read().splitlines()
+        except FileNotFoundError:
+            return []
 
     def _remember(self, number: int) -> None:
         """A manifest is the proof that its episodes were ingested; it outlives its version."""

@@ -7,23 +7,18 @@ as plain data, and the constructor goes on from there: a summary of the journal 
 
 from __future__ import annotations
 
-import contextlib
 import math
-import os
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Mapping
-from pathlib import Path
 
 import msgspec
 from msgspec.structs import force_setattr
 
-from understudy.core.clock import Clock
-from understudy.core.files import TEMPORARY
-from understudy.core.pause import Pause, read_pause
+from understudy.core.pause import Pause
 from understudy.telemetry import events as ev
 from understudy.telemetry.agreement import RulesAgreement
 from understudy.telemetry.events import ENVIRONMENT
-from understudy.telemetry.journal import Entry, Reader
+from understudy.telemetry.journal import Entry
 from understudy.telemetry.played import PlayedFold, PlayedRecord, played_by_rules
 from understudy.telemetry.status import (
     Folder,
@@ -68,8 +63,6 @@ class Spread:
 
 _NO_LEARNER = {"", "off"}
 _ALIVE = {"training", "idle", "waiting for experience"}
-_DIGITS = 20
-"""Nanoseconds since 1970, at the beginning of a file's name."""
 _KEPT_PROBLEMS = 5
 _LAST_MATCHES = 20
 _TRAINING_FOR_S = 10.0
@@ -96,6 +89,7 @@ _FROM_LEARNER = {
 }
 _COUNTED = _FROM_LEARNER | {
     ev.EpisodesImported,
+    ev.JournalsDeleted,
     ev.LearnerDied,
     ev.BotStarted,
     ev.BotStopped,
@@ -117,6 +111,7 @@ _AT_WORK = {
     ev.RolledBack,
     ev.WaitingForExperience,
 }
+
 
 def recent_agreement(entries: Iterable[Entry]) -> float | None:
     """Share of the rules' decisions that the newest version agreed with, in their last matches;
@@ -145,7 +140,7 @@ class ResultBins(msgspec.Struct):
     width: int = 1
     count: int = 0
 
-    def add(self, won: bool, times: int = 1) -> None:  # noqa: FBT001  the result
+    def add(self, won: bool, times: int = 1) -> None:
         """One more result, or equally many of them."""
         while times > 0:
             room = len(self.wins) * self.width - self.count
@@ -226,6 +221,15 @@ class StatusFold:
         self._problems = deque(state.problems, maxlen=_KEPT_PROBLEMS)
         self._played = PlayedFold(limit=_KEPT_PLAYED, records=state.played)
 
+    @property
+    def mode(self) -> str:
+        """Of the bot that started last; empty: not known."""
+        return self._now.mode
+
+    @property
+    def matches(self) -> int:
+        return self._now.matches
+
     def state(self) -> StatusState:
         """All that was added, apart from this fold: it can go on meanwhile."""
         results = self._results
@@ -251,8 +255,6 @@ class StatusFold:
         if kind not in _COUNTED:
             return
         match entry.e:
-            case ev.EpisodesImported() as e:
-                self._count_episodes(written=e.count)
             case ev.BatchTrained() as e:
                 self._batch(e, entry.t)
             case ev.MatchesTrained() as e:
@@ -285,10 +287,6 @@ class StatusFold:
                 self._on_since = None  # a learner of its own is heard of again
             case ev.VersionAdopted() as e:
                 self._set(playing=e.version)
-            case ev.ConstantFeatures() as e:
-                self._set(constant_features=e.names)
-            case ev.Evaluated() as e:
-                self._set(last_evaluation=e)
             case ev.Problem() as e:
                 self._trouble(entry.t, e.where, e.message)
             case _:
@@ -300,10 +298,19 @@ class StatusFold:
 
     def _rare(self, event: ev.Event) -> None:
         match event:
+            case ev.EpisodesImported() as e:
+                self._count_episodes(written=e.count)
+            case ev.JournalsDeleted() as e:
+                self._grow(journals_deleted=e.files, journal_bytes_deleted=e.bytes)
+                self._set(journals_deleted_until=e.until)
             case ev.RolledBack() as e:
                 self._grow(rollbacks=1, fruitless=int(e.reason == "not finite"))
                 if self._now.learner == "waiting for experience":  # it has found some since
                     self._set(learner="training", waiting=False)
+            case ev.ConstantFeatures() as e:
+                self._set(constant_features=e.names)
+            case ev.Evaluated() as e:
+                self._set(last_evaluation=e)
             case ev.StageChanged() as e:
                 self._set(stage=e.after, stage_since=e.steps)
             case ev.LearnerRated() as e:
@@ -432,6 +439,8 @@ class StatusFold:
         self._set(steps=e.steps)
         if e.total_matches:  # exact, also where a session was killed or its journal is older
             self._set(matches=e.total_matches)
+        if e.matches > e.alike:
+            self._set(matches_differ=True)
         if ENVIRONMENT in e.returns:
             self._rewarded(RewardedIteration(e.matches, e.returns[ENVIRONMENT], e.sides))
 
@@ -498,27 +507,6 @@ class StatusFold:
         return None if p50 is None or p99 is None else Percentiles(p50 / 1e3, p99 / 1e3)
 
 
-class StatusReader:
-    """The status of a run folder, each time reading only what is new in its journals."""
-
-    def __init__(self, root: Path, clock: Clock, patience: Patience | None = None) -> None:
-        self._root = root
-        self._clock = clock
-        self._journal = Reader(root / "journal")
-        self._fold = StatusFold(str(root), patience)
-
-    def read(self) -> Status:
-        """The status now. Folders that are not there yet are empty."""
-        for entry in self._journal.new():
-            self._fold.add(entry)
-        return self._fold.status(folders_of(self._root), self._clock.time(), read_pause(self._root))
-
-
-def folders_of(root: Path) -> Folders:
-    """Count the spool of a run folder."""
-    return Folders(*(counted(root / name) for name in ("buffer", "archive", "quarantine")))
-
-
 def _copied(now: Status) -> Status:
     """Another struct, with others for all that a fold changes in place."""
     return msgspec.structs.replace(
@@ -547,30 +535,3 @@ def _state(status: Status, pending: int, now: float, *, paused: bool) -> Learner
     if status.learner == "training" and silent_s > _TRAINING_FOR_S:
         return "idle"
     return status.learner
-
-
-def counted(folder: Path, *, sizes: bool = True) -> Folder:
-    """Count the episodes of one folder; without `sizes` a long queue is hardly more than listed."""
-    count = total = 0
-    came: list[float] = []
-    first = ""
-    try:
-        with os.scandir(folder) as entries:
-            for entry in entries:
-                name = entry.name
-                if not name.endswith(".npz") or name.startswith(TEMPORARY):
-                    continue
-                with contextlib.suppress(FileNotFoundError):  # moved on this very moment
-                    by_time = name[:_DIGITS].isdecimal() and len(name) > _DIGITS
-                    if sizes or not by_time:
-                        found = entry.stat()
-                        total += found.st_size
-                        came += [] if by_time else [found.st_mtime]  # laid there by hand
-                    if by_time:
-                        first = min(first or name, name)
-                    count += 1
-    except FileNotFoundError:
-        return Folder()
-    if first:
-        came.append(int(first[:_DIGITS]) / 1e9)
-    return Folder(count, total, min(came, default=None))

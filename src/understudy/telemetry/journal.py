@@ -50,9 +50,10 @@ class Journal:
         self, folder: Path, by: str, clock: Clock, also: Callable[[Entry], None] | None = None
     ) -> None:
         stamp = int(clock.time() * 1e3)
+        self.folder = folder
+        self.clock = clock
         self._path = folder / f"{by}-{stamp:013d}-{os.getpid()}.jsonl"
         self._by = by
-        self._clock = clock
         self._readers = [] if also is None else [also]
         self._complained = False
         self._lock = threading.Lock()
@@ -63,7 +64,7 @@ class Journal:
 
     def write(self, event: Event) -> None:
         """Append one event."""
-        entry = Entry(t=self._clock.time(), by=self._by, e=event)
+        entry = Entry(t=self.clock.time(), by=self._by, e=event)
         with self._lock:
             for each in (self._append, *self._readers):
                 try:

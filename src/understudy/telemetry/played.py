@@ -65,9 +65,7 @@ def played_by_rules(e: ev.MatchFinished) -> bool:
 class PlayedFold:
     """Adds matches up. `limit` bounds how many records are kept: those with the most matches."""
 
-    def __init__(
-        self, *, limit: int | None = None, records: Iterable[PlayedRecord] = ()
-    ) -> None:
+    def __init__(self, *, limit: int | None = None, records: Iterable[PlayedRecord] = ()) -> None:
         self._limit = limit
         self._counts: dict[tuple[str, str, str, int], list[int]] = {
             (one.player, one.mode, one.tag, one.version): [getattr(one, name) for name in _COUNTED]

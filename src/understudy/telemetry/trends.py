@@ -20,6 +20,7 @@ from understudy.telemetry.played import played_by_rules
 _MOST = 512
 _MOST_TRENDS = 128
 """Names of opponents are a bot's own words: what would be the 129th trend is left out."""
+_LARGEST = 1e100
 _WON = {"victory": 1.0, "tie": 0.0, "defeat": 0.0}
 _RETURN_OF = {"victory": "return_won", "defeat": "return_lost"}
 
@@ -58,11 +59,12 @@ class Trend(msgspec.Struct):
         least: float | None = None,
         most: float | None = None,
     ) -> None:
-        """One more value; what is not finite or weighs nothing is left out.
+        """One more value; what is not finite or weighs nothing is left out, and what is so large
+        that sums of it would not be finite.
 
         `least` and `most`: where the value is the mean of several, the bounds of those.
         """
-        if not (math.isfinite(value) and weight > 0):
+        if not (-_LARGEST < value < _LARGEST and weight > 0):
             return
         low, high = value if least is None else least, value if most is None else most
         if self.room:
@@ -70,10 +72,8 @@ class Trend(msgspec.Struct):
             last.t, last.version = t, version
             last.weight += weight
             last.total += value * weight
-            if low < last.least:
-                last.least = low
-            if high > last.most:
-                last.most = high
+            last.least = min(last.least, low)
+            last.most = max(last.most, high)
         else:
             if len(self.bins) == _MOST:
                 pairs = zip(self.bins[::2], self.bins[1::2], strict=True)
@@ -249,7 +249,7 @@ class TrendFold:
         least: float | None = None,
         most: float | None = None,
     ) -> None:
-        if weight <= 0 or not math.isfinite(value):
+        if weight <= 0 or not -_LARGEST < value < _LARGEST:
             return
         trend = self.trends.get(name)
         if trend is None:
