@@ -94,7 +94,7 @@ def what_is_wrong(facts: ReportFacts) -> str:
     worst = facts.findings[0]
     more = len(facts.findings) - 1
     others = f" {_many(more, 'more finding', 'more findings')} below." if more else ""
-    return f"{worst.title} ({worst.weight}, {worst.certainty}).{others}"
+    return f"{worst.title.rstrip('.')} ({worst.weight}, {worst.certainty}).{others}"
 
 
 def what_next(facts: ReportFacts) -> str:
