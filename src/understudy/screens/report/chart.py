@@ -26,8 +26,8 @@ _LINES = 6
 _POINTS = 160
 _CALM = 0.04
 """The share of the values that a thick line is averaged over."""
-_FEWEST = 20.0
-"""Matches that a point of a win rate is over, at least, once there have been so many."""
+_CALM_WINS, _FEWEST = 0.1, 30.0
+"""A point of a win rate is over this share of the matches, and over so many at least."""
 _PAUSE_S, _PAUSE_TIMES = 300.0, 8.0
 _LOG = 1_000.0
 """Positive values that differ by more than this are drawn on a logarithmic scale."""
@@ -132,7 +132,7 @@ def rolling(trend: Trend, *, over: float) -> list[float]:
 
 
 def _over(trend: Trend, *, wins: bool) -> float:
-    return max(_CALM * trend.weight, _FEWEST if wins else 0.0)
+    return max(_CALM_WINS * trend.weight, _FEWEST) if wins else _CALM * trend.weight
 
 
 def _sure(trend: Trend) -> int:
