@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import statistics
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -66,7 +67,11 @@ class PlayTime:
         self.seconds = played
 
     def at(self, t: float) -> float:
-        begin, before = next((one for one in reversed(self._starts) if one[0] <= t), (t, 0.0))
+        """Seconds of play before a moment; 0 before the first."""
+        index = bisect_right(self._starts, (t, math.inf)) - 1
+        if index < 0:
+            return 0.0
+        begin, before = self._starts[index]
         return before + t - begin
 
 
