@@ -239,3 +239,27 @@ def test_a_file_that_was_removed_while_it_was_held_is_not_written_to_for_ever(
     files.append(path, b"new")
     files.release(path)
     assert path.read_bytes() == b"new"
+
+
+def test_a_file_in_pieces_has_its_name_when_it_is_whole(tmp_path: Path) -> None:
+    made = files.AtomicFile(tmp_path / "it")
+    made.write(b"one ")
+    made.write(b"two")
+    assert not (tmp_path / "it").exists() and made.size == 7
+    made.commit()
+    assert (tmp_path / "it").read_bytes() == b"one two"
+    assert names(tmp_path) == ["it"]
+
+
+@pytest.mark.parametrize("effect", ["append", "sync", "rename"])
+def test_a_file_in_pieces_that_fails_leaves_everything_as_it_was(
+    tmp_path: Path, effect: str
+) -> None:
+    files.write_atomic(tmp_path / "it", b"before")
+    made = files.AtomicFile(tmp_path / "it")
+    with files.using(FailingDisk(effect)), pytest.raises(OSError, match="No space left"):
+        made.write(b"after")
+        made.commit()
+    made.discard()
+    assert (tmp_path / "it").read_bytes() == b"before"
+    assert names(tmp_path) == ["it"]

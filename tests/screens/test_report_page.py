@@ -275,7 +275,7 @@ def test_a_chart_says_where_its_lines_begin_and_end() -> None:
 
 
 @pytest.mark.parametrize(
-    "values", [(0.0, 0.0), (5.0, 5.0), (-1e-9, 1e9), (1e-12, 1e-3), (1e300, 1)]
+    "values", [(0.0, 0.0), (5.0, 5.0), (-1e-9, 1e9), (1e-12, 1e-3), (1e99, 1.0), (1e-300, 1e-299)]
 )
 def test_any_values_can_be_drawn(values: tuple[float, float]) -> None:
     trend = trend_of(*enumerate(values))

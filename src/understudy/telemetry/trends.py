@@ -249,7 +249,7 @@ class TrendFold:
         least: float | None = None,
         most: float | None = None,
     ) -> None:
-        if weight <= 0 or not math.isfinite(value):
+        if weight <= 0 or not -_LARGEST < value < _LARGEST:
             return
         trend = self.trends.get(name)
         if trend is None:

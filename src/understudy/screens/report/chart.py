@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import statistics
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -26,8 +27,8 @@ _LINES = 6
 _POINTS = 160
 _CALM = 0.04
 """The share of the values that a thick line is averaged over."""
-_FEWEST = 20.0
-"""Matches that a point of a win rate is over, at least, once there have been so many."""
+_CALM_WINS, _FEWEST = 0.1, 30.0
+"""A point of a win rate is over this share of the matches, and over so many at least."""
 _PAUSE_S, _PAUSE_TIMES = 300.0, 8.0
 _LOG = 1_000.0
 """Positive values that differ by more than this are drawn on a logarithmic scale."""
@@ -66,7 +67,11 @@ class PlayTime:
         self.seconds = played
 
     def at(self, t: float) -> float:
-        begin, before = next((one for one in reversed(self._starts) if one[0] <= t), (t, 0.0))
+        """Seconds of play before a moment; 0 before the first."""
+        index = bisect_right(self._starts, (t, math.inf)) - 1
+        if index < 0:
+            return 0.0
+        begin, before = self._starts[index]
         return before + t - begin
 
 
@@ -132,7 +137,7 @@ def rolling(trend: Trend, *, over: float) -> list[float]:
 
 
 def _over(trend: Trend, *, wins: bool) -> float:
-    return max(_CALM * trend.weight, _FEWEST if wins else 0.0)
+    return max(_CALM_WINS * trend.weight, _FEWEST) if wins else _CALM * trend.weight
 
 
 def _sure(trend: Trend) -> int:

@@ -6,9 +6,9 @@ import contextlib
 import importlib.metadata
 import os
 import platform
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -35,6 +35,8 @@ from understudy.telemetry.status import Status
 from understudy.telemetry.table import Table
 from understudy.telemetry.training_rows import MONITOR, columns_of
 from understudy.telemetry.trends import Trends
+
+T = TypeVar("T")
 
 _VERSIONS = 18
 """Of which a report has a row: those with a role, the best, and the newest."""
@@ -103,7 +105,7 @@ def read_facts(
     """Read everything else that a report shows. What is damaged is left out, and named."""
     unread: list[str] = []
 
-    def tried(read: Any) -> Any:
+    def tried(read: Callable[[], T | None]) -> T | None:
         try:
             return read()
         except (UnderstudyError, OSError) as error:

@@ -46,8 +46,8 @@ def sections(facts: ReportFacts) -> Iterator[ReportSection]:
     """Those that have something to show, in the order of the page."""
     makers: tuple[tuple[str, str, Callable[[ReportFacts], Iterable[HtmlNode]]], ...] = (
         ("findings", "What is wrong, and what to do", _findings),
-        ("plays", "Who plays, and why", _plays),
         ("results", "How it plays", _results),
+        ("plays", "Who plays, and why", _plays),
         ("server", "What the server decided", _server),
         ("league", "Opponents and ratings", _league),
         ("population", "The population", _population),
@@ -174,20 +174,16 @@ def _plays(facts: ReportFacts) -> Iterator[HtmlNode]:
         yield tag("p", tag("strong", "Why: "), now.in_units(why), ".")
     if now.tests:
         yield table(
-            "Tests that run now: results of both sides, the evidence so far and how much is "
-            "enough, and what to expect.",
-            (
-                "tested",
-                "its result",
-                "against",
-                "its result",
-                "E for it",
-                "E against it",
-                "expected",
-            ),
+            "Tests that run now: results of both sides, and the evidence so far with how much is "
+            "enough.",
+            ("tested", "its result", "against", "its result", "E for it", "E against it"),
             [_test_row(one) for one in now.tests],
-            kinds="wwwwww.",
+            kinds="wwwwww",
         )
+        for one in now.tests:
+            expected = "a person is asked" if one.asks else now.in_units(expect_text(one))
+            words = f"Expected of version {one.version}: "
+            yield tag("p", tag("strong", words), expected, ".")
     yield from pictures.promotion_story(facts)
     arms = [one for one in now.results if one.matches][:_FEW_ROWS]
     if arms:
@@ -212,7 +208,6 @@ def _test_row(one: TrialStatus) -> tuple[str, ...]:
         f"{one.incumbent.mean:.0%} of {one.incumbent.matches:,}",
         f"{evidence_text(one.better)} of {one.better_enough:.0f}",
         f"{evidence_text(one.worse)} of {one.worse_enough:g}",
-        "a person is asked" if one.asks else expect_text(one),
     )
 
 
@@ -381,7 +376,7 @@ def _league(facts: ReportFacts) -> Iterator[HtmlNode]:
                  _interval(one.wins, one.matches))
                 for name, one in sorted(met.items())
             ][:_ROWS],
-            kinds=".nnnnn",
+            kinds="wnnnnn",
         )  # fmt: skip
     yield from _benchmarks(facts)
     if facts.league is not None:
@@ -397,7 +392,7 @@ def _league(facts: ReportFacts) -> Iterator[HtmlNode]:
             [(name, f"{one.points:.0f}", f"{one.margin:.0f}", kind) for name, one, kind in rated][
                 :_ROWS
             ],
-            kinds=".nn.",
+            kinds="wnnw",
         )
 
 
@@ -462,7 +457,7 @@ def _benchmarks(facts: ReportFacts) -> Iterator[HtmlNode]:
         f"{judged.steps:,} steps.",
         ("opponent", "matches", "won", "95% interval"),
         rows[:_ROWS],
-        kinds=".nnn",
+        kinds="wnnn",
     )
 
 

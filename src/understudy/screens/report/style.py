@@ -105,7 +105,8 @@ footer{padding:2.5rem 1.25rem 3rem;color:var(--soft);font-size:.9rem}
 @media print{
   :root{--paper:#fff;--card:#fff;--ink:#000;--soft:#444;--line:#bbb;--grid:#ddd;
     --c1:#0b6bab;--c2:#c2410c;--c3:#0a7a5a;--c4:#a33d86;--c5:#8a6400;--c6:#5b5bd6;
-    --problem:#b42318;--warning:#8a5300;--note:#0b5c94;--good:#0a6b4c}
+    --problem:#b42318;--problem-bg:#fdecea;--warning:#8a5300;--warning-bg:#fdf3df;
+    --note:#0b5c94;--note-bg:#e8f2fa;--good:#0a6b4c;--good-bg:#e6f5ef}
   body{font-size:11pt}
   nav{display:none}
   .charts{grid-template-columns:1fr 1fr}

@@ -82,7 +82,7 @@ def how_it_goes(facts: ReportFacts) -> str:
     if (trained := _trained(facts)) is not None:
         parts.append(trained)
     if (now := status.promotion) is not None:
-        parts.append(f"Who plays: {now.in_units(playing_text(now))}.")
+        parts.append(f"Now {now.in_units(playing_text(now))}.")
     return " ".join(one for one in parts if one)
 
 
@@ -94,7 +94,7 @@ def what_is_wrong(facts: ReportFacts) -> str:
     worst = facts.findings[0]
     more = len(facts.findings) - 1
     others = f" {_many(more, 'more finding', 'more findings')} below." if more else ""
-    return f"{worst.title} ({worst.weight}, {worst.certainty}).{others}"
+    return f"{worst.title.rstrip('.')} ({worst.weight}, {worst.certainty}).{others}"
 
 
 def what_next(facts: ReportFacts) -> str:
@@ -227,9 +227,11 @@ def key_figures(facts: ReportFacts) -> list[tuple[str, str, str]]:
     if status.versions:
         shown.append(("Versions", f"{status.versions:,}", f"the newest is {status.version}"))
     if status.promotion is not None:
-        version = status.promotion.plays
-        who = "newest" if version is None else f"version {version}" if version else "the rules"
-        shown.append(("Plays now", who, f"stage {status.promotion.stage}"))
+        version, stage = status.promotion.plays, f"stage {status.promotion.stage}"
+        if version == 0:
+            shown.append(("Plays now", "the rules", stage))
+        else:
+            shown.append(("Version that plays", str(version or "newest"), stage))
     if status.rating is not None:
         doubt = margin(status.rating.sigma)
         shown.append(("Rating", f"{points(status.rating.mu):.0f}", f"give or take {doubt:.0f}"))
