@@ -10,6 +10,7 @@ import http.client
 import threading
 import urllib.error
 import urllib.request
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
@@ -17,6 +18,8 @@ import msgspec
 
 from understudy.core.clock import Clock
 from understudy.core.errors import ConfigError, UnderstudyError
+from understudy.telemetry.events import Event, Note, Problem, VersionAdopted
+from understudy.telemetry.journal import Entry
 from understudy.telemetry.run_view import RunView, ServerStatus
 from understudy.telemetry.status import Percentiles, Status
 from understudy.telemetry.text import plain
@@ -24,6 +27,7 @@ from understudy.telemetry.trends import Trend, Trends
 
 _TIMEOUT_S = 5.0
 _MAX_BYTES = 8 * 2**20
+_RECENT = 200
 
 R = TypeVar("R")
 
@@ -125,13 +129,15 @@ def taken(read: Callable[[], R]) -> Reading[R]:
 
 
 class ServerReader:
-    """Reads `GET /status` of a server; trends grow with every reading."""
+    """Reads `GET /status` of a server. It tells of this moment alone: trends and the log are what
+    has changed between readings."""
 
     def __init__(self, url: str, *, token: str | None, clock: Clock) -> None:
         self._request = status_request(url, token)
         self._clock = clock
         self._trends: Trends = {}
-        self._last: tuple[float, int] | None = None
+        self._recent: deque[Entry] = deque(maxlen=_RECENT)
+        self._last: tuple[float, ServerStatus] | None = None
 
     def read(self) -> RunView:
         try:
@@ -149,14 +155,18 @@ class ServerReader:
             ) from error
         at = self._clock.time()
         self._note(live, at)
-        return server_view(live, self._trends, run=self._request.full_url, at=at)
+        view = server_view(live, self._trends, run=self._request.full_url, at=at)
+        return msgspec.structs.replace(view, recent=tuple(self._recent))
 
     def _note(self, live: ServerStatus, at: float) -> None:
         """One more point of each trend. The rate is of the decisions since the last reading."""
-        if self._last is not None and at > self._last[0] and live.decisions >= self._last[1]:
-            rate = (live.decisions - self._last[1]) / (at - self._last[0])
-            self._put(at, "decisions_s", rate, live.version)
-        self._last = at, live.decisions
+        if self._last is not None:
+            before_at, before = self._last
+            if at > before_at and live.decisions >= before.decisions:
+                rate = (live.decisions - before.decisions) / (at - before_at)
+                self._put(at, "decisions_s", rate, live.version)
+            self._recent += (Entry(at, "server", event) for event in _changes(before, live))
+        self._last = at, live
         if live.answer_ms.p99 is not None:
             self._put(at, "answer_p99_ms", live.answer_ms.p99, live.version)
         if live.ledger.settled:
@@ -164,6 +174,23 @@ class ServerReader:
 
     def _put(self, at: float, name: str, value: float, version: int) -> None:
         self._trends.setdefault(name, Trend()).add(at, value, version=version)
+
+
+def _changes(before: ServerStatus, now: ServerStatus) -> list[Event]:
+    """What happened between two readings, as the events that a journal would have."""
+    found: list[Event] = []
+    if now.version != before.version:
+        found.append(VersionAdopted(version=now.version, previous=before.version))
+    for what, old, new in (
+        ("learner", before.learner, now.learner),
+        ("learning", before.learning, now.learning),
+        ("clients", f"{before.clients:,}", f"{now.clients:,}"),
+    ):
+        if old != new:
+            found.append(Note(where=what, message=f"{old} -> {new}"))
+    if now.problem and now.problem != before.problem:
+        found.append(Problem(where="learner", message=now.problem))
+    return found
 
 
 def status_request(url: str, token: str | None) -> urllib.request.Request:
