@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from understudy.screens.monitor.drawing import cut, drawn, fitted, line_width, text_width
 from understudy.screens.monitor.growth import Growth, RecentGrowth
 from understudy.screens.monitor.log_lines import log_lines
-from understudy.screens.monitor.rows import Panel, Row, Span, plain_text
+from understudy.screens.monitor.rows import Panel, Row, TonedText, plain_text
 from understudy.screens.monitor.sources import Reading, RunLine
 from understudy.screens.monitor.sparkline import ASCII, UNICODE, glyphs_for, meter, resampled
 from understudy.screens.monitor.sparkline import sparkline as drawn_trend
@@ -23,7 +23,7 @@ def screen(view: views.RunView, width: int, height: int, tab: str = "") -> list[
     state.take(Reading(view))
     if tab:
         state.chosen = tab  # type: ignore[assignment]
-    lines = state.lines(width=width, height=height, now=views.NOW, keys=(Span(" q quit"),))
+    lines = state.lines(width=width, height=height, now=views.NOW, keys=(TonedText(" q quit"),))
     assert len(lines) == height
     assert all(line_width(line) <= width for line in lines)
     return [plain_text(line) for line in lines]
@@ -188,4 +188,4 @@ def test_a_console_that_cannot_show_blocks_gets_ascii() -> None:
 @given(st.text(max_size=60), st.integers(0, 40))
 def test_a_line_has_exactly_its_columns(text: str, width: int) -> None:
     assert text_width(cut(text, width)) <= width
-    assert line_width(fitted((Span(text),), width)) == width
+    assert line_width(fitted((TonedText(text),), width)) == width

@@ -19,7 +19,7 @@ from textual.widget import Widget
 from understudy.core.clock import Clock
 from understudy.screens.monitor.canvas import Canvas
 from understudy.screens.monitor.questions import HelpBox, RollbackBox
-from understudy.screens.monitor.rows import Line, Span
+from understudy.screens.monitor.rows import Line, TonedText
 from understudy.screens.monitor.sources import (
     FolderSource,
     Poller,
@@ -138,9 +138,9 @@ class MonitorApp(App[None]):
                 keys += [("p", f"{self._pause_word()} learning", "pause")]
                 keys += [("b", "rollback", "rollback")]
             keys.append(("tab", "next tab", "turn(1)"))
-        spans = [Span(" ")]
+        spans = [TonedText(" ")]
         for key, word, action in keys:
-            spans += [Span(key, "key", action), Span(f" {word}  ", "muted", action)]
+            spans += [TonedText(key, "key", action), TonedText(f" {word}  ", "muted", action)]
         return tuple(spans)
 
     def _pause_word(self) -> str:
