@@ -133,8 +133,8 @@ def test_changes_are_said_once(run: Path) -> None:
 
 
 def test_following_survives_a_run_that_goes(run: Path) -> None:
-    reader, stop, said = ViewReader(RunFolder.load(run, SystemClock())), threading.Event(), []
-    first = reader.read()
+    first, stop = ViewReader(RunFolder.load(run, SystemClock())).read(), threading.Event()
+    said: list[str] = []
     answers: Iterator[RunView | OSError] = iter([OSError("the disk is gone"), first])
 
     def read() -> RunView:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,12 +15,14 @@ from understudy.screens.monitor.sparkline import ASCII, UNICODE, glyphs_for, met
 from understudy.screens.monitor.sparkline import sparkline as drawn_trend
 from understudy.screens.monitor.state import FolderState, RunState
 from understudy.screens.monitor.tabs import kind, panels, tabs
+from understudy.telemetry.run_view import RunView
+from understudy.telemetry.status import Episodes
 from understudy.telemetry.trends import Trend
 
 from . import views
 
 
-def screen(view: views.RunView, width: int, height: int, tab: str = "") -> list[str]:
+def screen(view: RunView, width: int, height: int, tab: str = "") -> list[str]:
     state = RunState(view.status.run, views.NOW - 322.0)
     state.take(Reading(view))
     if tab:
@@ -52,7 +56,7 @@ def test_who_plays_and_why_is_on_a_small_screen() -> None:
 @pytest.mark.parametrize("make", [views.ring, views.empty, views.trouble, views.training,
                                   views.server])  # fmt: skip
 @pytest.mark.parametrize("size", [(20, 5), (40, 10), (80, 24), (109, 30), (160, 45), (300, 100)])
-def test_every_screen_fits_every_size(make, size: tuple[int, int]) -> None:  # type: ignore[no-untyped-def]
+def test_every_screen_fits_every_size(make: Callable[[], RunView], size: tuple[int, int]) -> None:
     view = make()
     for tab in tabs(view):
         screen(view, *size, tab)
@@ -106,7 +110,7 @@ def test_a_view_that_cannot_be_read_any_more_stays_with_the_reason() -> None:
 def test_what_is_new_is_counted_over_ten_seconds() -> None:
     growth, view = RecentGrowth(), views.ring()
     assert growth.add(view) == Growth()
-    written = views.Episodes(written=62, ingested=57, archived=60)
+    written = Episodes(written=62, ingested=57, archived=60)
     later = views.changed(view, at=views.NOW + 4.0, matches=62, episodes=written)
     assert growth.add(later) == Growth(experience=2, archived=3, matches=2)
     assert growth.add(views.changed(later, at=views.NOW + 20.0)) == Growth()
