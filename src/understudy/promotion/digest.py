@@ -25,6 +25,8 @@ import numpy as np
 
 from understudy.core import files
 from understudy.core.arrays import NDArray
+from understudy.core.clock import Clock
+from understudy.core.errors import FileFormatError
 from understudy.core.seals import seal, unseal
 from understudy.gates.promotion import roles
 from understudy.gates.promotion.records import Assigned, Nominated, Paired, Record, Resolved
@@ -38,6 +40,7 @@ from understudy.promotion.history import (
     test_pairs,
 )
 from understudy.promotion.log import BLOCK, PromotionLog
+from understudy.telemetry.text import complain
 
 DIGEST = 1
 """Goes up when a digest counts something that it did not, or counts it otherwise."""
@@ -50,6 +53,7 @@ _BLOCKS = 10
 _VERDICTS = 500
 _SUMS = 5000
 _KEPT = 3
+_EVERY_S = 10.0
 
 
 class DigestTrial(msgspec.Struct, frozen=True):
@@ -158,7 +162,9 @@ class DigestFold:
     def add(self, records: Sequence[tuple[int, Record]]) -> None:
         """Some more records."""
         now = self._now
-        times = {number: record.at for number, record in records}
+        # A verdict carries the number of a match, which may have been assigned long before.
+        times = {number: assigned.at for number, assigned in now.state.open.items()}
+        times |= {number: record.at for number, record in records}
         begin = 0
         for place, (number, record) in enumerate(records):
             match record:
@@ -202,7 +208,7 @@ class DigestFold:
         now.times |= {number: times[number] for number in running if number in times}
         for kept in (now.counted, now.opened, now.pairs):
             for number in kept.keys() - running:
-                del kept[number]  # type: ignore[attr-defined]  # each is a dict by test
+                del kept[number]
         del now.starts[:-PACE_MATCHES]
         if len(now.verdicts) > 2 * _VERDICTS:
             decisive = [one for one in now.verdicts if one.kind in ("promoted", "rolled back")]
@@ -324,6 +330,35 @@ class DigestReader:
             self._summarised = number
             self._log = PromotionLog(self._folder, problem=self._problem, after=number)
         return self._fold
+
+
+class DigestWriter:
+    """Keeps the summaries of a promotion log up to date, a little at a time. For one thread.
+
+    Raises nothing: a full disk or a record of a newer program costs summaries alone.
+    """
+
+    def __init__(self, folder: Path, clock: Clock) -> None:
+        self._folder = folder
+        self._clock = clock
+        self._reader: DigestReader | None = None
+        self._worked = -_EVERY_S
+        self._failed = False
+
+    def work(self) -> None:
+        """Fold a block, every ten seconds at most."""
+        if self._failed or self._clock.monotonic() - self._worked < _EVERY_S:
+            return
+        self._worked = self._clock.monotonic()
+        if not self._folder.is_dir():
+            return
+        try:
+            if self._reader is None:
+                self._reader = DigestReader(self._folder)
+            self._reader.summarise(most_blocks=1)
+        except (OSError, FileFormatError) as error:
+            self._failed = True
+            complain(f"cannot keep a summary of the promotion log: {error}")
 
 
 def _newest(folder: Path) -> tuple[int, DigestFold]:

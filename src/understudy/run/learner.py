@@ -18,6 +18,7 @@ from understudy.core.errors import ConfigError
 from understudy.core.pause import read_pause
 from understudy.experience.ledger.recovery import LEDGER
 from understudy.gates.decision import DecisionGate
+from understudy.promotion.digest import DigestWriter
 from understudy.registry.run_folder import RunFolder
 from understudy.supervise.child import end_when_told, step_back
 from understudy.supervise.lock import learner_lock
@@ -169,9 +170,11 @@ def _loop(
         most=_SUMMARISE_ENTRIES,
         every_s=_LOOK_EVERY_S,
     )
+    digests = DigestWriter(journal.folder.parent / "promotion", journal.clock)
     while not stop.is_set():
         wake.clear()
         summaries.work()
+        digests.work()
         before, paused = paused, read_pause(root).paused
         if paused != before:
             _switched(learner, journal, paused=paused)

@@ -8,17 +8,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Hashable
+from pathlib import Path
 from typing import Generic, TypeVar
 
 import msgspec
 
+from understudy.core.clock import SystemClock
+from understudy.core.errors import RunFolderError, UnderstudyError
 from understudy.core.pause import read_pause
 from understudy.experience.ledger.recovery import LEDGER, counts_in
 from understudy.experience.ledger.store import log_paths
+from understudy.promotion.digest import DigestReader
 from understudy.promotion.report import PromotionReader
 from understudy.registry.newest_files import NewestFiles
 from understudy.registry.rewards import reward_status
-from understudy.registry.run_folder import RunFolder
+from understudy.registry.run_folder import RunFolder, holds_run
 from understudy.run.status import (
     LostMatches,
     at_least,
@@ -31,7 +35,7 @@ from understudy.telemetry.promotion_stage import staged
 from understudy.telemetry.run_view import RunView
 from understudy.telemetry.status import LedgerCounts, Status, patience
 from understudy.telemetry.status_reader import SpoolCounts
-from understudy.telemetry.summary import FoldedJournal, JournalFolds
+from understudy.telemetry.summary import FoldedJournal, JournalFolds, SummaryWriter
 
 _LOOK_FOR_LOST_S = 60.0
 _JOURNAL_SHARE = 0.8
@@ -143,6 +147,50 @@ class ViewReader:
         if tell is None:
             return None
         return lambda share: tell(start + share * (end - start))
+
+
+class RunEntry:
+    """A run folder among others, read when it is asked for."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.problem = ""
+        """Why it cannot be read; empty: it can."""
+        self._reader: ViewReader | None = None
+        try:
+            self._reader = ViewReader(RunFolder.load(folder, SystemClock()))
+        except (UnderstudyError, OSError) as error:
+            self.problem = str(error)
+
+    def read(self) -> RunView:
+        """The run now.
+
+        Raises:
+            RunFolderError: There is a `problem`.
+        """
+        if self._reader is None:
+            raise RunFolderError(self.problem)
+        return self._reader.read()
+
+
+def runs_in(folder: Path) -> list[RunEntry]:
+    """The run folders in a folder, the one that was written to last first; damaged ones come last.
+    Their journals are not read before they are asked for."""
+    found = [RunEntry(path) for path in folder.iterdir() if holds_run(path)]
+    return sorted(found, key=lambda one: (bool(one.problem), -_written(one.folder), one.folder))
+
+
+def _written(run: Path) -> float:
+    """When a run was last written to: the time of its newest journal, else of its folder."""
+    journals = [path.stat().st_mtime for path in (run / "journal").glob("*.jsonl")]
+    return max(journals) if journals else run.stat().st_mtime
+
+
+def summarise(folder: RunFolder) -> None:
+    """Make the summaries that the writers of a run make while they work."""
+    SummaryWriter(folder.journal, folder.clock, limits=folder.config.retention, every=1).catch_up()
+    if folder.by_evidence:
+        DigestReader(folder.promotion).summarise()
 
 
 def read_view(folder: RunFolder) -> RunView:
