@@ -32,6 +32,7 @@ SCRIPTS = (
     ("strength.py", "brawl"),
     ("territory_learning.py",),
     ("slow_game.py",),
+    ("healthy_runs.py",),
     ("slow_takeover.py",),
     ("slow_takeover.py", "--score"),
     ("takeover.py",),

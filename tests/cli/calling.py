@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -28,9 +29,25 @@ class Called:
         return msgspec.json.decode(self.out.encode())
 
 
-def understudy(*args: object) -> Called:
+class Terminal(io.StringIO):
+    """A console that takes escape codes."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def in_terminal(*args: object, columns: int, colour: bool = False) -> Called:
+    """`understudy ARGS…` in a terminal that is so wide; stdout alone is one."""
+    env = {"COLUMNS": str(columns), "TERM": "xterm", "NO_COLOR": "" if colour else "1"}
+    with mock.patch.dict(os.environ, env):
+        return understudy(*args, out=Terminal())
+
+
+def understudy(
+    *args: object, out: io.StringIO | None = None, err: io.StringIO | None = None
+) -> Called:
     """Exit code, stdout and stderr of `understudy ARGS…`."""
-    out, err = io.StringIO(), io.StringIO()
+    out, err = out or io.StringIO(), err or io.StringIO()
     argv = ["understudy", *map(str, args)]
     with (
         mock.patch.object(sys, "argv", argv),

@@ -11,7 +11,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, Literal
 
 import msgspec
@@ -20,7 +19,6 @@ import pytest
 from judging.swarm_versions import NETWORK, commit, run_of_swarm, settings
 
 from understudy.cli.play import _line
-from understudy.cli.show import Screen
 from understudy.core.clock import SystemClock
 from understudy.match.tally import Tally
 from understudy.promotion.promotion import Promotion
@@ -185,24 +183,6 @@ def test_a_run_that_goes_on_counts_only_versions_of_this_session_as_new(played: 
     called = understudy("play", "swarm", "--run", "run", *options)
     assert called.code == 0 and "  version 3\n" in called.err, called.err
     assert " new" not in called.err
-
-
-@pytest.mark.parametrize(
-    ("before", "shown", "said"),
-    [
-        (0, (1,), ["  +1 new"]),
-        (4, (4, 6), ["", "  +2 new"]),
-        (5, (3, 6), ["", "  +1 new"]),  # gone on from version 3, after a rollback
-        (None, (4, 4, 5), ["", "", "  +1 new"]),  # of a server: what it had is not known
-    ],
-)
-def test_versions_are_new_that_came_since_the_last_line(
-    before: int | None, shown: tuple[int, ...], said: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    screen = Screen(quiet=False, before=before)
-    for version in shown:
-        screen.move("line", SimpleNamespace(share=1.0, version=version))
-    assert capsys.readouterr().err.splitlines() == [f"line{news}" for news in said]
 
 
 # --- for real: another process learns ------------------------------------------------------------

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from understudy.cli.show import Meter
+from understudy.cli.progress import ProgressDisplay
 from understudy.games import catalog
 from understudy.games.brawl import tables
 from understudy.judging import ratings as run_ratings
@@ -124,11 +124,11 @@ def test_mistakes_and_damage_are_one_line(elsewhere: Path) -> None:
 
 
 def test_ctrl_c_ends_it_without_a_result(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def impatient(meter: Meter, share: float) -> None:
+    def impatient(display: ProgressDisplay, share: float, words: str) -> None:
         raise KeyboardInterrupt
 
     run = brawl_league(elsewhere / "mine")
-    monkeypatch.setattr(Meter, "show", impatient)
+    monkeypatch.setattr(ProgressDisplay, "show_share", impatient)
     monkeypatch.setattr(run_ratings, "round_robin", stone_scissors_paper)
     called = understudy("ratings", "--run", run, "--engine", "numpy")
     assert (called.code, called.out) == (130, "")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from understudy.cli.show import Meter
+from understudy.cli.progress import ProgressDisplay
 from understudy.games.brawl import tables
 
 from .calling import understudy
@@ -69,11 +69,11 @@ def test_a_page_for_people() -> None:
     assert called.code == 0, called.err
     lines = called.out.splitlines()
     assert lines[0] == "brawl: 2 players, 3 frozen matches of each pair"
-    first = next(line for line in lines if line.startswith("  1 "))
+    first = next(line for line in lines if line.startswith("1 "))
     assert first.split()[:6] == ["1", "based", "3", "3", "0", "0"]
     assert first.endswith(" fixed") and "±" in first
     head = next(line for line in lines if "win rate" in line).split()
-    assert head[-3:] == ["rate", "distinct", "rating"] and first.split()[7] == "3"
+    assert head[-4:] == ["rate", "distinct", "rating", "95%"] and first.split()[7] == "3"
     assert "Cycles: none that is sure." in called.out
 
 
@@ -94,7 +94,11 @@ def test_a_mistake_is_one_line_that_names_it(line: str, named: str, hint: str) -
 
 
 def test_what_is_missing_is_said_before_the_first_match(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Meter, "show", lambda meter, share: pytest.fail("a match was played"))
+    monkeypatch.setattr(
+        ProgressDisplay,
+        "show_share",
+        lambda display, share, words: pytest.fail("a match was played"),
+    )
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     called = understudy(*BRAWL, "based", "random", "--matches", 1, "--out", "out", *NUMPY)
     assert called.code == 2 and 'pip install ".[plots]"' in called.err
@@ -105,17 +109,21 @@ def test_a_folder_that_cannot_be_is_told_before_the_first_match(
     out: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Path("taken").write_text("I am a file", encoding="utf-8")
-    monkeypatch.setattr(Meter, "show", lambda meter, share: pytest.fail("a match was played"))
+    monkeypatch.setattr(
+        ProgressDisplay,
+        "show_share",
+        lambda display, share, words: pytest.fail("a match was played"),
+    )
     called = understudy(*BRAWL, "based", "random", "--matches", 1, "--out", out, *NUMPY)
     assert called.code == 2
     assert f"--out {out}: taken is a file; expected a folder" in called.err.replace("\\", "/")
 
 
 def test_ctrl_c_ends_it_without_a_result(monkeypatch: pytest.MonkeyPatch) -> None:
-    def impatient(meter: Meter, share: float) -> None:
+    def impatient(display: ProgressDisplay, share: float, words: str) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Meter, "show", impatient)
+    monkeypatch.setattr(ProgressDisplay, "show_share", impatient)
     called = understudy(*BRAWL, "based", "random", "--matches", 1, "--out", "out", *NUMPY)
     assert (called.code, called.out) == (130, "")
     assert not Path("out").exists()

@@ -101,6 +101,14 @@ def test_every_kind_is_there() -> None:
 
 
 @fixtures("ring", "served", "trained")
+def test_the_doctor_looks_at_a_run_and_finds_it_well(fixture: Fixture) -> None:
+    called = understudy("doctor", "--run", fixture.run, "--strict", "--json")
+    assert called.code == 0 and called.json["findings"] == [], called.out
+    kinds = {"ring": "ring", "served": "server", "trained": "training"}
+    assert called.json["kind"] == kinds[fixture.expected["kind"]]
+
+
+@fixtures("ring", "served", "trained")
 def test_a_run_opens_and_tells_what_it_told_then(fixture: Fixture) -> None:
     rows = understudy("models", "list", "--run", fixture.run, "--json").json
     assert [row["version"] for row in rows] == fixture.expected["versions"]

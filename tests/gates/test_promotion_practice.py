@@ -177,7 +177,7 @@ def test_practice_that_loses_is_suspended_ever_longer_and_begins_anew(story: Sto
         assert story.state.practice.recent.matches == 0
     assert lengths == [*SUSPENSIONS, 400] == [50, 100, 200, 400, 400]
     words = story.verdicts[-2].words
-    assert words.startswith("worse than the rules; practice: 0% of late in ")
+    assert words.startswith("worse than the rules; practice: 0% recently in ")
     assert words.endswith("(enough: 4); no practice for 400 matches")
 
 

@@ -402,11 +402,11 @@ def results(matches: int, mean: float) -> RecentResults:
         ),
         (
             PracticeArm(begun=True, recent=results(50, 0.4), incumbent=results(80, 0.5)),
-            "practice does not look better: 40% of late, the rules 50%",
+            "practice does not look better: 40% recently, the rules 50%",
         ),
         (
             PracticeArm(begun=True, recent=results(50, 0.5), incumbent=results(80, 0.5), against=3),
-            "practice does not look better: 50% of late, version 3 50%",
+            "practice does not look better: 50% recently, version 3 50%",
         ),
         (PracticeArm(begun=True, recent=results(20, 0.6), incumbent=results(20, 0.5)), ""),
     ],
@@ -478,7 +478,7 @@ def test_practice_overrules_cameos(tmp_path: Path) -> None:
         assert tried(bot) == [] and search(bot).waits == "no version has practised yet"
         practise(bot, result=0.47)
         assert tried(bot) == []
-        assert search(bot).waits == "practice does not look better: 47% of late, the rules 50%"
+        assert search(bot).waits == "practice does not look better: 47% recently, the rules 50%"
         practise(bot, result=1.0)
         assert tried(bot) == [1] and search(bot).waits == ""
         nominated = [one for _, one in records(bot.folder) if isinstance(one, Nominated)]

@@ -54,7 +54,7 @@ def expected(log: ScriptedLog) -> ExpectedVerdict:
 
 def text_of(status: PromotionStatus) -> str:
     """The whole screen without the breaks at 80 columns."""
-    text = describe_promotion(status, run="runs/zerg", at=1e9)
+    text = describe_promotion(status, run="runs/zerg", at=1e9, width=80)
     assert max(map(len, text.splitlines())) <= 80
     return text.replace("\n            ", " ")
 

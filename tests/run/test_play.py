@@ -349,7 +349,7 @@ def test_ctrl_c_pressed_again_loses_nothing_either(monkeypatch: pytest.MonkeyPat
 def test_ctrl_c_while_it_measures_skips_the_measuring(monkeypatch: pytest.MonkeyPatch) -> None:
     from understudy.run import play as module
 
-    def interrupted(session: PlaySession, policy: object) -> None:
+    def interrupted(session: PlaySession, policy: object, **show: object) -> None:
         signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setattr(module, "frozen", interrupted)

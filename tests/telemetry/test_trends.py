@@ -39,3 +39,69 @@ def test_matches_of_the_rules_are_told_apart() -> None:
         fold.add(Entry(t=1.0, by="bot", e=match))
     assert fold.trends["win_rate"].means() == [1.0]
     assert fold.trends["rules_win_rate"].means() == [0.0]
+
+
+def test_training_is_told_apart_by_opponent_and_snapshots_are_one() -> None:
+    fold = TrendFold()
+    fold.add(
+        Entry(
+            t=1.0,
+            by="train",
+            e=ev.MatchesTrained(
+                steps=1,
+                results={
+                    "based": (4, 1, 1, 2),
+                    "step-8": (2, 2, 0, 0),
+                    "step-9": (2, 0, 0, 2),
+                    "random": (3, 0, 0, 0),
+                },
+                ended=[("based", 1, 100, 0.0), ("based", -1, 300, 0.0)],
+            ),
+        )
+    )
+    assert fold.trends["win_rate.based"].mean() == 0.25
+    assert fold.trends["win_rate.self"].mean() == 0.5
+    assert "win_rate.random" not in fold.trends, "no match against it has ended"
+    assert fold.trends["draw_rate"].mean() == 0.125
+    (frames,) = fold.trends["frames"].bins
+    assert (frames.mean, frames.least, frames.most, frames.weight) == (200.0, 100.0, 300.0, 2)
+
+
+def test_a_benchmark_is_told_by_opponent_and_together() -> None:
+    fold = TrendFold()
+    opponents = {"based": ev.OpponentTally(5, 0, 15), "random": ev.OpponentTally(20, 0, 0)}
+    judged = ev.CheckpointJudged(steps=1, version=1, seconds=3.0, opponents=opponents)
+    fold.add(Entry(t=1.0, by="train", e=judged))
+    assert fold.trends["benchmark.based"].mean() == 0.25
+    assert fold.trends["benchmark"].mean() == 0.625 and fold.trends["benchmark"].weight == 40
+    assert fold.trends["benchmark_s"].mean() == 3.0
+
+
+def test_the_latents_of_opponents_lie_apart_by_the_root_of_their_mean_square() -> None:
+    fold = TrendFold()
+    measured = ev.StrategyMeasured(
+        steps=1, latent_mean=0.0, latent_spread=2.0, attention_entropy=3.0, drift=0.0,
+        by_opponent={"based": (1.0, 0.0), "random": (-1.0, 0.0)},
+    )  # fmt: skip
+    fold.add(Entry(t=1.0, by="train", e=measured))
+    assert fold.trends["latent_apart"].mean() == pytest.approx(0.5**0.5)
+
+
+def test_there_are_never_more_trends_than_a_run_may_have() -> None:
+    fold = TrendFold()
+    for number in range(1000):
+        results = {f"bot {number}": (1, 1, 0, 0)}
+        trained = ev.MatchesTrained(steps=1, results=results)
+        fold.add(Entry(t=1.0, by="train", e=trained))
+    assert len(fold.trends) == 128
+    assert fold.trends["win_rate"].weight == 1000
+
+
+def test_the_memory_of_a_learner_is_a_trend_where_it_is_known() -> None:
+    fold = TrendFold()
+    for number, memory in enumerate([0.0, 512.0], 1):
+        published = ev.VersionPublished(
+            version=number, parent=None, matches=1, promoted=True, memory_mb=memory
+        )
+        fold.add(Entry(t=1.0, by="learner", e=published))
+    assert fold.trends["memory_mb"].means() == [512.0]

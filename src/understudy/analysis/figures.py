@@ -115,7 +115,7 @@ def probe(
         panel.text(1.0, chance + 0.012, "chance", color=GREY, fontsize=8)
         panel.plot(
             list(ceiling), list(ceiling.values()), color=GREY, linestyle="--", linewidth=1.2,
-            label="nobody can do better: matches look alike so far",
+            label="the most that is possible: matches look alike so far",
         )  # fmt: skip
         panel.set_xscale("log", base=2)
         panel.set_xticks([1, 2, 4, 8], ["1 s", "2 s", "4 s", "8 s"])

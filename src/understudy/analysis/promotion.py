@@ -43,8 +43,11 @@ class _Span(NamedTuple):
     end: float
 
 
-def promotion_figure(told: PromotionHistory, *, title: str) -> Figure:
-    """Three panels: matches by player, the evidence of each test, and results by player."""
+def promotion_figure(told: PromotionHistory, *, title: str, served: bool = False) -> Figure:
+    """Three panels: matches by player, the evidence of each test, and results by player.
+
+    `served`: a server assigned segments, which have a score and are not won or lost.
+    """
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     played = [one for one in told.matches if one.counts]
@@ -60,14 +63,14 @@ def promotion_figure(told: PromotionHistory, *, title: str) -> Figure:
     assert isinstance(engine, ConstrainedLayoutEngine)
     engine.set(w_pad=0.15, h_pad=0.06)
     strip, evidence, rates = (row[0] for row in panels)
-    _draw_strip(strip, played, players)
-    _draw_evidence(evidence, spans, last)
+    _draw_strip(strip, played, players, served=served)
+    _draw_evidence(evidence, spans, last, unit="segment" if served else "match")
     for index, span in enumerate(spans):
         for panel in (strip, evidence):
             panel.axvspan(span.begin, span.end, color=_BANDS[index % 2], linewidth=0, zorder=0)
     for panel in (strip, evidence):
         panel.set_xlim(0.0, last + 1.0)
-    _draw_rates(rates, _results(told, players))
+    _draw_rates(rates, _results(told, players), served=served)
     return figure
 
 
@@ -115,9 +118,13 @@ def _player(match: AssignedMatch) -> int:
     return _PRACTICE if match.practises else match.assigned.version
 
 
-def _draw_strip(panel: Axes, played: Sequence[AssignedMatch], players: Sequence[int]) -> None:
+def _draw_strip(
+    panel: Axes, played: Sequence[AssignedMatch], players: Sequence[int], *, served: bool
+) -> None:
     """A tick for each match, in the row of who played it: tall where it was won, or half of it."""
     title = "who played which match (tall: won, middle: tied, low: lost)"
+    if served:
+        title = "who decided in which segment (the taller, the higher its score)"
     panel.set_title(title, fontsize=10, loc="left")
     for row, version in enumerate(players):
         mine = [
@@ -135,7 +142,7 @@ def _draw_strip(panel: Axes, played: Sequence[AssignedMatch], players: Sequence[
     panel.tick_params(labelbottom=False)
 
 
-def _draw_evidence(panel: Axes, spans: Sequence[_Span], last: float) -> None:
+def _draw_evidence(panel: Axes, spans: Sequence[_Span], last: float, *, unit: str) -> None:
     panel.set_yscale("log")
     panel.axhline(1.0, color=GREY, linewidth=0.8)
     for index, span in enumerate(spans):
@@ -156,7 +163,7 @@ def _draw_evidence(panel: Axes, spans: Sequence[_Span], last: float) -> None:
     low, high = panel.get_ylim()
     panel.set_ylim(max(low, _LEAST), max(high, 1e2))
     panel.yaxis.set_major_formatter("{x:g}")
-    panel.set_xlabel("match, in the order of assignment", fontsize=9)
+    panel.set_xlabel(f"{unit}, in the order of assignment", fontsize=9)
     panel.set_ylabel("E", fontsize=9)
     if spans:
         panel.legend(
@@ -187,10 +194,9 @@ def _name_tests(panel: Axes, spans: Sequence[_Span], last: float) -> None:
     panel.set_title("evidence of each test", fontsize=10, loc="left", pad=4 + 13 * levels)
 
 
-def _draw_rates(panel: Axes, results: Sequence[ArmResult]) -> None:
-    panel.set_title(
-        "mean result (a tie counts half) with its 95% interval", fontsize=10, loc="left"
-    )
+def _draw_rates(panel: Axes, results: Sequence[ArmResult], *, served: bool) -> None:
+    ties = "" if served else " (a tie counts half)"
+    panel.set_title(f"mean result{ties} with its 95% interval", fontsize=10, loc="left")
     versions = [one.version for one in results]
     for row, one in enumerate(results):
         if not one.matches:
@@ -209,7 +215,8 @@ def _draw_rates(panel: Axes, results: Sequence[ArmResult]) -> None:
     panel.set_xlim(0.0, 1.0)
     panel.xaxis.set_major_formatter("{x:.0%}")
     panel.grid(axis="x", alpha=0.25)
-    panel.set_xlabel("mean result: 100% is a win, or the highest of the declared score", fontsize=9)
+    highest = "the highest of the declared score" if served else "a win"
+    panel.set_xlabel(f"mean result: 100% is {highest}", fontsize=9)
 
 
 def _results(told: PromotionHistory, players: Sequence[int]) -> list[ArmResult]:

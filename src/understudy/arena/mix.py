@@ -102,7 +102,7 @@ def parse(
         for each in bots if name == "all" else (name,):
             if each in held_out:
                 raise ConfigError(
-                    f"{flag}: {each} is held out: nobody trains against it, so that "
+                    f"{flag}: {each} is held out: no agent trains against it, so that "
                     "`eval --opponents heldout` shows what an agent makes of strangers"
                 )
             if each != SELF and each not in bots:

@@ -48,7 +48,7 @@ def analyze(
     from understudy.analysis.canvas import check_installed
     from understudy.analysis.findings import page
     from understudy.cli.options import check_folder
-    from understudy.cli.show import Meter
+    from understudy.cli.progress import working
     from understudy.judging import analyzing
     from understudy.judging.players import LEAGUE, PlayerResolver, latest_run, split
 
@@ -79,7 +79,7 @@ def analyze(
         complain(note)
 
     try:
-        found = analyzing.analyze(asked, partial(Meter, quiet=json))
+        found = analyzing.analyze(asked, partial(working, quiet=json))
     except KeyboardInterrupt:
         complain(f"interrupted: what was finished is in {plain(asked.out.as_posix())}")
         raise typer.Exit(INTERRUPTED) from None

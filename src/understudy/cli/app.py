@@ -12,6 +12,7 @@ from understudy.cli import config, learner, models, promotion
 from understudy.cli.analyze import analyze
 from understudy.cli.doctor import doctor
 from understudy.cli.eval import evaluate
+from understudy.cli.export import export
 from understudy.cli.forget import forget
 from understudy.cli.games import games
 from understudy.cli.gate import gate
@@ -19,6 +20,7 @@ from understudy.cli.import_ import import_
 from understudy.cli.monitor import monitor
 from understudy.cli.play import play
 from understudy.cli.ratings import ratings
+from understudy.cli.report import report
 from understudy.cli.serve import serve
 from understudy.cli.status import status
 from understudy.cli.tournament import tournament
@@ -49,6 +51,7 @@ app.command(rich_help_panel="Judge")(gate)
 app.command(rich_help_panel="Look")(status)
 app.command(rich_help_panel="Look")(monitor)
 app.command(rich_help_panel="Look")(doctor)
+app.command(rich_help_panel="Look")(report)
 app.command(rich_help_panel="Look")(watch)
 app.add_typer(models.app, name="models", rich_help_panel="Manage")
 app.add_typer(promotion.app, name="promotion", rich_help_panel="Manage")
@@ -56,6 +59,7 @@ app.command(rich_help_panel="Manage")(ratings)
 app.command(rich_help_panel="Manage")(games)
 app.add_typer(config.app, name="config", rich_help_panel="Manage")
 app.command("import", rich_help_panel="Manage")(import_)
+app.command(rich_help_panel="Manage")(export)
 app.command(rich_help_panel="Manage")(forget)
 
 

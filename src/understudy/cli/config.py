@@ -9,6 +9,7 @@ import msgspec
 import typer
 
 from understudy.cli.options import Json, SetOption, config_from
+from understudy.cli.output import emit_labelled, out_width
 from understudy.core import toml
 from understudy.core.config import Config
 from understudy.core.config.descriptions import settings
@@ -40,9 +41,7 @@ def list_(json: Json = False) -> None:
     if json:
         say_json(words)
         return
-    width = max(map(len, words))
-    for name, line in words.items():
-        say(f"{name:<{width}}  {line}")
+    emit_labelled(words.items(), label_width=max(map(len, words)) + 2)
 
 
 @app.command()
@@ -105,4 +104,5 @@ class _Words:
             if name not in known:
                 return ""  # a name of a person's own, such as a reward term
             section, words = known[name].section, known[name].words
-        return textwrap.fill(words, _WIDTH)
+        # A comment begins with two characters; in a file it is as wide as the source.
+        return textwrap.fill(words, min(_WIDTH, (out_width() or _WIDTH) - 2))

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from understudy.cli.options import EngineName, FirstRunDelay, GameOfTwo, Greedy, Json, MatchSeed
+from understudy.cli.output import emit_table, emit_text
 from understudy.core.errors import ConfigError
+from understudy.telemetry.layout import Column
 from understudy.telemetry.text import complain, plain, say, say_json
 
 if TYPE_CHECKING:
@@ -55,7 +57,7 @@ def evaluate(
     Example: understudy eval brawl --agent runs/brawl-1 --opponents all,heldout,league --matches 500
     """
     from understudy.cli.options import check_file
-    from understudy.cli.show import metered
+    from understudy.cli.progress import working
     from understudy.judging.players import PlayerResolver, engine_named, latest_run, split
     from understudy.match.evaluate import judge
 
@@ -72,7 +74,7 @@ def evaluate(
     against = resolver.resolve_all("--opponents", opponents, agent=name, most=snapshots)
     for note in resolver.notes:
         complain(note)
-    with metered(f"{matches} matches v {len(against)}", quiet=json) as show:
+    with working(f"{matches} matches v {len(against)}", quiet=json) as show:
         reports = judge(
             resolver.game,
             judged.player,
@@ -96,8 +98,11 @@ def evaluate(
                 "opponents": rows,
             }
         )
-    else:
-        say(_table(game, judged, matches, against, reports))
+        return
+    version = "" if judged.version is None else f" (version {judged.version})"
+    emit_text(f"{game}: {plain(judged.name)}{version}, {matches} frozen matches v each", more=2)
+    say("")
+    emit_table(*_table(game, against, reports))
 
 
 def _row(one: NamedPlayer, report: EvaluationReport) -> dict[str, object]:
@@ -128,49 +133,47 @@ def _write(path: Path, rows: Mapping[str, Mapping[str, object]]) -> None:
 
 
 def _table(
-    game: str,
-    agent: NamedPlayer,
-    matches: int,
-    against: Sequence[NamedPlayer],
-    reports: Mapping[str, EvaluationReport],
-) -> str:
-    """A table of text; intervals are 95% confidence intervals of the win rate."""
+    game: str, against: Sequence[NamedPlayer], reports: Mapping[str, EvaluationReport]
+) -> tuple[list[Column], list[list[str]]]:
+    """Columns and rows; intervals are 95% confidence intervals of the win rate."""
     from understudy.games import catalog
 
-    version = "" if agent.version is None else f" (version {agent.version})"
-    width = max(len("opponent"), *(len(plain(one.label)) for one in against))
-    columns = [column for column in catalog.measure_columns(game) if column.heading]
-    head = (
-        f"{'opponent':<{width}}  {'wins':>4} {'draws':>5} {'losses':>6}  {'rate':>6}"
-        f"  {'95% interval':<14}  {'return':>6}"
-    )
-    more = "".join(column.heading for column in columns)
-    lines = [
-        f"{game}: {plain(agent.name)}{version}, {matches} frozen matches v each",
-        "",
-        f"{head}{more}  {'frames':>6}  {'distinct':>8}",
+    measures = [column for column in catalog.measure_columns(game) if column.heading]
+    columns = [
+        Column("opponent", text=True),
+        Column("wins", drop=6),
+        Column("draws", drop=6),
+        Column("losses", drop=6),
+        Column("win rate"),
+        Column("95% interval", drop=1),
+        Column("return", drop=4),
+        *(Column(one.heading, drop=3) for one in measures),
+        Column("frames", drop=8),
+        Column("distinct", drop=7),
     ]
-    for one in against:
-        report = reports[one.name]
-        tally = report.tally
-        low, high = tally.interval
-        interval = f"{100 * low:.1f} to {100 * high:.1f}%"
-        more = "".join(_measure(column, report) for column in columns)
-        lines.append(
-            f"{plain(one.label):<{width}}  {tally.wins:>4} {tally.draws:>5} {tally.losses:>6}"
-            f"  {tally.win_rate:>6.1%}  {interval:<14}  {report.mean_return:>6.2f}"
-            f"{more}  {report.mean_frames:>6.0f}  {report.distinct:>8}"
-        )
-    return "\n".join(lines)
+    return columns, [_cells(one, reports[one.name], measures) for one in against]
+
+
+def _cells(
+    one: NamedPlayer, report: EvaluationReport, measures: Sequence[MeasureColumn]
+) -> list[str]:
+    tally = report.tally
+    low, high = tally.interval
+    return [
+        plain(one.label),
+        *(f"{count}" for count in (tally.wins, tally.draws, tally.losses)),
+        f"{tally.win_rate:.1%}",
+        f"{100 * low:.1f} to {100 * high:.1f}%",
+        f"{report.mean_return:.2f}",
+        *(_measure(column, report) for column in measures),
+        f"{report.mean_frames:.0f}",
+        f"{report.distinct}",
+    ]
 
 
 def _measure(column: MeasureColumn, report: EvaluationReport) -> str:
-    """As wide as the column's heading; `-` where there is no such measure or ratio."""
+    """`-` where there is no such measure or ratio."""
     value = column.value(report.measures)
     if value is None:
-        text = "-"
-    elif column.ratio:
-        text = f"{min(value, 9999.0):.{1 if value < 100 else 0}f}x"
-    else:
-        text = f"{value:.1f}"
-    return text.rjust(len(column.heading))
+        return "-"
+    return f"{min(value, 9999.0):.{1 if value < 100 else 0}f}x" if column.ratio else f"{value:.1f}"

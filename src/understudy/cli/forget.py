@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from understudy.cli.options import Json
+from understudy.cli.output import emit_labelled
 
 
 def forget(
@@ -15,7 +16,7 @@ def forget(
     run: Annotated[Path, typer.Option(help="The run folder.")],
     json: Json = False,
 ) -> None:
-    """Set aside everything that one client of a server taught, so that nobody learns from it.
+    """Set aside everything that one client of a server taught, so that no learner uses it.
 
     Its episodes go from buffer and archive to quarantine, with the reason. Nothing is deleted.
 
@@ -23,17 +24,24 @@ def forget(
     """
     from understudy.core.clock import SystemClock
     from understudy.judging.forgetting import forget as set_aside
-    from understudy.telemetry.text import plain, say, say_json
+    from understudy.telemetry.text import plain, say_json
 
     report = set_aside(run, client, clock=SystemClock())
     if json:
         say_json(report.as_dict())
         return
-    for name in report.unread:
-        say(f"Unread     {plain(name)}: cannot be read, so nobody knows whose it is")
-    say(f"Waiting    {report.waiting} episodes of {plain(client)}, set aside before any learning")
-    say(f"Archived   {report.archived} episodes, set aside")
-    say(f"Decisions  {report.decisions}")
+    rows = [
+        ("Unread", f"{plain(name)}: cannot be read, so its client is not known")
+        for name in report.unread
+    ]
+    waiting = f"{report.waiting} episodes of {plain(client)}, set aside before any learning"
+    rows += [
+        ("Waiting", waiting),
+        ("Archived", f"{report.archived} episodes, set aside"),
+        ("Decisions", f"{report.decisions}"),
+    ]
     if report.learned_by is not None:
-        say(f"Learned    version {report.learned_by} is the first that learned from them;")
-        say(f"           to go back before it: understudy models rollback VERSION --run {run}")
+        words = f"version {report.learned_by} is the first that learned from them; "
+        back = f"to go back before it: understudy models rollback VERSION --run {run}"
+        rows.append(("Learned", words + back))
+    emit_labelled(rows, label_width=11)

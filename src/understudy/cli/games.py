@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from understudy.cli.options import Json
+from understudy.cli.output import emit_text
 from understudy.telemetry.text import say, say_json
 
 
@@ -30,8 +31,9 @@ def games(
         say_json(table)
         return
     for game in listed:
-        say(f"{game.name} (rules version {game.version})\n  {game.summary}")
+        say(f"{game.name} (rules version {game.version})")
+        emit_text(game.summary, indent=2)
         for name, choices in game.options.items():
             more = ", adaptive" if name == "difficulty" else ""
-            say(f"  --{name}: {', '.join(choices)}{more}")
-        say(f"  scripted: {', '.join(catalog.bots(game.name))}")
+            emit_text(f"--{name}: {', '.join(choices)}{more}", indent=2, more=4)
+        emit_text(f"scripted: {', '.join(catalog.bots(game.name))}", indent=2, more=4)

@@ -8,6 +8,8 @@ from typing import Annotated
 import typer
 
 from understudy.cli.options import Json
+from understudy.cli.output import emit_labelled
+from understudy.cli.progress import working
 
 
 def import_(
@@ -34,22 +36,29 @@ def import_(
     from understudy.core.clock import SystemClock
     from understudy.legacy.importing import import_files
     from understudy.registry.run_folder import new_run, remember
-    from understudy.telemetry.text import plain, say, say_json
+    from understudy.telemetry.text import plain, say_json
 
     target = run or new_run("imported")
-    report = import_files(paths, target, clock=SystemClock(), late_rewards=late_rewards)
+    with working("importing", quiet=json) as show:
+        report = import_files(
+            paths, target, clock=SystemClock(), late_rewards=late_rewards, show=show
+        )
     failed, taken = report.of("failed"), [*report.of("experience"), *report.of("model")]
     if taken:
         remember(target)
     if json:
         say_json(report.as_dict())
         raise typer.Exit(1 if failed else 0)
-    for line in failed:
-        say(f"Not taken  {plain(str(line.path))}: {plain(line.reason, limit=400)}")
-    for line in report.of("model"):
-        say(f"Model      {plain(str(line.path))} is version 1")
-    say(f"Experience {len(report.of('experience'))} matches, {report.decisions} decisions")
-    say(f"Known      {len(report.of('known'))} files came in before")
+    rows = [
+        ("Not taken", f"{plain(str(line.path))}: {plain(line.reason, limit=400)}")
+        for line in failed
+    ]
+    rows += [("Model", f"{plain(str(line.path))} is version 1") for line in report.of("model")]
+    matches, known = len(report.of("experience")), len(report.of("known"))
+    rows.append(("Experience", f"{matches:,} matches, {report.decisions:,} decisions"))
+    rows.append(("Known", f"{known:,} files came in before"))
     if taken:
-        say(f"Run folder {target}; to learn from it now: understudy learner --run {target}")
+        then = f"to learn from it now: understudy learner --run {target}"
+        rows.append(("Run folder", f"{target}; {then}"))
+    emit_labelled(rows, label_width=11)
     raise typer.Exit(1 if failed else 0)

@@ -9,14 +9,16 @@ from typing import Annotated
 import typer
 
 from understudy.cli.options import LatestRun
+from understudy.cli.output import emit_labelled, emit_table, emit_text
 from understudy.core.errors import FileFormatError, RunFolderError
 from understudy.registry.pointers import NAMES
 from understudy.registry.rewards import rewards_in, version_reward
 from understudy.registry.run_folder import RunFolder
 from understudy.registry.scores import ENOUGH, Score, last_good, score_of
 from understudy.registry.versions import Manifest
+from understudy.telemetry.layout import Column
 from understudy.telemetry.report_parts import estimate, reward_lines
-from understudy.telemetry.text import duration, say, say_json, stamp
+from understudy.telemetry.text import duration, say, say_json, size, stamp
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -72,19 +74,23 @@ def list_(run: LatestRun = None, json: _Json = False) -> None:
     if not rows and not damaged:
         say("No version yet: the learner commits the first one after the first batch of matches.")
         return
-    say(
-        f"{'version':>8} {'parent':>7} {unit:>8} {'loss':>9}  {'made':<19}"
-        f"  {'score':<16}  {'reward':<24}  {'role':<19}  kept as"
+    emit_table(
+        _columns(unit),
+        [
+            [
+                f"{row.number}",
+                f"{row.parent or '-'}",
+                f"{_learned(row):,}",
+                f"{row.metrics['loss']:.4f}" if "loss" in row.metrics else "-",
+                stamp(row.created_at),
+                _won_text(score_of(scores, row.number)),
+                _reward_text(score_of(scores, row.number)),
+                ", ".join(roles.get(row.number, [])),
+                _kept_text(why.get(row.number)),
+            ]
+            for row in rows
+        ],
     )
-    for row in rows:
-        say(
-            f"{row.number:>8} {row.parent or '-':>7} {_learned(row):>8}"
-            f" {row.metrics.get('loss', float('nan')):>9.4f}  {stamp(row.created_at):<19}"
-            f"  {_won_text(score_of(scores, row.number)):<16}"
-            f"  {_reward_text(score_of(scores, row.number)):<24}"
-            f"  {', '.join(roles.get(row.number, [])):<19}"
-            f"  {_kept_text(why.get(row.number))}"
-        )
 
 
 @app.command()
@@ -101,18 +107,25 @@ def show(version: _Version, run: LatestRun = None, json: _Json = False) -> None:
         say_json(manifest)
         return
     age = duration(max(0.0, folder.clock.time() - manifest.created_at))
-    say(f"Version    {version} of {folder.root}, made {stamp(manifest.created_at)} ({age} ago)")
-    say(f"Parent     {manifest.parent or 'none'}")
-    say(f"Role       {', '.join(_roles(folder).get(version, ['none']))}")
-    say(f"Network    {manifest.spec.network}")
-    say(f"Learned    {_learned_text(manifest, _unit(folder))}")
+    made = f"made {stamp(manifest.created_at)} ({age} ago)"
+    rows = [
+        ("Version", f"{version} of {folder.root}, {made}"),
+        ("Parent", f"{manifest.parent or 'none'}"),
+        ("Role", ", ".join(_roles(folder).get(version, ["none"]))),
+        ("Network", f"{manifest.spec.network}"),
+        ("Learned", _learned_text(manifest, _unit(folder))),
+    ]
     if played := _played_text(score_of(scores_of(folder), version)):
-        say(f"Played     {played}")
+        rows.append(("Played", played))
     known = [] if manifest.mode == "train" else reward_lines(rewards_in(manifest))
-    for label, words in known:  # of the versions before it, as it was known when it was made
-        say(f"{'Known then' if label else '':<10} {words}")
-    say(f"Last batch {', '.join(f'{k} {v:.4g}' for k, v in manifest.metrics.items())}")
-    say(f"Files      {', '.join(f'{k} ({v.bytes} bytes)' for k, v in manifest.files.items())}")
+    # Of the versions before it, as it was known when it was made.
+    rows += [("Known then" if label else "", words) for label, words in known]
+    files = (f"{name} ({size(one.bytes)})" for name, one in manifest.files.items())
+    rows += [
+        ("Last batch", ", ".join(f"{k} {v:.4g}" for k, v in manifest.metrics.items())),
+        ("Files", ", ".join(files)),
+    ]
+    emit_labelled(rows, label_width=11)
 
 
 @app.command()
@@ -196,6 +209,20 @@ def _folder(run: Path | None) -> RunFolder:
     return RunFolder.load(run or latest(), SystemClock())
 
 
+def _columns(unit: str) -> list[Column]:
+    return [
+        Column("version"),
+        Column("parent", drop=6),
+        Column(unit, drop=3),
+        Column("loss", drop=7),
+        Column("made", text=True, drop=4),
+        Column("score", text=True, drop=1),
+        Column("reward", text=True, drop=2),
+        Column("role", text=True),
+        Column("kept as", text=True, drop=5),
+    ]
+
+
 def _unit(folder: RunFolder) -> str:
     """What the versions of a run learn from; a server has segments, not matches."""
     from understudy.experience.ledger.recovery import LEDGER
@@ -210,13 +237,16 @@ def _learned(manifest: Manifest) -> int:
 
 def roll_back(folder: RunFolder, version: int, *, why: str = "") -> str:
     """Pin a version as champion; returns what to tell. The monitor does the same."""
+    from understudy.promotion.report import is_served
+
     folder.versions.existing(version)
     folder.versions.verify(version)
     folder.pointers.pin("champion", version, by="rollback")
     again = f"understudy models release --run {folder.root}"
     if folder.by_evidence:
+        which = "segment" if is_served(folder) else "match of mode auto"
         return (
-            f"Version {version} is pinned as champion{why}. It plays every match of mode auto, "
+            f"Version {version} is pinned as champion{why}. It plays every {which}, "
             f"from the next one on, and nothing is tried. To let evidence decide again: {again}"
         )
     return f"Version {version} plays now and is pinned{why}. To let newer ones play again: {again}"
@@ -341,7 +371,8 @@ def _released_to_evidence(folder: RunFolder, *, json: bool) -> None:
     from understudy.telemetry.promotion_lines import playing_text
 
     now = read_brief(folder, Promotion(folder))  # following the log moves the pointer
-    text = f"Evidence decides again: from the next match of mode auto on {playing_text(now)}."
+    which = "segment" if now.served else "match of mode auto"
+    text = f"Evidence decides again: from the next {which} on {now.in_units(playing_text(now))}."
     _moved(text, now.incumbent, pinned=False, json=json)
 
 
@@ -349,4 +380,4 @@ def _moved(text: str, version: int, *, pinned: bool, json: bool) -> None:
     if json:
         say_json({"champion": version, "pinned": pinned})
     else:
-        say(text)
+        emit_text(text)

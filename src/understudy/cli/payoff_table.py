@@ -4,47 +4,69 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from understudy.cli.output import StyledLine, out_width, table
 from understudy.league.payoffs import Cycle, Payoffs, Standing
+from understudy.telemetry.layout import Column, hanging
 from understudy.telemetry.text import plain
 
 _SHOWN_CYCLES = 5
+_STANDINGS = (
+    Column(""),
+    Column("player", text=True),
+    Column("points", drop=3),
+    Column("wins", drop=5),
+    Column("draws", drop=5),
+    Column("losses", drop=5),
+    Column("win rate"),
+    Column("distinct", drop=6),
+    Column("rating", drop=2),
+    Column("95%", text=True, drop=2),
+)
+
+PageLines = list[str | StyledLine]
 
 
-def standings_table(places: Sequence[Standing]) -> list[str]:
+def standings_table(places: Sequence[Standing]) -> PageLines:
     """The best first; a rating is where the true one is, with 95% confidence."""
-    names = [plain(one.name) for one in places]
-    width = max(len("player"), *map(len, names))
-    lines = [
-        f"{'':>3} {'player':<{width}}  {'points':>7}  {'wins':>5} {'draws':>5} {'losses':>6}"
-        f"  {'win rate':>8}  {'distinct':>8}  {'rating':>6}"
+    rows = [
+        [
+            f"{place}",
+            plain(one.name),
+            f"{one.points:g}",
+            f"{one.tally.wins}",
+            f"{one.tally.draws}",
+            f"{one.tally.losses}",
+            f"{one.tally.win_rate:.1%}",
+            f"{one.distinct}",
+            f"{one.rating.points:.0f}",
+            f"± {one.rating.margin:.0f}{' fixed' if one.fixed else ''}",
+        ]
+        for place, one in enumerate(places, 1)
     ]
-    for place, (name, one) in enumerate(zip(names, places, strict=True), 1):
-        tally = one.tally
-        held = " fixed" if one.fixed else ""
-        lines.append(
-            f"{place:>3} {name:<{width}}  {one.points:>7g}  {tally.wins:>5} {tally.draws:>5}"
-            f" {tally.losses:>6}  {tally.win_rate:>8.1%}  {one.distinct:>8}"
-            f"  {one.rating.points:>6.0f}"
-            f" ± {one.rating.margin:.0f}{held}"
-        )
-    return lines
+    return table(_STANDINGS, rows)
 
 
-def payoff_table(payoffs: Payoffs, order: Sequence[str]) -> list[str]:
-    """Win rates in percent, rows against columns; players in this order, columns by number."""
+def payoff_table(payoffs: Payoffs, order: Sequence[str]) -> PageLines:
+    """Win rates in percent, rows against columns; players in this order, columns by number.
+
+    Where not all fit, the columns of the weakest players go first.
+    """
     places = [payoffs.names.index(name) for name in order]
     bounds = payoffs.lower_bounds()
-    width = max(len(plain(name)) for name in order)
-    head = "".join(f"{number:>4} " for number in range(1, len(order) + 1))
-    lines = [f"{'':>3} {'':<{width}} {head}".rstrip()]
+    columns = [
+        Column(""),
+        Column("", text=True),
+        *(Column(f"{number} ", drop=number) for number in range(1, len(order) + 1)),
+    ]
+    rows = []
     for number, (i, name) in enumerate(zip(places, order, strict=True), 1):
-        cells = ""
+        row = [f"{number}", plain(name)]
         for j in places:
             tally = payoffs.tally(i, j)
             share = f"{100 * tally.win_rate:.0f}" if tally.matches else "."
-            cells += f"{share:>4}{'*' if bounds[i, j] > 0.5 else ' '}"
-        lines.append(f"{number:>3} {plain(name):<{width}} {cells}".rstrip())
-    return lines
+            row.append(f"{share}{'*' if bounds[i, j] > 0.5 else ' '}")
+        rows.append(row)
+    return table(columns, rows)
 
 
 def cycle_lines(cycles: Sequence[Cycle]) -> list[str]:
@@ -52,24 +74,25 @@ def cycle_lines(cycles: Sequence[Cycle]) -> list[str]:
     if not cycles:
         return ["Cycles: none that is sure."]
     lines = [f"Cycles: {len(cycles)} (each step is a win rate surely above one half)"]
-    lines += [
-        f"  {plain(str(cycle))}   every step above {cycle.surety:.1%}"
-        for cycle in cycles[:_SHOWN_CYCLES]
-    ]
+    for cycle in cycles[:_SHOWN_CYCLES]:
+        words = f"{plain(str(cycle))}   every step above {cycle.surety:.1%}"
+        lines += hanging(words, width=out_width(), indent=2)
     if len(cycles) > _SHOWN_CYCLES:
         lines.append(f"  ... and {len(cycles) - _SHOWN_CYCLES} more (--json has all)")
     return lines
 
 
-def found_page(payoffs: Payoffs, places: Sequence[Standing], cycles: Sequence[Cycle]) -> list[str]:
+def found_page(payoffs: Payoffs, places: Sequence[Standing], cycles: Sequence[Cycle]) -> PageLines:
     """Standings, payoff matrix and cycles."""
     anchored = any(one.fixed for one in places)
     held = "fixed ones hold the scale" if anchored else "no scripted bot holds the scale here"
+    scale = f"Ratings with 95% intervals; 400 more are ten wins for a loss; {held}."
+    rates = "Win rate in %, row v column (draws are not wins; *: surely above one half)"
     return [
         *standings_table(places),
-        f"    Ratings with 95% intervals; 400 more are ten wins for a loss; {held}.",
+        *hanging(scale, width=out_width(), indent=3, more=0),
         "",
-        "Win rate in %, row v column (draws are not wins; *: surely above one half)",
+        *hanging(rates, width=out_width(), more=0),
         *payoff_table(payoffs, [one.name for one in places]),
         "",
         *cycle_lines(cycles),

@@ -5,30 +5,34 @@ With `--url` the game is a client of a server (`understudy serve territory`), wh
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Mapping
+import contextlib
+import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
 from understudy.cli.options import JsonAtEnd, NewRun, SetOption, config_from
-from understudy.cli.show import Screen, bar, ending, timing
+from understudy.cli.output import commands, summary_row
+from understudy.cli.progress import ProgressDisplay, ProgressLine, bar, ending, session_line
 from understudy.core.errors import ConfigError, nearest
+from understudy.telemetry.layout import Part, Width, wrapped
 from understudy.telemetry.promotion_stage import stages_text
-from understudy.telemetry.text import duration, plain
+from understudy.telemetry.text import duration, plain, say
 
 if TYPE_CHECKING:
     from understudy.adapters.territory.remote_play import RemoteProgress, RemoteSummary
     from understudy.match.tally import Tally
     from understudy.registry.run_folder import RunFolder
     from understudy.run.play import PlayProgress, PlaySession, PlaySummary
+    from understudy.server.ring_metrics import MetricsEndpoint
     from understudy.telemetry.promotion_status import Stage, TrialStatus
     from understudy.telemetry.status import Status
 
 _MINUTES = 1.5
-_SHORT_BAR, _NARROW = 6, 80
-_LABEL = 16
+_NARROW = 72
+"""Below it a win rate has no bar."""
 _STAGE_EVERY_S = 30.0
 _RULES = "the rules"
 _TOKEN_BYTES = 4096
@@ -44,49 +48,52 @@ def _play_on_server(game: str, *, token_file: Path | None, json: bool, **options
         options["minutes"] = _MINUTES
     given = {name: value for name, value in options.items() if value is not None}
     session = RemoteSession(**given, token=None if token_file is None else _token(token_file))
-    screen = Screen(quiet=json, before=None)
-    screen.note(
-        f"understudy: territory on {session.url}, {session.territories} territories, "
-        f"up to {session.speed:g} times real time"
-    )
-    summary = play_remote(session, show=lambda one: screen.move(_remote_line(one), one))
-    screen.close(summary, _remote_summary(summary))
+    with ProgressDisplay(quiet=json, before=None) as display:
+        display.note_wrapped(
+            f"understudy: territory on {session.url}, {session.territories} territories, "
+            f"up to {session.speed:g} times real time"
+        )
+        summary = play_remote(session, show=lambda one: display.show(_remote_line(one)))
+        display.end(summary, lambda width: _remote_summary(summary, width))
 
 
-def _remote_line(progress: RemoteProgress) -> str:
-    return (
-        f"{timing(progress)}"
-        f"  {progress.decisions / max(progress.elapsed_s, 1e-9):>6,.0f} decisions/s"
-        f"  reward {progress.mean_reward:>+6.3f}"
-        f"  p50 {progress.percentile_ms(50):.1f} ms  p99 {progress.percentile_ms(99):.1f} ms"
-        f"  version {progress.version}"
-    )
+def _remote_line(progress: RemoteProgress) -> ProgressLine:
+    speed = progress.decisions / max(progress.elapsed_s, 1e-9)
+    parts = [
+        Part(f"{speed:>5,.0f} decisions/s", 20),
+        Part(f"reward {progress.mean_reward:>+6.3f}"),
+        Part(f"p50 {progress.percentile_ms(50):.1f} ms", 40),
+        Part(f"p99 {progress.percentile_ms(99):.1f} ms", 30),
+        Part(f"version {progress.version}", 50),
+    ]
+    return session_line(progress, parts)
 
 
-def _remote_summary(summary: RemoteSummary) -> str:
+def _remote_summary(summary: RemoteSummary, width: Width) -> str:
     told, progress = summary.as_dict(), summary.progress
     done = max(progress.decisions, 1)
-    lines = [
-        "",
-        "Interrupted: the server keeps everything up to here." if summary.interrupted else "Done.",
-        "",
-        f"Decisions       {progress.decisions} in {duration(summary.seconds)}, "
+    interrupted = "Interrupted: the server keeps everything up to here."
+    rows = {
+        "Decisions": f"{progress.decisions} in {duration(summary.seconds)}, "
         f"{progress.ticks} ticks, {told['speed']:.0f} times real time",
-        f"Mean reward     {told['mean_reward']:+.3f}, of the last {len(progress.rewards)}: "
+        "Mean reward": f"{told['mean_reward']:+.3f}, of the last {len(progress.rewards)}: "
         f"{progress.mean_reward:+.3f}",
-        f"Spawned         {progress.spawns / done:.0%} of decisions, the gate waited in "
+        "Spawned": f"{progress.spawns / done:.0%} of decisions, the gate waited in "
         f"{progress.waits / done:.0%}; the busiest chunk had {told['largest_chunk_share']:.0%}",
-        f"An answer       p50 {progress.percentile_ms(50):.1f} ms, "
+        "An answer": f"p50 {progress.percentile_ms(50):.1f} ms, "
         f"p99 {progress.percentile_ms(99):.1f} ms",
-        f"Version         {progress.version}",
-    ]
+        "Version": f"{progress.version}",
+    }
     if progress.reconnects or progress.unanswered or progress.degraded:
-        lines.append(
-            f"Trouble         {progress.reconnects} reconnections, {progress.unanswered} without "
+        rows["Trouble"] = (
+            f"{progress.reconnects} reconnections, {progress.unanswered} without "
             f"an answer, {progress.degraded} degraded"
         )
     if progress.refused:
-        lines.append(f"Refused         {progress.refused}, the last: {plain(progress.problem)}")
+        rows["Refused"] = f"{progress.refused}, the last: {plain(progress.problem)}"
+    lines = ["", interrupted if summary.interrupted else "Done.", ""]
+    for label, text in rows.items():
+        lines += summary_row(label, text, width)
     return "\n".join(lines)
 
 
@@ -139,6 +146,12 @@ def play(
     lockstep: Annotated[
         bool, typer.Option(help="One process, serially: the same bits for the same seed.")
     ] = False,
+    metrics: Annotated[
+        int | None,
+        typer.Option(
+            help="Serve /metrics for Prometheus on this port of 127.0.0.1; 0: a free one."
+        ),
+    ] = None,
     set_: SetOption = None,
     url: Annotated[
         str | None, typer.Option(help="Play territory on this server: ws://127.0.0.1:8765/ws.")
@@ -174,7 +187,7 @@ def play(
         "--difficulty": difficulty, "--matches": matches, "--eval": evaluate, "--run": run,
         "--network": network, "--mode": mode, "--rules": rules, "--evidence": evidence,
         "--learner": learner, "--pace": pace,
-        "--lockstep": lockstep or None, "--set": set_,
+        "--lockstep": lockstep or None, "--metrics": metrics, "--set": set_,
     }  # fmt: skip
     for_there = {
         "--territories": territories, "--speed": speed, "--ticks": ticks,
@@ -226,20 +239,47 @@ def play(
             defaults=defaults,
         ),
     )
-    screen = Screen(quiet=json, before=newest(before), tells_new=mode == "learn")
-    screen.note(f"understudy: {game} v {difficulty}, run folder {session.run}")
-    screen.note(_opening(session, before))
+    with ProgressDisplay(quiet=json, before=newest(before), tells_new=mode == "learn") as display:
+        display.note_wrapped(f"understudy: {game} v {difficulty}, run folder {session.run}")
+        for line in _opening(session, before):
+            display.note_wrapped(line)
+        stages = _StageNotes()
 
-    stages = _StageNotes()
+        def show(progress: PlayProgress) -> None:
+            for news in (*progress.news, *stages.due(progress)):
+                display.note_news(f"match {progress.played}: {news}")
+            progress.news.clear()
+            if endpoint is not None:
+                endpoint.metrics.promotion = progress.promotion
+            display.show(_line(progress))
 
-    def show(progress: PlayProgress) -> None:
-        for news in (*progress.news, *stages.due(progress)):
-            screen.note(_wrapped(f"match {progress.played}: {news}", indent=2))
-        progress.news.clear()
-        screen.move(_line(progress), progress)
+        endpoint = None if metrics is None else _metrics_endpoint(session, metrics)
+        with endpoint or contextlib.nullcontext():
+            summary = play_session(session, show=show, show_frozen=_frozen_line(display, session))
+        opponent = judging_difficulty(difficulty)
+        display.end(
+            summary,
+            lambda width: _summary(summary, width, opponent=opponent),
+            run=summary.status.run,
+        )
 
-    summary = play_session(session, show=show)
-    screen.close(summary, _summary(summary, opponent=judging_difficulty(difficulty)))
+
+def _metrics_endpoint(session: PlaySession, port: int) -> MetricsEndpoint:
+    """Listens already, so that a port that is taken is an error before the first match."""
+    from understudy.core.clock import SystemClock
+    from understudy.core.dependencies import needs
+    from understudy.telemetry.status import patience
+
+    if session.lockstep:
+        raise ConfigError("--metrics: a session in lockstep has a clock of its own; leave one out")
+    with needs("--metrics needs prometheus-client", extra="metrics"):
+        from understudy.server.ring_metrics import MetricsEndpoint
+
+    endpoint = MetricsEndpoint(
+        session.run, SystemClock(), port=port, patience=patience(session.config)
+    )
+    say(f"understudy: metrics at {endpoint.url}", file=sys.stderr)
+    return endpoint
 
 
 class _StageNotes:
@@ -297,30 +337,29 @@ def _check_difficulty(game: str, difficulty: str, adaptive: str) -> None:
         )
 
 
-def _opening(session: PlaySession, before: RunFolder | None) -> str:
-    """Who plays. `before`: the run folder, if there is one already."""
+def _opening(session: PlaySession, before: RunFolder | None) -> list[str]:
+    """Who plays, in a few sentences. `before`: the run folder, if there is one already."""
     beside = "The learner starts beside it (a few seconds to warm up)."
     rules = f'Mode {session.mode}: the bot "{session.rules_name}" plays as the rules'
     match session.mode:
         case "shadow":
-            return f"{rules}, and versions are measured.\n{beside}"
+            return [f"{rules}, and versions are measured.", beside]
         case "auto":
-            judged = (
-                "Simulated matches beside the game test the versions.\n"
-                if session.simulated
-                else ""
-            )
             if (decided := _decided(session, before)) is not None:
-                return f"Mode auto: {decided}.\n{beside}"
-            stages = f"Stages: {stages_text()}."
-            until = "until a version is better by evidence"
-            return f"{rules}\n{until}.\n{stages}\n{judged}{beside}"
+                return [f"Mode auto: {decided}.", beside]
+            judged = ["Simulated matches beside the game test the versions."]
+            return [
+                f"{rules} until a version is better by evidence.",
+                f"Stages: {stages_text()}.",
+                *(judged if session.simulated else []),
+                beside,
+            ]
         case "play":
-            return (
+            return [
                 "Mode play: the champion plays, and nothing is learned; "
                 f'without one, the bot "{session.rules_name}" as the rules.'
-            )
-    return "The bot starts untrained; the learner starts beside it (a few seconds to warm up)."
+            ]
+    return ["The bot starts untrained; the learner starts beside it (a few seconds to warm up)."]
 
 
 def _decided(session: PlaySession, before: RunFolder | None) -> str | None:
@@ -334,38 +373,24 @@ def _decided(session: PlaySession, before: RunFolder | None) -> str | None:
     return playing_text(status) if status.plays != 0 or pinned is not None else None
 
 
-def _wrapped(text: str, *, indent: int) -> str:
-    """Lines of at most 80 columns, all but the first further in."""
-    first = " " * indent
-    return "\n".join(
-        textwrap.wrap(text, _NARROW - 1, initial_indent=first, subsequent_indent=first + "  ")
-    )
-
-
-def _labelled(label: str, text: str) -> str:
-    """Lines of at most 80 columns, all but the first under the text."""
-    begin = " " * _LABEL
-    first = f"{label:<{_LABEL}}"
-    return "\n".join(
-        textwrap.wrap(text, _NARROW - 1, initial_indent=first, subsequent_indent=begin)
-    )
-
-
-def _line(progress: PlayProgress) -> str:
+def _line(progress: PlayProgress) -> ProgressLine:
     if progress.session.mode != "learn":
-        return _roles_line(progress)
-    return (
-        f"{timing(progress)}"
-        f"  match {progress.played:>5}"
-        f"  wins of last {len(progress.recent)}: {progress.win_rate:>4.0%}"
-        f"  version {progress.version}"
-    )
+        # Who plays, and how well: mean results, in which a tie counts one half.
+        return session_line(
+            progress, [Part(f"match {progress.played}", 50), *map(Part, _means(progress))]
+        )
+    parts = [
+        Part(f"match {progress.played:,}", 50),
+        Part(f"wins of last {len(progress.recent)}: {progress.win_rate:>4.0%}"),
+        Part(f"version {progress.version}", 40),
+    ]
+    return session_line(progress, parts)
 
 
-def _roles_line(progress: PlayProgress) -> str:
-    """Who plays, and how well: mean results, in which a tie counts one half; 80 columns."""
-    done = f"{timing(progress, width=_SHORT_BAR)}  match {progress.played}"
-    return "  ".join([done, *_means(progress)])
+def _frozen_line(display: ProgressDisplay, session: PlaySession) -> Callable[[float], None]:
+    """Shows the frozen matches at the end."""
+    words = f"frozen matches, {session.evaluate} of each player"
+    return lambda share: display.show_share(share, words)
 
 
 def _means(progress: PlayProgress) -> list[str]:
@@ -412,60 +437,66 @@ def _mean(tally: Tally | None) -> float | None:
     return None if tally is None else (tally.wins + tally.draws / 2) / max(tally.matches, 1)
 
 
-def _by_player(summary: PlaySummary) -> list[str]:
+def _by_player(summary: PlaySummary, width: Width) -> list[str]:
     """The stage, who plays, why, and the win rates of this session by who played."""
     from understudy.telemetry.promotion_lines import trial_text, why_text
 
     lines, status = [], summary.promotion
     if status is not None:
-        lines += ["", _labelled("Stage", stages_text(status.stage))]
-        lines.append(_labelled("Who plays", status.line))
-        lines.append(_labelled("Why", why_text(status)))
+        lines += ["", *summary_row("Stage", stages_text(status.stage), width)]
+        lines += summary_row("Who plays", status.line, width)
+        lines += summary_row("Why", why_text(status), width)
         for one in status.tests if status.pinned is None else ():
             name = "Rechecked now" if one.recheck else "Tested now"
-            lines.append(_labelled(name, trial_text(one)))
+            lines += summary_row(name, trial_text(one), width)
     if summary.by_player:
-        lines += ["", "Win rate in this session by who played (a tie is no win; 95% interval):"]
+        head = "Win rate in this session by who played (a tie is no win; 95% interval):"
+        lines += ["", *wrapped(head, width)]
+    names = max(map(len, summary.by_player), default=0)
     for name, tally in summary.by_player.items():
-        lines.append(f"  {name:<13} {_rate(tally)} of {tally.matches}")
+        lines.append(f"  {name:<{names}}  {_rate(tally, width)} of {tally.matches}")
     return lines
 
 
-def _summary(summary: PlaySummary, *, opponent: str) -> str:
+def _summary(summary: PlaySummary, width: Width, *, opponent: str) -> str:
     s = summary.status
     lines = ending(summary)
     if summary.before and summary.after and summary.rules:
         n = summary.after.matches
+        champion = {"the champion": summary.champion} if summary.champion else {}
+        rows = {
+            "at the start": summary.before, "now": summary.after, **champion,
+            "the rules": summary.rules,
+        }  # fmt: skip
+        head = f"Win rate v {opponent}, {n} frozen matches (a tie is no win; 95% interval):"
         lines += [
             "",
-            f"Win rate v {opponent}, {n} frozen matches (a tie is no win; 95% interval):",
-            f"  at the start  {_rate(summary.before)}",
-            f"  now           {_rate(summary.after)}",
-            *([f"  the champion  {_rate(summary.champion)}"] if summary.champion else []),
-            f"  the rules     {_rate(summary.rules)}",
+            *wrapped(head, width),
+            *(f"  {name:<12}  {_rate(tally, width)}" for name, tally in rows.items()),
         ]
-    lines += _by_player(summary)
-    lines += [
-        "",
-        *([] if summary.by_player else [_climb(s)]),
-        f"Matches         {s.matches}",
-        f"Versions        {s.versions}",
-        f"A decision      {_milliseconds(s)}",
-        f"Run folder      {s.run}",
-        "",
-        f"More: understudy status --run {s.run}   understudy models list --run {s.run}",
-    ]
-    return "\n".join(lines)
+    lines += [*_by_player(summary, width), ""]
+    labels = {} if summary.by_player else {"While playing": _climb(s)}
+    labels |= {
+        "Matches": f"{s.matches}",
+        "Versions": f"{s.versions}",
+        "A decision": _milliseconds(s),
+        "Run folder": s.run,
+    }
+    for label, text in labels.items():
+        lines += summary_row(label, text, width)
+    more = (f"understudy {name} --run {s.run}" for name in ("status", "models list"))
+    return "\n".join([*lines, "", *commands("More", more, width)])
 
 
 def _climb(status: Status) -> str:
     first, last = _share(status.win_rate_first), _share(status.win_rate_last)
-    return f"While playing   {first} in the first fifth, {last} in the last"
+    return f"{first} in the first fifth, {last} in the last"
 
 
-def _rate(tally: Tally) -> str:
+def _rate(tally: Tally, width: Width) -> str:
     low, high = tally.interval
-    return f"{bar(tally.win_rate)} {tally.win_rate:>6.1%}  ({low:.1%} to {high:.1%})"
+    drawn = "" if width is not None and width < _NARROW else f"{bar(tally.win_rate)} "
+    return f"{drawn}{tally.win_rate:>6.1%}  ({low:.1%} to {high:.1%})"
 
 
 def _share(value: float | None) -> str:

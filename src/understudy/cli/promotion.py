@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from understudy.cli.options import Json, LatestRun, check_file, check_folder
+from understudy.cli.output import emit, emit_text, out_width
+from understudy.cli.progress import working
 from understudy.core.errors import RunFolderError
 from understudy.gates.promotion.records import RULES, Order, Ordered
 from understudy.gates.promotion.roles import PromotionVerdict
@@ -15,6 +18,7 @@ from understudy.promotion.history import read_history
 from understudy.promotion.promotion import Promotion, role_changed
 from understudy.promotion.report import (
     MATCH_COLUMNS,
+    is_served,
     match_rows,
     read_brief,
     read_promotion,
@@ -22,9 +26,10 @@ from understudy.promotion.report import (
 from understudy.registry.run_folder import RunFolder
 from understudy.telemetry.events import RoleChanged
 from understudy.telemetry.journal import Journal
+from understudy.telemetry.layout import hint
 from understudy.telemetry.promotion_lines import describe_promotion, playing_text
 from understudy.telemetry.promotion_stage import staged
-from understudy.telemetry.promotion_status import VerdictNote
+from understudy.telemetry.promotion_status import VerdictNote, in_units
 from understudy.telemetry.summary import FoldedJournal, JournalFolds
 from understudy.telemetry.text import say, say_json
 from understudy.telemetry.verdicts import VERDICTS
@@ -62,17 +67,22 @@ def status(
     folder = _folder(run)
     if csv is not None:
         check_folder("--csv", csv)
-    folds = _read_folds(folder)
-    now = read_promotion(folder)
-    assert now is not None, "it has a promotion log"
-    now = staged(now, agreement=folds.agreement.share)
-    if csv is not None:
-        _write_tables(folder, csv)
+    with working("reading the promotion log and the journal", quiet=json):
+        folds = _read_folds(folder)
+        now = read_promotion(folder)
+        assert now is not None, "it has a promotion log"
+        now = staged(now, agreement=folds.agreement.share)
+        if csv is not None:
+            _write_tables(folder, csv)
     if json:
         say_json(now)
     else:
         words = describe_promotion(
-            now, run=str(folder.root), at=folder.clock.time(), mode=folds.status.mode
+            now,
+            run=str(folder.root),
+            at=folder.clock.time(),
+            mode=folds.status.mode,
+            width=out_width(),
         )
         say(words)
         if csv is not None:
@@ -88,11 +98,13 @@ def explain(version: _Version, run: LatestRun = None, json: Json = False) -> Non
     from understudy.promotion.explain import story_of, story_text
 
     folder = _folder(run)
-    story = story_of(read_history(folder), version, refusals=_refusals(folder, version))
+    with working("reading the promotion log and the journal", quiet=json):
+        refusals = _refusals(folder, version)
+        story = story_of(read_history(folder), version, refusals=refusals, served=is_served(folder))
     if json:
         say_json(story)
     else:
-        say(story_text(story))
+        say(story_text(story, width=out_width()))
 
 
 @app.command()
@@ -161,23 +173,26 @@ def plot(
     if out.suffix != ".png":
         raise RunFolderError(f"--out {out}: expected a name that ends in .png")
     check_file("--out", out)
-    told = read_history(folder)
+    said = partial(in_units, served=is_served(folder))
+    with working("reading the promotion log", quiet=json):
+        told = read_history(folder)
     if not any(one.counts for one in told.matches) and not any(
         len(one.pairs) for one in told.trials
     ):
         raise RunFolderError(
-            f"{folder.root}: nothing to draw: no match of mode auto has a result yet"
+            f"{folder.root}: nothing to draw: {said('no match of mode auto has a result yet')}"
         )
     with needs("the picture needs {}", extra="plots"):
         from understudy.analysis.canvas import keep
         from understudy.analysis.promotion import promotion_figure
 
-        figure = promotion_figure(told, title=f"{folder.root.name}: who plays, and why")
+        title = f"{folder.root.name}: who plays, and why"
+        figure = promotion_figure(told, title=title, served=is_served(folder))
     keep(figure, out)
     if json:
         say_json({"file": str(out), "matches": len(told.matches)})
     else:
-        say(f"{out}: {len(told.matches):,} matches")
+        say(f"{out}: {len(told.matches):,} {said('matches')}")
 
 
 # --- a person's word -----------------------------------------------------------------------------
@@ -209,13 +224,14 @@ def _order(
         return
     for one in verdicts:
         named = f"Version {one.version}: " if one.version else ""
-        words = f"{named}{VERDICTS[one.kind].meaning}."
-        say(words[0].upper() + words[1:])
+        words = now.in_units(f"{named}{VERDICTS[one.kind].meaning}.")
+        emit_text(words[0].upper() + words[1:])
     if order == "pause":
-        say("A running test goes on; a harmful version is stopped, and a champion may fall.")
-    say(f"From the next match on {playing_text(now)}.")
+        emit_text("A running test goes on; a harmful version is stopped, and a champion may fall.")
+    emit_text(now.in_units(f"From the next match on {playing_text(now)}."))
     if now.pinned not in (None, version) and order == "approve":
-        say(f"To let version {version} play: understudy models release --run {folder.root}")
+        release = f"understudy models release --run {folder.root}"
+        emit(hint(f"To let version {version} play: {release}", width=out_width()))
 
 
 def _journal_verdict(journal: Journal, verdict: PromotionVerdict) -> None:

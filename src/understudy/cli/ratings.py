@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from understudy.cli.options import EngineName, Greedy, Json, LatestRun, MatchSeed
+from understudy.cli.output import StyledLine, emit, out_width, table
 from understudy.core.errors import ConfigError
+from understudy.telemetry.layout import Column, hanging
 from understudy.telemetry.text import complain, plain, say, say_json
 
 if TYPE_CHECKING:
@@ -62,12 +64,12 @@ def ratings(
     if json:
         say_json(found)
         return
-    say("\n".join(_recorded(history, shown=max(players, 2))))
+    emit(_recorded(history, shown=max(players, 2)))
     if frozen is not None:
         from understudy.cli.payoff_table import found_page
 
         say(f"\nFrozen matches, {matches} of each pair\n")
-        say("\n".join(found_page(frozen.payoffs, frozen.places, frozen.cycles)))
+        emit(found_page(frozen.payoffs, frozen.places, frozen.cycles))
     if out is not None:
         more = "" if frozen is None else ", payoffs.csv, standings.csv, payoffs.png"
         say(f"\nWritten to {out}: ratings.json{more}")
@@ -83,12 +85,12 @@ def _played(
     *,
     quiet: bool,
 ) -> FrozenLeague:
-    from understudy.cli.show import metered
+    from understudy.cli.progress import working
     from understudy.judging.players import engine_named
     from understudy.judging.ratings import play_league
 
     carry_on = engine_named(engine)
-    with metered(f"{matches} matches of each pair", quiet=quiet) as show:
+    with working(f"{matches} matches of each pair", quiet=quiet) as show:
         return play_league(
             history,
             snapshots=players,
@@ -115,7 +117,19 @@ def _write(out: Path, found: object, frozen: FrozenLeague | None, title: str) ->
     files.write_atomic(out / "ratings.json", pretty + b"\n")
 
 
-def _recorded(history: LeagueHistory, *, shown: int) -> list[str]:
+_COLUMNS = (
+    Column("", text=True),
+    Column("rating", drop=1),
+    Column("95%", text=True, drop=1),
+    Column("wins", drop=4),
+    Column("draws", drop=4),
+    Column("losses", drop=4),
+    Column("win rate"),
+    Column("lately", drop=2),
+)
+
+
+def _recorded(history: LeagueHistory, *, shown: int) -> list[str | StyledLine]:
     """What training recorded: the learner among everyone it met, the strongest first."""
     from understudy.league.sampling import expected_win_rate
     from understudy.league.snapshots import evenly
@@ -128,28 +142,29 @@ def _recorded(history: LeagueHistory, *, shown: int) -> list[str]:
     names = [name for name in history.names() if name in some or name not in pool]
     rated = {**state.ratings, **state.anchors, LEARNER: state.learner}
     names = sorted([LEARNER, *names], key=lambda name: -rated[name].mu)
-    width = max(len(plain(name)) for name in [*names, "opponent"])
-    lines = [
-        f"{history.game}: {plain(str(history.folder.root))}, version {history.version} after"
-        f" {history.steps:,} steps, {len(pool)} snapshots kept",
-        "",
-        "What training recorded (the learner against each; it drew its actions)",
-        f"{'':<{width}}  {'rating':>6} {'':<12}  {'wins':>6} {'draws':>5} {'losses':>6}"
-        f"  {'win rate':>8}  {'lately':>6}",
-    ]
+    rows = []
     for name in names:
         rating = rated[name]
         spread = f"± {rating.margin:.0f}{' fixed' if name in state.anchors else ''}"
-        line = f"{plain(name):<{width}}  {rating.points:>6.0f} {spread:<12}"
         record = state.records.get(name, OpponentResults())
         tally = Tally(*record.counts)
+        results = [""] * 5
         if tally.matches:
             lately = expected_win_rate(record.recent_wins, record.recent_matches)
-            line += (
-                f"  {tally.wins:>6} {tally.draws:>5} {tally.losses:>6}  {tally.win_rate:>8.1%}"
-                f"  {lately:>6.1%}"
-            )
-        lines.append(line.rstrip())
+            counts = (tally.wins, tally.draws, tally.losses)
+            results = [*map(str, counts), f"{tally.win_rate:.1%}", f"{lately:.1%}"]
+        rows.append([plain(name), f"{rating.points:.0f}", spread, *results])
+    head = (
+        f"{history.game}: {plain(str(history.folder.root))}, version {history.version} after"
+        f" {history.steps:,} steps, {len(pool)} snapshots kept"
+    )
+    recorded = "What training recorded (the learner against each; it drew its actions)"
+    lines = [
+        *hanging(head, width=out_width()),
+        "",
+        *hanging(recorded, width=out_width()),
+        *table(_COLUMNS, rows),
+    ]
     hidden = len(pool) - len(some)
     if hidden > 0:
         lines.append(f"... and {hidden} more snapshots (--json has all)")

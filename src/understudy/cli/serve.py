@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from understudy.cli.options import JsonAtEnd, NewRun, config_from
+from understudy.cli.output import commands, summary_row
+from understudy.cli.progress import ProgressDisplay, ProgressLine
 from understudy.core.dependencies import install_line, not_installed
 from understudy.core.errors import ConfigError, MissingDependency, nearest
-from understudy.telemetry.text import duration, say_json
+from understudy.telemetry.layout import Part, Width
+from understudy.telemetry.text import duration
 
 if TYPE_CHECKING:
     from understudy.core.config import Config
@@ -107,7 +110,6 @@ def serve(
     _check(learner, port)
     if missing := not_installed(*NEEDS):
         raise MissingDependency(f"serve needs {', '.join(missing)}: {install_line('serve')}")
-    from understudy.cli.show import Screen
     from understudy.policy.presets import network as network_named
     from understudy.registry.run_folder import RunFolder, new_run, newest
     from understudy.run.serve import serve as serve_game
@@ -146,23 +148,23 @@ def serve(
         allow_hosts=tuple(allow_host or ()),
         allow_origins=tuple(allow_origin or ()),
     )
-    screen = Screen(quiet=json, before=newest(before))
+    with ProgressDisplay(quiet=json, before=newest(before)) as display:
 
-    def started(address: str) -> None:
-        screen.note(f"understudy: {label} at {address}, run folder {options.run}. Ctrl-C ends.")
+        def started(address: str) -> None:
+            display.note_wrapped(
+                f"understudy: {label} at {address}, run folder {options.run}. Ctrl-C ends."
+            )
 
-    def show(progress: ServeProgress) -> None:
-        for line in progress.news:
-            screen.note(line)
-        if not quiet:
-            screen.move(_line(progress), _Endless(progress.live.version))
+        def show(progress: ServeProgress) -> None:
+            for line in progress.news:
+                display.note_wrapped(line)
+            if not quiet:
+                display.show(_line(progress))
 
-    summary = serve_game(options, started=started, show=show)
-    if json:
-        say_json(summary.as_dict())
-    else:
-        screen.note(_summary(summary))
-    raise typer.Exit(summary.code)
+        summary = serve_game(options, started=started, show=show)
+        display.end(
+            summary, lambda width: "\n".join(_summary(summary, width)), run=summary.status.run
+        )
 
 
 def _game(name: str | None, schema: Path | None) -> tuple[Translator, str]:
@@ -239,48 +241,44 @@ def _tls(certificate: Path | None, key: Path | None) -> Tls | None:
     return tls
 
 
-class _Endless:
-    """A session without an end, for `Screen`."""
-
-    share = 0.0
-
-    def __init__(self, version: int) -> None:
-        self.version = version
-
-
-def _line(progress: ServeProgress) -> str:
+def _line(progress: ServeProgress) -> ProgressLine:
     live = progress.live
-    plays = f"{progress.plays}  " if progress.plays else ""
     p99 = "-" if progress.p99_ms is None else f"{progress.p99_ms:.1f} ms"
-    return (
-        f"{duration(progress.elapsed_s):>7}  {progress.decisions_s:>7.1f} decisions/s  p99 {p99:>8}"
-        f"  clients {live.clients}  territories {live.territories}  open {live.ledger.open}"
-        f"  reward {live.recent_reward:+.3f}  {plays}version {live.version}"
-        f"  learner {progress.learner}"
-    )
+    parts = [
+        Part(f"{progress.decisions_s:>7.1f} decisions/s", 10),
+        Part(f"p99 {p99:>8}", 20),
+        Part(f"clients {live.clients}", 50),
+        Part(f"territories {live.territories}", 40),
+        Part(f"open {live.ledger.open}", 55),
+        Part(f"reward {live.recent_reward:+.3f}"),
+        Part(progress.plays, 15),
+        Part(f"version {live.version}", 30),
+        Part(f"learner {progress.learner}", 45),
+    ]
+    return ProgressLine(parts=parts, elapsed_s=progress.elapsed_s, version=live.version)
 
 
-def _summary(summary: ServeSummary) -> str:
+def _summary(summary: ServeSummary, width: Width) -> list[str]:
     live, status = summary.live, summary.status
     counts, waiting = live.ledger, status.buffer_file_count
     p50, p99 = summary.answer_ms
     took = "-" if p50 is None or p99 is None else f"p50 {p50:.2f} ms, p99 {p99:.2f} ms"
-    return "\n".join(
-        [
-            "",
-            f"Stopped after {duration(summary.seconds)}: everything up to here is kept.",
-            "",
-            f"Decisions       {live.decisions} ({live.sent} sent, {live.waited} waited, "
-            f"{live.degraded} degraded)",
-            f"An answer       {took}",
-            f"Ledger          {counts.opened} opened = {counts.settled} settled + "
-            f"{counts.expired} expired + {counts.superseded} superseded + "
-            f"{counts.orphaned} orphaned + {counts.open} open",
-            f"Versions        {status.versions}; version {live.version} decided last",
-            f"Waiting         {waiting} {'segment' if waiting == 1 else 'segments'} "
-            "for the next learner",
-            f"Run folder      {status.run}",
-            "",
-            f"More: understudy status --run {status.run}",
-        ]
-    )
+    rows = {
+        "Decisions": f"{live.decisions:,} ({live.sent:,} sent, {live.waited:,} waited, "
+        f"{live.degraded:,} degraded)",
+        "An answer": took,
+        "Ledger": f"{counts.opened:,} opened = {counts.settled:,} settled + "
+        f"{counts.expired:,} expired + {counts.superseded:,} superseded + "
+        f"{counts.orphaned:,} orphaned + {counts.open:,} open",
+        "Versions": f"{status.versions}; version {live.version} decided last",
+        "Waiting": f"{waiting} {'segment' if waiting == 1 else 'segments'} for the next learner",
+        "Run folder": status.run,
+    }
+    return [
+        "",
+        f"Stopped after {duration(summary.seconds)}: everything up to here is kept.",
+        "",
+        *(line for label, text in rows.items() for line in summary_row(label, text, width)),
+        "",
+        *commands("More", [f"understudy status --run {status.run}"], width),
+    ]

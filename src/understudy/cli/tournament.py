@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from understudy.cli.options import EngineName, FirstRunDelay, GameOfTwo, Greedy, Json, MatchSeed
+from understudy.cli.output import emit
 from understudy.core.errors import ConfigError
 from understudy.telemetry.text import complain, plain, say, say_json
 
@@ -36,7 +37,7 @@ def tournament(
     """
     from understudy.cli.options import check_folder
     from understudy.cli.payoff_table import found_page
-    from understudy.cli.show import metered
+    from understudy.cli.progress import working
     from understudy.judging import payoff_files
     from understudy.judging.players import engine_named
     from understudy.judging.tournament import tournament as play_tournament
@@ -48,7 +49,7 @@ def tournament(
         payoff_files.check_installed()
     carry_on = engine_named(engine)
     pairs = len(players) * (len(players) - 1) // 2
-    with metered(f"{pairs} pairs x {matches} matches", quiet=json) as show:
+    with working(f"{pairs} pairs x {matches} matches", quiet=json) as show:
         outcome = play_tournament(
             game,
             players,
@@ -71,6 +72,6 @@ def tournament(
         if version is not None:
             say(f"  {plain(name)} is version {version}")
     say("")
-    say("\n".join(found_page(outcome.payoffs, outcome.places, outcome.cycles)))
+    emit(found_page(outcome.payoffs, outcome.places, outcome.cycles))
     if out is not None:
         say(f"\nWritten to {out}: payoffs.csv, standings.csv, payoffs.png")

@@ -116,9 +116,8 @@ def train(
     options = _TrainOptions(
         game, network or preset, config, _parse_count(steps), minutes, seed, run, resume, set_ or []
     )
-    screen = TrainScreen(quiet=json, before=newest(options.before))
-    try:
-        session: TrainSession | EnvironmentSession
+    session: TrainSession | EnvironmentSession
+    with TrainScreen(quiet=json, before=newest(options.before)) as screen:
         if options.of_environment:
             options.refuse(
                 opponents=opponents, delay=delay, actions=actions, stage=stage, exploit=exploit,
@@ -136,10 +135,11 @@ def train(
                 population=population,
                 evidence=evidence,
             )
-        summary = training.train(session, screen)
-    except KeyboardInterrupt:  # pressed again: only what was kept until then
-        raise typer.Exit(INTERRUPTED) from None
-    screen.close(summary)
+        try:
+            summary = training.train(session, screen)
+        except KeyboardInterrupt:  # pressed again: only what was kept until then
+            raise typer.Exit(INTERRUPTED) from None
+        screen.close(summary)
 
 
 class _TrainOptions:

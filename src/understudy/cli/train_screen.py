@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
-from understudy.cli.show import Screen, bar, ending, timing
-from understudy.match.tally import Tally
+from understudy.cli.output import commands, summary_row
+from understudy.cli.progress import ProgressDisplay, ProgressLine, bar, ending, session_line
+from understudy.telemetry.layout import Column, Part, Width, hanging, table_lines, wrapped
 from understudy.telemetry.report_parts import rewards_text
-from understudy.telemetry.text import duration
+from understudy.telemetry.text import Lines, duration, plain
 from understudy.training.environments.session import (
     EnvironmentProgress,
     EnvironmentSession,
@@ -31,56 +33,70 @@ if TYPE_CHECKING:
 class TrainScreen:
     """Shows any session of training; a `TrainingView`."""
 
-    def __init__(self, *, quiet: bool, before: int = 0) -> None:
-        self._screen = Screen(quiet=quiet, before=before)
+    def __init__(self, *, quiet: bool, before: int | None = 0) -> None:
+        self._display = ProgressDisplay(quiet=quiet, ticks=True, before=before)
 
     def opened(self, session: TrainSession | EnvironmentSession, stages: StagePlan | None) -> None:
         if isinstance(session, EnvironmentSession):
-            self._screen.note(_environment_opening(session))
+            lines = _environment_opening(session)
         else:
             assert stages is not None
-            self._screen.note(_arena_opening(session, stages))
+            lines = _arena_opening(session, stages)
+        for line in lines:
+            self._display.note_wrapped(line)
+        self._display.show(ProgressLine([Part("starting")]))
 
     def show(self, progress: TrainingProgress[Any]) -> None:
         for news in progress.news:
-            self._screen.note(f"  {news}")
+            self._display.note_news(news)
         progress.news.clear()
-        self._screen.move(_line(progress), progress)
+        self._display.show(_line(progress))
 
     def show_evaluation(self, progress: EvaluationProgress) -> None:
-        self._screen.move(_evaluating(progress), progress)
+        self._display.show_share(progress.share, _evaluating(progress))
 
     def close(self, summary: TrainingSummary) -> NoReturn:
         """Print the summary, and exit with its code."""
-        self._screen.close(summary, _summary(summary))
+        self._display.end(
+            summary, lambda width: "\n".join(_summary(summary, width)), run=summary.run
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._display.close()
 
 
-def _arena_opening(session: TrainSession, stages: StagePlan) -> str:
+def _arena_opening(session: TrainSession, stages: StagePlan) -> list[str]:
     config = session.config
     matches, agents = config.train.games, config.population.agents
-    head = f"understudy: train {session.game}, run folder {session.run}\n"
+    head = f"understudy: train {session.game}, run folder {session.run}"
     if agents > 1:
-        return (
-            f"{head}{agents} agents with {matches} matches each, side by side; "
-            f"a round every {config.population.interval_steps:,} steps of each.\n"
-            "Compiling takes a minute or so the first time ..."
-        )
+        return [
+            head,
+            f"{agents} agents with {matches} matches each, side by side; "
+            f"a round every {config.population.interval_steps:,} steps of each.",
+            "Compiling takes a minute or so the first time ...",
+        ]
     snapshots = stages.meets_itself and not config.league.exploits
-    return (
-        f"{head}{matches} matches side by side, {config.train.segment} frames each an iteration; "
-        f"{_rhythm(session, snapshots=snapshots)}.\n"
-        "Compiling takes half a minute or so the first time ..."
-    )
+    return [
+        head,
+        f"{matches} matches side by side, {config.train.segment} frames each an iteration; "
+        f"{_rhythm(session, snapshots=snapshots)}.",
+        "Compiling takes half a minute or so the first time ...",
+    ]
 
 
-def _environment_opening(session: EnvironmentSession) -> str:
+def _environment_opening(session: EnvironmentSession) -> list[str]:
     head = f"understudy: train {session.environment}, run folder {session.run}"
     if not session.evaluate:
-        return head
-    return (
-        f"{head}\n{session.evaluate} frozen matches follow the training; --steps and --minutes do "
-        "not count them, --eval 0 turns them off."
-    )
+        return [head]
+    return [
+        head,
+        f"{session.evaluate} frozen matches follow the training; --steps and --minutes do "
+        "not count them, --eval 0 turns them off.",
+    ]
 
 
 def _rhythm(session: TrainSession, *, snapshots: bool) -> str:
@@ -95,86 +111,149 @@ def _rhythm(session: TrainSession, *, snapshots: bool) -> str:
     )
 
 
-def _line(progress: TrainingProgress[Any]) -> str:
-    speed = f"{timing(progress)}  {_short(progress.steps)} steps  {_short(progress.steps_s)}/s"
+def _line(progress: TrainingProgress[Any]) -> ProgressLine:
+    # Without the first iteration, which compiles, no speed is known.
+    speed = f"{_short(progress.steps_s)}/s" if progress.steps_s else ""
+    parts = [Part(f"{_short(progress.steps)} steps", 40), Part(speed, 50)]
+    if not progress.updates:
+        return session_line(progress, [*parts, Part("compiling")])
     match progress:
         case PopulationProgress():
-            return f"{speed}  {progress.standing()}"
+            parts.append(Part(progress.standing()))
         case EnvironmentProgress():
-            return f"{speed}  {_recent(progress)}"
+            parts.append(Part(_recent(progress)))
         case TrainProgress():
-            return f"{speed}  {_where(progress)}{_win_rates(progress)}"
-    return speed
+            parts += [*_where(progress), *_win_rates(progress)]
+    return session_line(progress, parts)
 
 
-def _win_rates(progress: TrainProgress) -> str:
-    return "  ".join(
-        f"{name} {tally.win_rate:.0%}" if tally.matches else f"{name} -"
-        for name, tally in progress.win_rates().items()
-    )
+def _win_rates(progress: TrainProgress) -> list[Part]:
+    """Of every opponent that was met. Where there is no room for all, the three that were met most
+    stay longest, and the first of them always."""
+    rates = {name: tally for name, tally in progress.win_rates().items() if tally.matches}
+    if not rates:
+        return [Part("no match has ended yet", 25)]
+    by_matches = sorted(rates, key=lambda name: -rates[name].matches)
+    drops = {name: place if place < 3 else 42 for place, name in enumerate(by_matches)}
+    return [
+        Part(f"{plain(name)} {tally.win_rate:.0%}", drops[name]) for name, tally in rates.items()
+    ]
 
 
-def _where(progress: TrainProgress) -> str:
+def _where(progress: TrainProgress) -> list[Part]:
     """The stage and the rating, where there are any."""
-    stage = f"[{progress.stage}]  " if progress.stage else ""
-    return f"{stage}rated {progress.rating}  " if progress.rating else stage
+    stage = [Part(f"[{plain(progress.stage)}]", 30)] if progress.stage else []
+    return [*stage, Part(f"rated {progress.rating}", 20)] if progress.rating else stage
 
 
-def _summary(summary: TrainingSummary) -> str:
+def _summary(summary: TrainingSummary, width: Width) -> list[str]:
     match summary:
         case PopulationSummary():
-            return "\n".join(summary.lines())
+            return _population_summary(summary, width)
         case EnvironmentSummary():
-            return _environment_summary(summary)
+            return _environment_summary(summary, width)
         case TrainSummary():
-            return _agent_summary(summary)
-    return ""
+            return _agent_summary(summary, width)
+    return []
 
 
-def _agent_summary(summary: TrainSummary) -> str:
+def _rows(rows: Iterable[tuple[str, str]], width: Width) -> list[str]:
+    return [line for label, text in rows for line in summary_row(label, text, width)]
+
+
+def _agent_summary(summary: TrainSummary, width: Width) -> list[str]:
     lines, game = ending(summary), summary.game
-    lines += ["", "Win rates while training (it explores; `understudy eval` judges it frozen):"]
-    width = max((len(name) for name in summary.win_rates), default=0)
-    lines += [f"  {name:<{width}}  {_rate(tally)}" for name, tally in summary.win_rates.items()]
-    lines += [
-        "",
-        f"Steps           {summary.steps:,} ({summary.steps_s:,.0f} a second, "
-        f"compiling took {duration(summary.compiled_s)})",
-        f"Matches         {summary.matches:,}",
-        f"Version         {summary.version}",
+    head = "Win rates while training (it explores; `understudy eval` judges it frozen):"
+    lines += ["", *wrapped(head, width)]
+    rates = [
+        (plain(name), bar(one.win_rate), f"{one.win_rate:.1%}", f"of the last {one.matches}")
+        if one.matches
+        else (plain(name), "", "-", "no match ended")
+        for name, one in summary.win_rates.items()
+    ]
+    # The words above are the heading.
+    columns = (Column("", text=True), Column("", text=True, drop=1), Column(""), Column("", True))
+    lines += table_lines(columns, rates, width=width, indent=2)[1:]
+    told = [
+        (
+            "Steps",
+            f"{summary.steps:,} ({summary.steps_s:,.0f} a second, "
+            f"compiling took {duration(summary.compiled_s)})",
+        ),
+        ("Matches", f"{summary.matches:,}"),
+        ("Version", f"{summary.version}"),
         *_champion(summary),
         *_standing(summary),
-        f"Run folder      {summary.run}",
-        "",
-        f"More: understudy eval {game} --agent {summary.run}   "
-        f"understudy watch {game} --left {summary.run} --right based",
+        ("Run folder", summary.run),
     ]
-    return "\n".join(lines)
+    more = (
+        f"understudy eval {game} --agent {summary.run}",
+        f"understudy watch {game} --left {summary.run} --right based",
+    )
+    return [*lines, "", *_rows(told, width), "", *commands("More", more, width)]
 
 
-def _champion(summary: TrainSummary) -> list[str]:
+def _champion(summary: TrainSummary) -> Lines:
     if summary.champion is None:
         return []
     if not summary.champion:
-        return ["Champion        none yet: no version is better than the rules by evidence"]
-    return [f"Champion        {summary.champion}, by evidence"]
+        return [("Champion", "none yet: no version is better than the rules by evidence")]
+    return [("Champion", f"{summary.champion}, by evidence")]
 
 
-def _standing(summary: TrainSummary) -> list[str]:
-    lines = [f"Stage           {summary.stage}"] if summary.stage else []
+def _standing(summary: TrainSummary) -> Lines:
+    lines = [("Stage", summary.stage)] if summary.stage else []
     if summary.rating:
         scale = "its victim is 1000" if summary.exploits else "scripted bots hold the scale"
-        lines.append(f"Rating          {summary.rating} ({scale})")
+        lines.append(("Rating", f"{summary.rating} ({scale})"))
     if summary.snapshots:
-        lines.append(f"Snapshots       {summary.snapshots}")
+        lines.append(("Snapshots", f"{summary.snapshots}"))
     if summary.exploited:
         tally = summary.exploited
         low, high = tally.interval
         lines.append(
-            f"Exploits        {summary.exploits}: wins {tally.win_rate:.1%} of {tally.matches} "
-            f"frozen matches ({low:.1%} to {high:.1%})"
+            (
+                "Exploits",
+                f"{summary.exploits}: wins {tally.win_rate:.1%} of {tally.matches} "
+                f"frozen matches ({low:.1%} to {high:.1%})",
+            )
         )
     return lines
+
+
+def _population_summary(summary: PopulationSummary, width: Width) -> list[str]:
+    """Every agent, and the line of the best one."""
+    columns = (
+        Column("agent"), Column("", text=True), Column("score"), Column("learning rate", drop=1),
+        Column("entropy bonus", drop=2), Column("shaping", drop=3),
+    )  # fmt: skip
+    rows = [
+        (
+            f"{number}",
+            "best" if number == summary.best else "",
+            "-" if fitness is None else f"{fitness:.1%}",
+            f"{settings.learning_rate:.3g}",
+            f"{settings.entropy_weight:.3g}",
+            f"{settings.shaping:.3g}",
+        )
+        for number, (fitness, settings) in enumerate(
+            zip(summary.fitness, summary.settings, strict=True), start=1
+        )
+    ]
+    head = (
+        f"After {summary.lineage.rounds} rounds (scores against scripted opponents, exploring; "
+        "-: too few matches):"
+    )
+    return [
+        *ending(summary),
+        "",
+        *hanging(head, width=width),
+        *table_lines(columns, rows, width=width, indent=2),
+        "",
+        *(line for words in summary.descent() for line in hanging(words, width=width)),
+        "",
+        *_rows([("Version", f"{summary.version}"), ("Run folder", summary.run)], width),
+    ]
 
 
 def _recent(progress: EnvironmentProgress) -> str:
@@ -185,47 +264,44 @@ def _recent(progress: EnvironmentProgress) -> str:
 
 
 def _evaluating(progress: EvaluationProgress) -> str:
-    against = f" against {progress.opponent}" if progress.opponent else ""
-    return (
-        f"{bar(progress.share)} evaluating version {progress.version}: "
-        f"{progress.share:.0%} of {progress.matches} frozen matches{against}"
-    )
+    against = f" v {plain(progress.opponent)}" if progress.opponent else ""
+    return f"version {progress.version} in {progress.matches} frozen matches{against}"
 
 
-def _environment_summary(summary: EnvironmentSummary) -> str:
+def _environment_summary(summary: EnvironmentSummary, width: Width) -> list[str]:
     lines = ending(summary)
     if summary.problem:
-        lines += [f"Problem: {summary.problem}", ""]
-    lines += _evaluation(summary.evaluation) if summary.evaluation else [""]
-    lines += [
-        f"Steps           {summary.steps:,} ({summary.steps_s:,.0f} a second)",
-        f"Matches         {summary.matches:,}",
-        f"Version         {summary.version}",
-        f"Run folder      {summary.run}",
+        lines += [*hanging(f"Problem: {summary.problem}", width=width), ""]
+    lines += _evaluation(summary.evaluation, width) if summary.evaluation else [""]
+    told = [
+        ("Steps", f"{summary.steps:,} ({summary.steps_s:,.0f} a second)"),
+        ("Matches", f"{summary.matches:,}"),
+        ("Version", f"{summary.version}"),
+        ("Run folder", summary.run),
     ]
-    return "\n".join(lines)
+    return [*lines, *_rows(told, width)]
 
 
-def _evaluation(judged: Evaluation) -> list[str]:
+def _evaluation(judged: Evaluation, width: Width) -> list[str]:
     reward = rewards_text(judged.reward, judged.sides)
-    lines = [f"Mean reward of {len(judged.matches)} frozen matches: {reward}"]
+    lines = hanging(f"Mean reward of {len(judged.matches)} frozen matches: {reward}", width=width)
     if judged.opponents:
-        lines += ["", "Win rates in frozen matches, with actions drawn (95% interval):"]
-    width = max(map(len, judged.opponents), default=0)
-    for name, tally in judged.opponents.items():
-        low, high = tally.interval
-        lines.append(
-            f"  {name:<{width}}  {bar(tally.win_rate)} {tally.win_rate:>6.1%}  "
-            f"({low:.1%} to {high:.1%})  "
-            f"{tally.wins} won, {tally.draws} drawn, {tally.losses} lost"
-        )
-    return [*lines, "", f"Evaluation      took {duration(judged.seconds)}"]
-
-
-def _rate(tally: Tally) -> str:
-    if not tally.matches:
-        return "no match ended"
-    return f"{bar(tally.win_rate)} {tally.win_rate:>6.1%}  of the last {tally.matches}"
+        head = "Win rates in frozen matches, with actions drawn (95% interval):"
+        lines += ["", *wrapped(head, width)]
+        columns = (
+            Column("opponent", text=True), Column("", text=True, drop=2), Column("win rate"),
+            Column("95% interval", text=True), Column("won", drop=1), Column("drawn", drop=1),
+            Column("lost", drop=1),
+        )  # fmt: skip
+        rows = []
+        for name, tally in judged.opponents.items():
+            low, high = tally.interval
+            counts = (tally.wins, tally.draws, tally.losses)
+            interval = f"{low:.1%} to {high:.1%}"
+            rate = f"{tally.win_rate:.1%}"
+            rows.append((plain(name), bar(tally.win_rate), rate, interval, *map(str, counts)))
+        lines += table_lines(columns, rows, width=width, indent=2)
+    return [*lines, "", *summary_row("Evaluation", f"took {duration(judged.seconds)}", width)]
 
 
 def _short(number: float) -> str:

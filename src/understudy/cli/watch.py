@@ -13,11 +13,14 @@ import msgspec
 import typer
 
 from understudy.cli.options import FirstRunDelay, Greedy
+from understudy.cli.output import emit_table
 from understudy.core.errors import ConfigError
 from understudy.supervise.interrupts import INTERRUPTED
+from understudy.telemetry.layout import Column
 from understudy.telemetry.text import complain, plain, say, say_json, size, stamp
 
 if TYPE_CHECKING:
+    from understudy.judging.replays import MatchListing
     from understudy.judging.watching import Showing, WatchedResult
     from understudy.match.recordings import RecordingMeta
     from understudy.registry.run_folder import RunFolder
@@ -157,24 +160,40 @@ def _list(folder: RunFolder, game: str, *, json: bool) -> None:
             "records ten between two versions"
         )
         return
-    wide = max(8, *(len(plain(row.opponent, limit=40)) for row in rows[:_LISTED]))
-    ids = max(2, *(len(row.id) for row in rows[:_LISTED]))
-    say(f"{'id':>{ids}}  {'opponent':<{wide}}  outcome  frames       steps  version  when")
-    for row in rows[:_LISTED]:
-        details = (
-            f"{plain(row.opponent, limit=40):<{wide}}  {row.outcome:<7}  {row.frames:>6}  "
-            f"{'-' if row.steps is None else format(row.steps, ','):>10}  {row.version:>7}  "
-            f"{stamp(row.at)}"
-            if row.outcome
-            else ""
-        )
-        problem = f"cannot be replayed: {plain(row.problem)}" if row.problem else ""
-        say("  ".join(part for part in (f"{row.id:>{ids}}", details, problem) if part))
+    emit_table(_LIST, [_recorded_row(row) for row in rows[:_LISTED]])
     if len(rows) > _LISTED:
         say(f"Only the newest {_LISTED}; --json lists all.")
     first = next((row.id for row in rows if not row.problem), None)
     if first is not None:
         say(f"Watch one: understudy watch {game} --match {run}:{first}")
+
+
+_LIST = (
+    Column("id"),
+    Column("opponent", text=True, drop=1),
+    Column("outcome", text=True, drop=2),
+    Column("frames", drop=4),
+    Column("steps", drop=3),
+    Column("version", drop=5),
+    Column("when", text=True, drop=6),
+    Column("", text=True),
+)
+
+
+def _recorded_row(row: MatchListing) -> list[str]:
+    problem = f"cannot be replayed: {plain(row.problem)}" if row.problem else ""
+    if not row.outcome:
+        return [row.id, *[""] * 6, problem]
+    return [
+        row.id,
+        plain(row.opponent, limit=40),
+        row.outcome,
+        f"{row.frames}",
+        "-" if row.steps is None else f"{row.steps:,}",
+        f"{row.version}",
+        stamp(row.at),
+        problem,
+    ]
 
 
 def _drawn(showing: Showing, *, speed: float) -> list[str]:
@@ -214,7 +233,7 @@ def _pictures(
     showing: Showing, gif: Path | None, png: Path | None, *, quiet: bool
 ) -> dict[str, str]:
     """Play the match, then draw it; which files were written."""
-    from understudy.cli.show import Meter
+    from understudy.cli.progress import working
     from understudy.judging.watching import moments
     from understudy.screens import picture
 
@@ -222,10 +241,11 @@ def _pictures(
     for path, ending in ((gif, ".gif"), (png, ".png")):
         if path is not None:
             picture.check_path(path, ending)
-    scenes = list(showing.scenes())
+    with working("playing the match", quiet=quiet):
+        scenes = list(showing.scenes())
     files = {}
     if gif is not None:
-        with Meter("drawing", quiet=quiet) as show:
+        with working("drawing", quiet=quiet) as show:
             count = picture.save_gif(gif, scenes, show=show)
         files["gif"] = str(gif) if quiet else f"{gif} ({size(count)})"
     if png is not None:

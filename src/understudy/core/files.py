@@ -122,6 +122,39 @@ def write_atomic(path: Path, data: bytes) -> None:
     _disk.sync_folder(path.parent)
 
 
+class AtomicFile:
+    """A file that is written piece by piece and gets its name once it is whole and synced.
+
+    Leave it by `commit` or `discard`; a process that dies before leaves what `sweep` removes.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._temporary = _temporary_beside(path)
+        _disk.write(self._temporary, b"")
+        self.size = 0
+        """Bytes written so far."""
+
+    def write(self, data: bytes) -> None:
+        """Append a piece, of a few megabytes at most."""
+        _disk.append(self._temporary, data)
+        self.size += len(data)
+
+    def commit(self) -> None:
+        """Give the file its name, and replace an older one of that name."""
+        try:
+            _disk.sync(self._temporary)
+            _disk.rename(self._temporary, self._path)
+        except OSError:
+            self.discard()
+            raise
+        _disk.sync_folder(self._path.parent)
+
+    def discard(self) -> None:
+        """Remove what was written."""
+        _discard(self._temporary)
+
+
 def create_exclusive(path: Path, data: bytes) -> None:
     """Creates a file, whole and synced; FileExistsError if the name is taken."""
     temporary = _temporary_beside(path)

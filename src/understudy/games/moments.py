@@ -89,7 +89,7 @@ class MeasureColumn(NamedTuple):
     ratio: tuple[str, str] | None = None
     """The measures that a ratio divides: damage dealt by damage taken."""
     heading: str = ""
-    """In the table that `eval` prints, with the spaces before it; none: not printed there."""
+    """In the table that `eval` prints; empty: not printed there."""
 
     def value(self, measures: Mapping[str, float]) -> float | None:
         """From sums or means; None where a measure is missing or the ratio would divide by 0."""

@@ -53,14 +53,19 @@ class _Proposals(NamedTuple):
     rewards: NDArray
 
 
-def gate_report(run: Path) -> GateReport:
-    """Judge the gate of a run by everything that its spool still holds."""
+def gate_report(run: Path, *, show: Callable[[float], None] = lambda share: None) -> GateReport:
+    """Judge the gate of a run by everything that its spool still holds.
+
+    `show` gets the share of the files that are read, 0 to 1.
+    """
     folder = RunFolder.load(run, SystemClock())
     spool = Spool(folder.root, folder.spec, folder.clock)
     unreadable = 0
     found: list[_Proposals] = []
     seen: set[str] = set()
-    for episode in _episodes(spool):
+    files = len(spool.pending()) + sum(1 for _ in spool.archived.glob("*.npz"))
+    for done, episode in enumerate(_episodes(spool)):
+        show(min(done / max(files, 1), 1.0))
         if episode is None:
             unreadable += 1
         elif episode.meta.id not in seen:  # what is archived in this moment can be met twice

@@ -99,7 +99,7 @@ def measured(
 ) -> dict[str, Rating]:
     """The ratings of scripted bots, by playing; one alone is where its scale begins."""
     if game.players != 2:
-        raise ConfigError(f"{game.name} is a game of one player: nobody is rated in it")
+        raise ConfigError(f"{game.name} is a game of one player, and has no ratings")
     if len(bots) < 2:
         return dict.fromkeys(bots, ORIGIN)
     players = {name: BotPlayer(bot) for name, bot in bots.items()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -68,12 +68,22 @@ class ImportReport:
 
 
 def import_files(
-    paths: Sequence[Path], run: Path, *, clock: Clock, late_rewards: bool = False
+    paths: Sequence[Path],
+    run: Path,
+    *,
+    clock: Clock,
+    late_rewards: bool = False,
+    show: Callable[[float], None] = lambda share: None,
 ) -> ImportReport:
-    """Import files and whatever `.npz` files lie in folders; a bad one never stops the others."""
+    """Import files and whatever `.npz` files lie in folders; a bad one never stops the others.
+
+    `show` gets the share of the files that are done, 0 to 1.
+    """
     importer = _Importer(run, clock, late_rewards=late_rewards)
-    for path in paths:
+    found = [one for path in paths for one in importer.files_at(path)]
+    for done, path in enumerate(found, start=1):
         importer.take(path)
+        show(done / len(found))
     importer.take_model()
     return importer.report
 
@@ -106,20 +116,19 @@ class _Importer:
     def _spool(self) -> Spool:
         return Spool(self._folder.root, self._spec, self._clock)
 
-    def take(self, path: Path) -> None:
-        """A file, or all files in a folder."""
+    def files_at(self, path: Path) -> list[Path]:
+        """This file, or all files in this folder."""
         if not path.is_dir():
-            self._one(path)
-            return
+            return [path]
         found = sorted(_npz_files(path))
         if not found:
             self.report.lines.append(
                 ImportedFile(path, "failed", "there is no .npz file in this folder")
             )
-        for one in found:
-            self._one(one)
+        return found
 
-    def _one(self, path: Path) -> None:
+    def take(self, path: Path) -> None:
+        """Import a file; one that was taken before is passed over."""
         if path.resolve() in self._seen:
             return
         self._seen.add(path.resolve())

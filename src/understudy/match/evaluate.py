@@ -17,7 +17,13 @@ from understudy.match.series import FEW, Engine, Results, plain, play
 from understudy.match.tally import EvaluationReport, Tally
 
 
-def evaluate(game: Game, player: Player, seeds: NDArray) -> Tally:
+def evaluate(
+    game: Game,
+    player: Player,
+    seeds: NDArray,
+    *,
+    show: Callable[[float], None] = lambda share: None,
+) -> Tally:
     """Plays one match of a one-player game for each seed, and counts the results.
 
         game = catalog.make("swarm")
@@ -32,6 +38,7 @@ def evaluate(game: Game, player: Player, seeds: NDArray) -> Tally:
         player: A policy (`PolicyPlayer`) or a scripted bot (`BotPlayer`).
         seeds: uint32 [B]. `match_seeds(..., purpose=EVALUATION)` gives seeds that no training
             uses. The same seeds give the same matches.
+        show: Gets the share of the longest possible match that is over, 0 to 1, now and then.
 
     Returns:
         Wins, draws and losses, B together. A match that runs out of time is what the game's
@@ -40,7 +47,7 @@ def evaluate(game: Game, player: Player, seeds: NDArray) -> Tally:
     Raises:
         ValueError: The inputs of a policy's network are not as many as the game's features.
     """
-    end = play(Duel(game, player), seeds, np.zeros(len(seeds), np.bool_))
+    end = play(Duel(game, player), seeds, np.zeros(len(seeds), np.bool_), show=show)
     return Tally.of(end.score)
 
 

@@ -116,7 +116,7 @@ def practice_objection(
     against = roles.name_of(practice.against)
     if recent.mean > other.mean or not (recent.matches and other.matches):
         return f"practice has {recent.matches} matches, {against} {other.matches}: too few"
-    return f"practice does not look better: {recent.mean:.0%} of late, {against} {other.mean:.0%}"
+    return f"practice does not look better: {recent.mean:.0%} recently, {against} {other.mean:.0%}"
 
 
 def may_test(state: PromotionState, champion: PointerRecord | None) -> bool:
@@ -385,7 +385,7 @@ class CandidateSearch:
         words, practice = "", state.practice
         if self._config.practice_share and practice.recent.matches:
             words += (
-                f"; practice {practice.recent.mean:.0%} of late, "
+                f"; practice {practice.recent.mean:.0%} recently, "
                 f"{roles.name_of(practice.against)} {practice.incumbent.mean:.0%}"
             )
         with self._lock:

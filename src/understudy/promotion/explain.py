@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import msgspec
 
@@ -10,8 +11,9 @@ from understudy.core.errors import RunFolderError
 from understudy.gates.promotion.records import RULES, Assigned, TrialSettings
 from understudy.promotion.history import PromotionHistory, TrialHistory
 from understudy.promotion.report import arm_result, interval_of, verdict_note
-from understudy.telemetry.promotion_lines import player_name, stratum_name, wrapped
-from understudy.telemetry.promotion_status import ArmResult, VerdictNote
+from understudy.telemetry.layout import Column, Width, table_lines
+from understudy.telemetry.promotion_lines import LabelledText, player_name, stratum_name
+from understudy.telemetry.promotion_status import ArmResult, VerdictNote, in_units
 from understudy.telemetry.text import plain, stamp
 from understudy.telemetry.verdicts import VERDICTS
 
@@ -87,14 +89,21 @@ class VersionStory(msgspec.Struct, frozen=True, kw_only=True):
     """Its matches of practice, which are no evidence."""
     tested_against: tuple[int, ...] = ()
     """The versions that were tested or rechecked against it, in that order."""
+    served: bool = False
+    """A server assigned segments, not matches: the words say so."""
 
 
 def story_of(
-    told: PromotionHistory, version: int, *, refusals: Sequence[VerdictNote] = ()
+    told: PromotionHistory,
+    version: int,
+    *,
+    refusals: Sequence[VerdictNote] = (),
+    served: bool = False,
 ) -> VersionStory:
     """The story of a version; RunFolderError if there is none.
 
-    `refusals` are those that the log does not have: health checks before a nomination.
+    `refusals` are those that the log does not have: health checks before a nomination. `served`:
+    the run is that of a server.
     """
     is_rules = version == RULES  # verdicts of version 0 are about all versions
     noted = [
@@ -125,6 +134,7 @@ def story_of(
         tested_against=tuple(
             one.running.version for one in told.trials if one.running.against == version
         ),
+        served=served,
     )
 
 
@@ -207,13 +217,15 @@ def _pair_looks(one: TrialHistory) -> tuple[MatchLook, ...]:
 # --- words ---------------------------------------------------------------------------------------
 
 
-def story_text(story: VersionStory) -> str:
-    """The story at 80 columns, with the last matches of each test."""
+def story_text(story: VersionStory, *, width: Width = None) -> str:
+    """The story on a console of this width, with the last matches of each test."""
+    wrapped, said = LabelledText(width), partial(in_units, served=story.served)
     name = "the rules" if story.role == _RULES_ROLE else f"{story.version}"
     untested = "it was never tested" if _has_played(story) else "it never played"
-    lines = wrapped("Version", f"{name}: {_ROLES.get(story.role, untested)}")
+    lines = wrapped("Version", said(f"{name}: {_ROLES.get(story.role, untested)}"))
     if story.record.matches:
-        lines += wrapped("Played", f"{_arm_text(story.record)}, all assigned matches together")
+        words = said(f"{_arm_text(story.record)}, all assigned matches together")
+        lines += wrapped("Played", words)
     if story.practised.matches:
         words = "in practice, to learn: these count for no test"
         lines += wrapped("Practised", f"{_arm_text(story.practised)} {words}")
@@ -221,9 +233,10 @@ def story_text(story: VersionStory) -> str:
         others = ", ".join(map(str, story.tested_against[-SHOWN:]))
         lines += wrapped("Against", f"tested against {player_name(story.version)}: {others}")
     for trial in story.trials:
-        lines += ["", *_trial_lines(story.version, trial)]
+        lines += ["", *_trial_lines(story.version, trial, wrapped, said)]
+        lines += _match_lines(trial, width, said)
     if story.verdicts:
-        lines += ["", *_verdict_lines(story.verdicts)]
+        lines += ["", *_verdict_lines(story.verdicts, wrapped, said)]
     return "\n".join(lines)
 
 
@@ -231,68 +244,99 @@ def _has_played(story: VersionStory) -> bool:
     return bool(story.record.matches or story.practised.matches)
 
 
-def _trial_lines(version: int, trial: TrialStory) -> list[str]:
+def _trial_lines(
+    version: int, trial: TrialStory, wrapped: LabelledText, said: Callable[[str], str]
+) -> list[str]:
     name = "Recheck" if trial.recheck else "Test"
     lines = wrapped(
         f"{name} {trial.number}",
         f"against {player_name(trial.against)}, opened {stamp(trial.opened)}",
     )
     if trial.reason:
-        lines += wrapped("", f"because {plain(trial.reason, limit=400)}")
+        lines += wrapped("", said(f"because {plain(trial.reason, limit=400)}"))
     if trial.experience and f"{trial.experience:,}" not in trial.reason:
-        lines += wrapped("", f"it had learned from {trial.experience:,} matches")
+        lines += wrapped("", said(f"it had learned from {trial.experience:,} matches"))
     for arm in (trial.canary, trial.incumbent):
-        lines += wrapped("", f"{player_name(arm.version)} {_arm_text(arm)}")
+        lines += wrapped("", said(f"{player_name(arm.version)} {_arm_text(arm)}"))
     if trial.interval is not None:
         low, high = (100 * bound for bound in trial.interval)
         lines += wrapped("", f"difference {low:+.0f} to {high:+.0f} points (90% confidence)")
     enough = f"E for it {1.0 / trial.alpha:.0f}, against it {trial.settings.harm:g}"
     lines += wrapped("", f"enough evidence: {enough}")
     if trial.ending is None:
-        lines += wrapped("", "it goes on")
-    else:
-        kind = trial.ending.kind
-        ended = kind if trial.ending.version == version else "another verdict ended it"
-        lines += wrapped("", f"ended {stamp(trial.ending.at)}: {ended}")
-    return lines + _match_lines(trial)
+        return lines + wrapped("", "it goes on")
+    kind = trial.ending.kind
+    ended = kind if trial.ending.version == version else "another verdict ended it"
+    return lines + wrapped("", f"ended {stamp(trial.ending.at)}: {ended}")
 
 
-def _match_lines(trial: TrialStory) -> list[str]:
+def _match_lines(trial: TrialStory, width: Width, said: Callable[[str], str]) -> list[str]:
     shown = trial.matches[-SHOWN:]
     if not shown:
-        return ["", "  No match was counted."]
-    unit = "pairs" if trial.simulator else "matches"
+        return ["", said("  No match was counted.")]
+    unit = "pairs" if trial.simulator else said("matches")
     more = f"The last {len(shown)} of " if len(shown) < len(trial.matches) else "All "
-    lines = ["", f"  {more}{len(trial.matches):,} {unit}:"]
-    if trial.simulator:
-        lines += [f"  {'pair':>6}  {'canary':>6}  {'incumbent':>9}  {'E for':>7}  {'against':>7}"]
-        return lines + [
-            f"  {one.order:>6}  {one.result:>6.2f}  {one.other:>9.2f}"
-            f"  {one.better:>7.2f}  {one.worse:>7.2f}"
-            for one in shown
+    columns, rows = _pair_table(shown) if trial.simulator else _match_table(shown, said)
+    return [
+        "",
+        f"  {more}{len(trial.matches):,} {unit}:",
+        *table_lines(columns, rows, width=width, indent=2),
+    ]
+
+
+def _pair_table(shown: Sequence[MatchLook]) -> tuple[list[Column], list[list[str]]]:
+    headings = ("pair", "canary", "incumbent", "E for", "against")
+    columns = [Column(heading) for heading in headings]
+    rows = [
+        [
+            f"{one.order}", f"{one.result:.2f}", f"{one.other:.2f}", _evidence(one.better),
+            _evidence(one.worse),
         ]
-    lines.append(
-        f"  {'order':>6}  {'match':<8}  {'who':<7}  {'stratum':<12}  {'q':>4}  {'coin':>4}"
-        f"  {'result':<8}  {'E for':>6}  {'against':>7}"
-    )
-    for one in shown:
-        who = f"{one.version}" if one.version else "rules"
-        result = f"{one.result:.2f}" if one.ending == "finished" else one.ending
-        lines.append(
-            f"  {one.order:>6}  {plain(one.match[:8]):<8}  {who:<7}"
-            f"  {stratum_name(one.stratum, 12):<12}  {one.share:>4.2f}  {one.coin:>4.2f}"
-            f"  {result:<8}  {_evidence(one.better):>6}  {_evidence(one.worse):>7}"
-        )
-    return lines
+        for one in shown
+    ]  # fmt: skip
+    return columns, rows
 
 
-def _verdict_lines(verdicts: Sequence[VerdictNote]) -> list[str]:
+def _match_table(
+    shown: Sequence[MatchLook], said: Callable[[str], str]
+) -> tuple[list[Column], list[list[str]]]:
+    columns = [
+        Column("order", drop=3),
+        Column(said("match"), text=True, drop=5),
+        Column("who", text=True),
+        Column("stratum", text=True, drop=4),
+        Column("q", drop=2),
+        Column("coin", drop=1),
+        Column("result", text=True),
+        Column("E for"),
+        Column("against"),
+    ]
+    rows = [
+        [
+            f"{one.order}",
+            plain(one.match[:8]),
+            f"{one.version}" if one.version else "rules",
+            stratum_name(one.stratum, 40),
+            f"{one.share:.2f}",
+            f"{one.coin:.2f}",
+            f"{one.result:.2f}" if one.ending == "finished" else one.ending,
+            _evidence(one.better),
+            _evidence(one.worse),
+        ]
+        for one in shown
+    ]
+    return columns, rows
+
+
+def _verdict_lines(
+    verdicts: Sequence[VerdictNote], wrapped: LabelledText, said: Callable[[str], str]
+) -> list[str]:
     lines = []
     for index, one in enumerate(verdicts):
         lines += wrapped("" if index else "Verdicts", f"{stamp(one.at)}  {one.kind}")
-        lines += wrapped("", VERDICTS[one.kind].meaning, indent=2)
+        lines += wrapped("", said(VERDICTS[one.kind].meaning), indent=2)
         if one.words:
-            lines += wrapped("", plain(one.words, limit=500), indent=2)
+            lines += wrapped("", said(plain(one.words, limit=500)), indent=2)
     return lines
 
 

@@ -16,7 +16,12 @@ from understudy.core.errors import FileFormatError, RunFolderError
 from understudy.core.statistics import wilson
 from understudy.gates.promotion import evidence as maths
 from understudy.gates.promotion import roles
-from understudy.gates.promotion.practice import FEWEST_COMPARED, LEARNED_MATCHES, RECENT_MATCHES
+from understudy.gates.promotion.practice import (
+    FEWEST_COMPARED,
+    LEARNED_MATCHES,
+    RECENT_MATCHES,
+    UNAGREED_DECISIONS,
+)
 from understudy.gates.promotion.records import RULES
 from understudy.gates.promotion.roles import PromotionState, PromotionVerdict
 from understudy.gates.promotion.running import RunningTest, alpha_of
@@ -103,7 +108,7 @@ def status_of(folder: RunFolder, told: PromotionHistory | PromotionDigest) -> Pr
         told,
         pinned=pinned_champion(folder),
         config=folder.config.promotion,
-        served=_served(folder),
+        served=is_served(folder),
     )
     return _with_newest(status, folder)
 
@@ -118,7 +123,7 @@ def read_brief(
         promotion.verdicts,
         pinned=pinned_champion(folder),
         config=folder.config.promotion,
-        served=_served(folder),
+        served=is_served(folder),
     )
     brief = msgspec.structs.replace(_with_newest(brief, folder), waits=waits)
     return staged(brief, agreement=agreement)
@@ -130,7 +135,7 @@ def _with_newest(status: PromotionStatus, folder: RunFolder) -> PromotionStatus:
     newest = folder.pointers.read("candidate")
     number = 0 if newest is None else newest.version
     status = staged(msgspec.structs.replace(status, newest=number))
-    if status.practice is not None or not status.practice_share or newest is None:
+    if status.practice is not None or not status.practice_share or newest is None or status.served:
         return status
     try:
         learned = learned_matches(folder.versions.manifest(newest.version))
@@ -139,7 +144,8 @@ def _with_newest(status: PromotionStatus, folder: RunFolder) -> PromotionStatus:
     return staged(msgspec.structs.replace(status, learned=learned))
 
 
-def _served(folder: RunFolder) -> bool:
+def is_served(folder: RunFolder) -> bool:
+    """Whether a server assigns segments by evidence here."""
     return folder.config.live.promotion == "auto"
 
 
@@ -218,8 +224,10 @@ def brief_status(
         practice=_practice_status(state, config.practice_share),
         practice_share=config.practice_share,
         agreement_enough=config.practice_agreement,
-        learned_enough=LEARNED_MATCHES,
-        cameo_share=config.cameo_share,
+        # A server has no cameos, and counts decisions: its segments differ too much in length.
+        learned_enough=0 if served else LEARNED_MATCHES,
+        compared_enough=UNAGREED_DECISIONS if served else 0,
+        cameo_share=0.0 if served else config.cameo_share,
         cool_down=state.cool_down,
         open=max(len(state.open) - waiting, 0),  # another thread may count right now
         waiting=waiting,

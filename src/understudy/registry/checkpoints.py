@@ -22,6 +22,7 @@ from typing import Protocol
 
 from understudy.core import files
 from understudy.core.errors import FileFormatError
+from understudy.core.memory import resident_mb
 from understudy.registry import scores as score_list
 from understudy.registry.comparisons import Comparison
 from understudy.registry.pointers import LATEST, Name, PointerRecord
@@ -87,6 +88,7 @@ def publish(
             matches=matches,
             promoted=promoted,
             total_matches=total_matches,
+            memory_mb=round(resident_mb(), 1),
         )
     )
     return sealed

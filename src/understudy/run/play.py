@@ -193,8 +193,17 @@ class PlaySummary(SessionSummary):
         return result
 
 
-def play(session: PlaySession, *, show: Callable[[PlayProgress], None]) -> PlaySummary:
-    """Play the whole session. Ctrl-C or SIGTERM ends it early and keeps everything."""
+def play(
+    session: PlaySession,
+    *,
+    show: Callable[[PlayProgress], None],
+    show_frozen: Callable[[float], None] = lambda share: None,
+) -> PlaySummary:
+    """Play the whole session. Ctrl-C or SIGTERM ends it early and keeps everything.
+
+    `show` is called after each match, `show_frozen` with the share of the frozen matches at the end
+    that is over, 0 to 1.
+    """
     game = catalog.make(session.game, difficulty=first_difficulty(session.difficulty))
     spec = PolicySpec(game.features, game.actions, session.network)
     progress = PlayProgress(session, earlier=_earlier(session.run))
@@ -218,10 +227,16 @@ def play(session: PlaySession, *, show: Callable[[PlayProgress], None]) -> PlayS
             follower.follow()
             if session.evaluate and not interrupts.asked:
                 interrupts.gentle = False
-                judged = [frozen(session, one) for one in (at_start, mind.policy, None)]
+                version = progress.promotion.plays if progress.promotion else None
+                parts = 4 if version else 3
+                judged = [
+                    frozen(session, one, show=_share_of(show_frozen, part, parts))
+                    for part, one in enumerate((at_start, mind.policy, None))
+                ]
                 _journal_evaluation(mind, session, judged[1])
-                if progress.promotion is not None and (version := progress.promotion.plays):
-                    champion = frozen(session, mind.folder.versions.policy(version))
+                if version:
+                    policy = mind.folder.versions.policy(version)
+                    champion = frozen(session, policy, show=_share_of(show_frozen, 3, parts))
     status = StatusReader(session.run, mind.folder.clock).read()
     before, after, rules = judged if len(judged) == 3 else (None, None, None)
     return PlaySummary(
@@ -256,15 +271,26 @@ def _journal_evaluation(mind: Understudy, session: PlaySession, tally: Tally) ->
     )
 
 
-def frozen(session: PlaySession, policy: Policy | None) -> Tally:
+def _share_of(show: Callable[[float], None], part: int, parts: int) -> Callable[[float], None]:
+    """Shows a share of one of several equal parts as the share of all."""
+    return lambda share: show((part + share) / parts)
+
+
+def frozen(
+    session: PlaySession,
+    policy: Policy | None,
+    *,
+    show: Callable[[float], None] = lambda share: None,
+) -> Tally:
     """Matches on seeds that nothing was learned from; None plays the rules."""
     game = catalog.make(session.game, difficulty=judging_difficulty(session.difficulty))
     seeds = match_seeds(session.seed, np.arange(session.evaluate), purpose=EVALUATION)
     if policy is None:
         rules = catalog.bots(session.game)[catalog.rules_named(session.game, session.rules)]
-        return evaluate(game, BotPlayer(rules), seeds)
+        return evaluate(game, BotPlayer(rules), seeds, show=show)
     # Untrained, all actions are about equally likely: the likeliest one would be an accident.
-    return evaluate(game, PolicyPlayer(policy, sampled=policy.version == 0), seeds)
+    player = PolicyPlayer(policy, sampled=policy.version == 0)
+    return evaluate(game, player, seeds, show=show)
 
 
 def adapted(win_rate: float) -> str:

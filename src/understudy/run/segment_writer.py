@@ -22,7 +22,7 @@ from understudy.core.clock import Clock
 from understudy.core.config import PromotionConfig
 from understudy.experience.episode import Episode
 from understudy.gates.promotion.coin import practice_refused
-from understudy.gates.promotion.practice import PracticeArm
+from understudy.gates.promotion.practice import UNAGREED_DECISIONS, PracticeArm
 from understudy.gates.promotion.records import RULES
 from understudy.policy.policy import Policy, untrained
 from understudy.promotion.candidates import RecentMatch, likeliest
@@ -37,7 +37,7 @@ from understudy.session.segments import (
     score_scale,
 )
 from understudy.telemetry.journal import Journal
-from understudy.telemetry.promotion_status import PromotionStatus
+from understudy.telemetry.promotion_status import PromotionStatus, in_units
 
 HARM_SPREAD = 2.0
 """Standard deviations to both sides of the mean on which a served version is judged for harm: means
@@ -47,11 +47,6 @@ LEAST_LEAD = 3.0
 of a segment is the mean of about 100 rewards, so a version that is hardly better than the rules
 looks better at once; its test takes 300 segments and ends without a verdict, while the versions
 after it wait (`benchmarks/serve_takeover.py`)."""
-UNAGREED_DECISIONS = 12_000
-"""Decisions of the rules with which trained versions were compared, after which practice begins
-without agreement: rules that vary at random are never agreed with. A minute at 200 decisions a
-second, as many as 300 short matches of a bot have. Segments are no measure: they have 128 decisions
-in a fast game, and 10 in a slow one."""
 _LOOK_EVERY_S = 0.1
 _REMEMBERED = 32
 """Episodes that wait to be looked at; older ones are let go, since only recent ones are of use."""
@@ -330,13 +325,17 @@ def open_segments(
     `newest` is the newest policy, as it is adopted; `say` gets verdicts in words, `problem` what a
     person must know, and what was raised.
     """
+
+    def say_segments(words: str) -> None:
+        say(in_units(words, served=True))
+
     live = folder.config.live
     promotion = declared_promotion(
         folder,
         rules=None,
         score=score_scale(live),
         journal=journal,
-        say=say,
+        say=say_segments,
         problem=problem,
         lost="void",
         harm_spread=HARM_SPREAD,
@@ -349,7 +348,7 @@ def open_segments(
         newest=newest,
         usable=agreement.usable,
         journal=journal,
-        say=say,
+        say=say_segments,
         problem=problem,
         learned_enough=agreement.compared_enough,
         least_lead=LEAST_LEAD,

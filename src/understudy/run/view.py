@@ -193,9 +193,9 @@ def summarise(folder: RunFolder) -> None:
         DigestReader(folder.promotion).summarise()
 
 
-def read_view(folder: RunFolder) -> RunView:
-    """The run now; see `ViewReader` for a screen that looks again."""
-    return ViewReader(folder).read()
+def read_view(folder: RunFolder, progress: Callable[[float], None] | None = None) -> RunView:
+    """The run now; see `ViewReader`, also for a screen that looks again."""
+    return ViewReader(folder, progress).read()
 
 
 def read_whole_status(folder: RunFolder) -> Status:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
-from typing import NamedTuple, get_args
+from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import (
@@ -20,9 +20,15 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
+from understudy.server.metric_families import (
+    counter,
+    gauge,
+    learning_metrics,
+    promotion_metrics,
+)
 from understudy.session.status import LiveStatus
 from understudy.telemetry.promotion_status import PromotionStatus
-from understudy.telemetry.status import LearnerState, Learning, Status
+from understudy.telemetry.status import Status
 
 BOUNDS_S = (
     0.0001, 0.0002, 0.0005, 0.001, 0.0015, 0.002, 0.003, 0.005, 0.0075, 0.01, 0.015, 0.02, 0.03,
@@ -96,17 +102,17 @@ class Metrics(Collector):
         now = self._read()
         yield from _serving(now)
         yield from _decisions(now.live)
-        yield from _learning(now.run)
+        yield from learning_metrics(now.run)
         yield from _by_evidence(now)
 
 
 def _serving(now: MetricsReading) -> Iterator[Metric]:
-    yield _gauge("connections", "WebSockets that are open.", now.connections)
-    yield _gauge("clients", "Clients that are connected.", now.live.clients)
-    yield _gauge("territories", "Active territories.", now.live.territories)
-    yield _counter("evictions", "Idle territories that made room.", now.live.evictions)
-    yield _counter("batches", "Calls of the session; messages that wait share one.", now.batches)
-    yield _counter("slow_readers", "Connections ended for unread answers.", now.slow_readers)
+    yield gauge("connections", "WebSockets that are open.", now.connections)
+    yield gauge("clients", "Clients that are connected.", now.live.clients)
+    yield gauge("territories", "Active territories.", now.live.territories)
+    yield counter("evictions", "Idle territories that made room.", now.live.evictions)
+    yield counter("batches", "Calls of the session; messages that wait share one.", now.batches)
+    yield counter("slow_readers", "Connections ended for unread answers.", now.slow_readers)
     latency = HistogramMetricFamily(
         "understudy_answer_seconds", "From reading a message to writing its answer."
     )
@@ -123,7 +129,7 @@ def _serving(now: MetricsReading) -> Iterator[Metric]:
 
 
 def _decisions(live: LiveStatus) -> Iterator[Metric]:
-    yield _counter("decisions", "Answers to new observations.", live.decisions)
+    yield counter("decisions", "Answers to new observations.", live.decisions)
     verdicts = CounterMetricFamily(
         "understudy_verdicts", "What the decision gate said, or was overruled.", labels=["verdict"]
     )
@@ -131,58 +137,28 @@ def _decisions(live: LiveStatus) -> Iterator[Metric]:
     verdicts.add_metric(["wait"], live.waited)
     verdicts.add_metric(["explored"], live.explored)
     yield verdicts
-    yield _counter("degraded", "Answers with the safe action.", live.degraded)
+    yield counter("degraded", "Answers with the safe action.", live.degraded)
     safe = CounterMetricFamily(
         "understudy_safe_actions", "Degraded answers by cause.", labels=["cause"]
     )
     for cause, count in sorted(live.safe_actions.items()):
         safe.add_metric([cause], count)
     yield safe
-    yield _counter("gate_misses", "Deadlines that a custom gate missed.", live.gate_misses)
+    yield counter("gate_misses", "Deadlines that a custom gate missed.", live.gate_misses)
     circuit = float(live.gate_circuit != "closed")
-    yield _gauge("gate_circuit_open", "Whether the gate is not asked: it was late.", circuit)
-    yield _counter("duplicates", "Observations answered as before.", live.duplicates)
-    yield _counter("unrecorded", "Answers that the ledger has not.", live.unrecorded)
-    yield _counter("ledger_errors", "Times that the ledger could not write.", live.ledger_errors)
+    yield gauge("gate_circuit_open", "Whether the gate is not asked: it was late.", circuit)
+    yield counter("duplicates", "Observations answered as before.", live.duplicates)
+    yield counter("unrecorded", "Answers that the ledger has not.", live.unrecorded)
+    yield counter("ledger_errors", "Times that the ledger could not write.", live.ledger_errors)
     states = GaugeMetricFamily(
         "understudy_ledger", "Decisions of the run by what became of them.", labels=["state"]
     )
     for state, count in live.ledger._asdict().items():
         states.add_metric([state], count)
     yield states
-    yield _gauge("version", "The version that decides now.", live.version)
-    yield _gauge("reward_mean", "Mean reward of decisions settled here.", live.mean_reward)
-    yield _gauge("reward_recent", "The same of the last thousand or so.", live.recent_reward)
-
-
-def _learning(run: Status) -> Iterator[Metric]:
-    state = GaugeMetricFamily("understudy_learner", "What the learner does.", labels=["state"])
-    for name in get_args(LearnerState):
-        state.add_metric([name], float(run.learner == name))
-    yield state
-    learning = GaugeMetricFamily(
-        "understudy_learning", "Whether anything comes of it.", labels=["state"]
-    )
-    for name in get_args(Learning):
-        learning.add_metric([name], float(run.learning == name))
-    yield learning
-    waits_s = run.experience_waits_s
-    yield _gauge("experience_waiting_seconds", "Since when no version has come for it.", waits_s)
-    yield _counter("learner_deaths", "Times that it was started again.", run.learner_deaths)
-    yield _counter("training_steps", "Batches learned from.", run.batches_trained)
-    yield _counter("versions", "Versions published.", run.versions)
-    yield _gauge("buffer_episodes", "Segments that wait to be learned from.", run.buffer_file_count)
-    yield _counter("rollbacks", "Times that learning was given up.", run.rollbacks)
-    if (learner := run.continuous) is not None:
-        yield _gauge("learner_utilisation", "Share of its time in batches.", learner.utilisation)
-        yield _gauge("replay_items", "Items that it samples from.", learner.buffer)
-        yield _gauge("samples_per_insert", "Samples for each item.", learner.samples_per_insert)
-        if learner.step_share is not None:
-            yield _gauge("step_share", "Size of its steps, 1 is full size.", learner.step_share)
-        if learner.agreement is not None:
-            yield _gauge(
-                "gate_agreement", "Share that the gate judges as before.", learner.agreement
-            )
+    yield gauge("version", "The version that decides now.", live.version)
+    yield gauge("reward_mean", "Mean reward of decisions settled here.", live.mean_reward)
+    yield gauge("reward_recent", "The same of the last thousand or so.", live.recent_reward)
 
 
 def _by_evidence(now: MetricsReading) -> Iterator[Metric]:
@@ -201,17 +177,4 @@ def _by_evidence(now: MetricsReading) -> Iterator[Metric]:
         for ending, count in now.live.segments._asdict().items():
             endings.add_metric([ending], count)
         yield endings
-    yield _gauge("incumbent", "The champion by evidence; 0: the rules.", now.promotion.incumbent)
-    for one in now.promotion.tests[:1]:
-        yield _gauge("canary", "The version that is tested.", one.version)
-        yield _gauge("canary_share", "The share of segments that it plays.", one.share)
-        yield _gauge("evidence_better", "Evidence that it is better.", one.better)
-        yield _gauge("evidence_worse", "Evidence that it is worse.", one.worse)
-
-
-def _gauge(name: str, words: str, value: float) -> GaugeMetricFamily:
-    return GaugeMetricFamily(f"understudy_{name}", words, value=value)
-
-
-def _counter(name: str, words: str, value: float) -> CounterMetricFamily:
-    return CounterMetricFamily(f"understudy_{name}", words, value=value)
+    yield from promotion_metrics(now.promotion)

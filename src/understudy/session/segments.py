@@ -118,7 +118,7 @@ class PlayerSegments:
         # At one decision every few seconds the time alone would wash out one decision.
         self._fewest_washed = round(config.wash_out * self._least)
         self._usual_s: float | None = None
-        """How long the fewest decisions of a segment take, over all decisions of late."""
+        """How long the fewest decisions of a segment take, by recent decisions."""
         self._low, high = score_scale(config)
         self._width = high - self._low
         self._open: dict[str, PlayerSegment] = {}

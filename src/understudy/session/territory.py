@@ -63,7 +63,7 @@ class TerritoryState:
     """float32 [F], an observation that was answered without the ledger: earlier decisions end
     there"""
     pace_s: float | None = None
-    """From one observation to the next, of late; None: there was one at most"""
+    """From one observation to the next, recently; None: there was one at most"""
 
     def observed(self, now: float) -> None:
         """An observation arrived."""

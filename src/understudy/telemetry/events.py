@@ -189,6 +189,8 @@ class VersionPublished(_Event, frozen=True, kw_only=True):
     promoted: bool
     total_matches: int = 0
     """Episodes that all versions up to this one have ingested; 0: not said."""
+    memory_mb: float = 0.0
+    """Resident memory of the learner then, in MiB; 0: not known."""
 
 
 class EpisodesArchived(_Event, frozen=True, kw_only=True):

@@ -54,7 +54,7 @@ class PlayedRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 def played_by_rules(e: ev.MatchFinished) -> bool:
     """Whether the rules played a match: it was theirs, whatever the policy decided in cameos. A
-    match that was assigned to no one is theirs if they made most decisions."""
+    match that was assigned to no player is theirs if they made most decisions."""
     if e.fault:
         return False
     if e.role in ("", "newest"):

@@ -1,4 +1,4 @@
-"""The promotion of a run in words: who plays, what is tried, what is missing. ASCII, 80 columns.
+"""The promotion of a run in words: who plays, what is tried, what is missing. ASCII.
 
 `report` puts the short form into `understudy status`; `understudy promotion` prints the long one.
 """
@@ -6,11 +6,11 @@
 from __future__ import annotations
 
 import math
-import textwrap
 from collections.abc import Sequence
 
 import msgspec
 
+from understudy.telemetry.layout import Column, Width, hint, labelled, table_lines
 from understudy.telemetry.promotion_status import (
     ArmResult,
     ExpectedVerdict,
@@ -21,7 +21,6 @@ from understudy.telemetry.promotion_status import (
 )
 from understudy.telemetry.text import Lines, duration, evidence_text, plain, stamp
 
-WIDTH = 80
 _LABEL = 12
 _BAR = 20
 _HARDLY = 0.01
@@ -83,9 +82,7 @@ def promotion_lines(status: PromotionStatus, *, mode: str = "auto") -> Lines:
         rows.append("promotion is paused")
     elif not status.tests and status.cool_down:
         rows.append(_missing_test(status))
-    rows = [status.in_units(row) for row in rows]
-    broken = [line for row in rows for line in textwrap.wrap(row, WIDTH - _LABEL)]
-    return [("" if index else "Promotion", line) for index, line in enumerate(broken)]
+    return [("" if index else "Promotion", status.in_units(row)) for index, row in enumerate(rows)]
 
 
 def _holds_in(mode: str, status: PromotionStatus) -> bool:
@@ -126,12 +123,15 @@ def _arm(one: ArmResult) -> str:
     return f"{player_name(one.version)} {one.mean:.0%} of {one.matches:,}"
 
 
-def describe_promotion(status: PromotionStatus, *, run: str, at: float, mode: str = "auto") -> str:
-    """The long form: what `understudy promotion status` prints.
+def describe_promotion(
+    status: PromotionStatus, *, run: str, at: float, mode: str = "auto", width: Width = None
+) -> str:
+    """The long form: what `understudy promotion status` prints on a console of this width.
 
     `mode` is that of the bot that started last.
     """
-    lines = wrapped("Run", f"{plain(run, limit=4096)}   {stamp(at)}", wrap=False)
+    wrapped = LabelledText(width)
+    lines = wrapped("Run", f"{plain(run, limit=4096)}   {stamp(at)}")
     if not _holds_in(mode, status):
         lines += wrapped("Mode", f"{plain(mode)}; what follows holds for matches of mode auto")
     said = status.in_units
@@ -143,7 +143,7 @@ def describe_promotion(status: PromotionStatus, *, run: str, at: float, mode: st
         practice = practice_text(status.practice, against=status.incumbent)
         lines += wrapped("Practice", said(practice))
     for one in status.tests:
-        lines += ["", *_test_lines(one, at, unit=said("matches"))]
+        lines += ["", *_test_lines(one, at, unit=said("matches"), wrapped=wrapped)]
         asks = status.paused or status.policy == "manual"
         words = next_text(status) if status.never else expect_text(one, asks=asks)
         lines += wrapped("Expect", said(words))
@@ -153,11 +153,15 @@ def describe_promotion(status: PromotionStatus, *, run: str, at: float, mode: st
     lines += wrapped("Missing", said(_missing(status)))
     lines += wrapped("Open", said(_open(status)))
     if status.results:
-        lines += ["", *_result_lines(status.results, unit=said("matches"))]
+        lines += ["", *_result_lines(status.results, unit=said("matches"), width=width)]
     if status.verdicts:
         notes = [msgspec.structs.replace(one, words=said(one.words)) for one in status.verdicts]
-        lines += ["", *verdict_lines(notes)]
-    hints = _hints(status, plain(run, limit=4096))
+        lines += ["", *verdict_lines(notes, wrapped=wrapped)]
+    hints = [
+        line
+        for words in _hints(status, plain(run, limit=4096))
+        for line in hint(words, width=width)
+    ]
     return "\n".join([*lines, "", *hints] if hints else lines)
 
 
@@ -174,7 +178,7 @@ def _policy(status: PromotionStatus) -> str:
     return text
 
 
-def _test_lines(one: TrialStatus, at: float, *, unit: str) -> list[str]:
+def _test_lines(one: TrialStatus, at: float, *, unit: str, wrapped: LabelledText) -> list[str]:
     ago = f"since {stamp(one.since)} ({duration(max(at - one.since, 0.0))} ago)"
     against = player_name(one.against)
     name = "Recheck" if one.recheck else "Test"
@@ -294,11 +298,12 @@ def _missing_test(status: PromotionStatus) -> str:
         return status.waits or _NEW_EXPERIENCE
     if practice is None:
         agreed = "" if status.agreement is None else f" (now {status.agreement:.0%})"
+        begins = f"practice: it begins at {status.agreement_enough:.0%} agreement with the rules"
+        if status.compared_enough:
+            compared = f"once {status.compared_enough:,} of their decisions were compared"
+            return f"{begins}{agreed}, or {compared}"
         learned = "" if status.learned is None else f" (now {status.learned:,})"
-        return (
-            f"practice: it begins at {status.agreement_enough:.0%} agreement with the rules"
-            f"{agreed}, or with {status.learned_enough:,} matches learned from{learned}"
-        )
+        return f"{begins}{agreed}, or with {status.learned_enough:,} matches learned from{learned}"
     if practice.suspended:
         return f"practice: it is suspended for {_more(practice.suspended)}"
     if not practice.compared:
@@ -331,16 +336,28 @@ def _open(status: PromotionStatus) -> str:
     return text
 
 
-def _result_lines(rows: Sequence[ArmResult], *, unit: str) -> list[str]:
+def _result_lines(rows: Sequence[ArmResult], *, unit: str, width: Width) -> list[str]:
     if len({one.stratum for one in rows}) == 2:  # one stratum has the same matches as all
         rows = [one for one in rows if not one.stratum]
-    lines = [f"{'Results':<{_LABEL}}{'':<13}{unit:>8}{'mean':>6}  {'95% interval':<14}against"]
-    for one in rows:
-        bounds = f"{one.low:.0%} to {one.high:.0%}"
-        figures = f"{one.matches:>7,}{one.mean:>6.0%}  {bounds:<14}"
-        who = f"{'':<{_LABEL}}{player_name(one.version):<14}"
-        lines.append(f"{who}{figures}{stratum_name(one.stratum, 25) or 'all'}")
-    return lines
+    columns = (
+        Column("player", text=True),
+        Column(unit, drop=1),
+        Column("mean"),
+        Column("95% interval", text=True, drop=2),
+        Column("against", text=True, drop=3),
+    )
+    cells = [
+        (
+            player_name(one.version),
+            f"{one.matches:,}",
+            f"{one.mean:.0%}",
+            f"{one.low:.0%} to {one.high:.0%}",
+            stratum_name(one.stratum, 40) or "all",
+        )
+        for one in rows
+    ]
+    lines = table_lines(columns, cells, width=width, indent=_LABEL)
+    return [f"{'Results':<{_LABEL}}{lines[0][_LABEL:]}", *lines[1:]]
 
 
 def stratum_name(stratum: str, limit: int) -> str:
@@ -349,7 +366,7 @@ def stratum_name(stratum: str, limit: int) -> str:
     return plain(values, limit=limit)
 
 
-def verdict_lines(notes: Sequence[VerdictNote]) -> list[str]:
+def verdict_lines(notes: Sequence[VerdictNote], *, wrapped: LabelledText) -> list[str]:
     """Each verdict with its time and its words."""
     lines = []
     for index, one in enumerate(notes):
@@ -392,18 +409,11 @@ def _many(count: int, one: str, many: str) -> str:
     return f"{count:,} {one if count == 1 else many}"
 
 
-def wrapped(label: str, text: str, *, indent: int = 0, wrap: bool = True) -> list[str]:
-    """A labelled line, broken at 80 columns."""
-    begin = f"{label:<{_LABEL}}" if len(label) < _LABEL else f"{label} "
-    inner = " " * (_LABEL + indent)
-    if not wrap:
-        return [f"{begin}{text}".rstrip()]
-    lines = textwrap.wrap(
-        text,
-        WIDTH - _LABEL - indent,
-        drop_whitespace=True,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-    first = f"{begin}{' ' * indent}{lines[0] if lines else ''}".rstrip()
-    return [first, *(f"{inner}{line}" for line in lines[1:])]
+class LabelledText:
+    """Makes labelled lines for a console of one width."""
+
+    def __init__(self, width: Width) -> None:
+        self.width = width
+
+    def __call__(self, label: str, text: str, *, indent: int = 0) -> list[str]:
+        return labelled(label, text, label_width=_LABEL, width=self.width, indent=indent)

@@ -193,7 +193,9 @@ def _before_practice(status: PromotionStatus) -> list[str]:
         begins = f"practice begins at {status.agreement_enough:.0%} agreement with them"
     else:
         begins = f"practice at {status.agreement_enough:.0%} agreement, now {status.agreement:.0%}"
-    if status.learned is None:
+    if status.compared_enough:
+        return [who, begins, f"or after {status.compared_enough:,} decisions"]
+    if status.learned is None or not status.learned_enough:
         return [who, begins]
     # The nearer of both is what would change who plays.
     by_matches = status.learned / status.learned_enough

@@ -10,7 +10,8 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-_MATCH = re.compile(r"\bmatch(es)?\b")
+_MATCH = re.compile(r"(?<![\w/.-])match(es)?\b(?![/-])")
+"""The word, but not in a path."""
 
 Stage: TypeAlias = Literal["shadow", "cameos", "practice", "canary", "champion", "pinned", "latest"]
 
@@ -110,7 +111,7 @@ class PracticeStatus(msgspec.Struct, frozen=True, kw_only=True):
     suspended: int = 0
     """Matches without practice from now on, since it was worse."""
     mean: float = 0.0
-    """The mean result of late, the older the lighter, since practice last began."""
+    """The mean of recent results, the older the lighter, since practice last began."""
     matches: int = 0
     incumbent_mean: float = 0.0
     """That of the incumbent in matches that might have been practice."""
@@ -120,7 +121,7 @@ class PracticeStatus(msgspec.Struct, frozen=True, kw_only=True):
     played_mean: float = 0.0
     """The mean result of all those, each with the same weight."""
     recent: int = 50
-    """The means of late are of about so many matches."""
+    """The means of recent results are of about so many matches."""
     in_a_row: int = 0
     """Suspensions that followed each other."""
     needed: int = 0
@@ -192,7 +193,10 @@ class PromotionStatus(msgspec.Struct, frozen=True, kw_only=True):
     learned: int | None = None
     """Matches that the newest version has learned from; None: not known, or practice has begun."""
     learned_enough: int = 300
-    """Practice begins with so many too, whatever the agreement."""
+    """Practice begins with so many too, whatever the agreement. 0: no number of them is enough."""
+    compared_enough: int = 0
+    """Of a server: practice begins once so many decisions of the rules were compared with those of
+    trained versions, whatever the agreement."""
     cameo_share: float = 0.0
     """`promotion.cameo_share`."""
     never: str = ""
@@ -222,11 +226,7 @@ class PromotionStatus(msgspec.Struct, frozen=True, kw_only=True):
 
     def in_units(self, text: str) -> str:
         """Words about matches, with what this run has instead: segments, if it is served."""
-        return (
-            _MATCH.sub(lambda found: "segments" if found[1] else "segment", text)
-            if self.served
-            else text
-        )
+        return in_units(text, served=self.served)
 
     @property
     def plays(self) -> int | None:
@@ -234,3 +234,10 @@ class PromotionStatus(msgspec.Struct, frozen=True, kw_only=True):
         if self.pinned is not None:
             return self.pinned
         return None if self.policy == "latest" else self.incumbent
+
+
+def in_units(text: str, *, served: bool) -> str:
+    """Words about matches; of a run that is `served`, about segments of its clients' decisions."""
+    if not served:
+        return text
+    return _MATCH.sub(lambda found: "segments" if found[1] else "segment", text)

@@ -5,6 +5,7 @@ The words are ASCII; what came from outside (reasons, names, messages) goes thro
 
 from __future__ import annotations
 
+from understudy.telemetry.layout import Width, hanging, hint, labelled
 from understudy.telemetry.promotion_lines import promotion_lines
 from understudy.telemetry.report_parts import (
     behaviour_kl,
@@ -126,31 +127,39 @@ def statistics(status: Status) -> str:
     )
 
 
-def describe(status: Status) -> str:
-    """How it goes, at a glance: what `understudy status` prints."""
+def describe(status: Status, *, finding: str = "", width: Width = None) -> str:
+    """How it goes, at a glance: what `understudy status` prints on a console of this width.
+
+    `finding`: one line on the worst finding of the doctor; empty: it found nothing wrong.
+    """
     served = status.served
     met = [*opponent_lines(status), *league_lines(status)]
-    lines = [
-        _line("Run", f"{_run(status) or '(no folder)'}   {_moment(status.at)}"),
-        "",
-        *(_lines(decision_lines(status)) if served else []),
+    rows: Lines = [
+        *(decision_lines(status) if served else []),
         *([] if served and not status.matches else _matches(status)),
-        *_lines(met),
+        *met,
         # An environment has its own line; its versions are told by the benchmark.
-        *(_lines(reward_lines(status.version_rewards)) if status.reward is None else []),
-        _line("Versions", _versions(status)),
+        *(reward_lines(status.version_rewards) if status.reward is None else []),
+        ("Versions", _versions(status)),
         *_promotion(status),
-        *_lines(played_lines(status)),
-        _line("Learner", _learner(status)),
-        _line("Training", _training(status)),
-        *(_lines(continuous_lines(status)) if served else _last_batch(status)),
-        _line("Spool", _spool(status)),
-        *(_lines(segment_lines(status)) if served else [_episodes(status)]),
+        *played_lines(status),
+        ("Learner", _learner(status)),
+        ("Training", _training(status)),
+        *(continuous_lines(status) if served else _last_batch(status)),
+        ("Spool", _spool(status)),
+        *(segment_lines(status) if served else [("Episodes", _episodes(status))]),
         *_decisions(status),
         *_evaluation(status),
-        *_problems(status),
+        *_warnings(status, finding),
     ]
-    hints = _hints(status)
+    run = ("Run", f"{_run(status) or '(no folder)'}   {_moment(status.at)}")
+    lines = [*_lines([run], width), "", *_lines(rows, width)]
+    for index in range(len(status.problems)):
+        lines += hanging(_problem(status, index), width=width, indent=2)
+    told = _hints(status)
+    if finding:
+        told.append(f"All findings, and what to do: understudy doctor --run {_run(status)}")
+    hints = [line for words in told for line in hint(words, width=width)]
     return "\n".join([*lines, "", *hints] if hints else lines)
 
 
@@ -158,12 +167,12 @@ def _row(label: str, value: object) -> str:
     return f"  {label + ':':<22}{value}"
 
 
-def _line(label: str, value: str) -> str:
-    return f"{label:<{_LABEL}}{value}".rstrip()
-
-
-def _lines(labelled: Lines) -> list[str]:
-    return [_line(label, row) for label, row in labelled]
+def _lines(rows: Lines, width: Width) -> list[str]:
+    return [
+        line
+        for label, text in rows
+        for line in labelled(label, text, label_width=_LABEL, width=width)
+    ]
 
 
 def _loss(status: Status, value: float) -> str:
@@ -186,14 +195,14 @@ def _run(status: Status) -> str:
     return plain(status.run, limit=4096)  # a path that was cut off would be a wrong path
 
 
-def _matches(status: Status) -> list[str]:
+def _matches(status: Status) -> Lines:
     if status.reward is not None:
         words = f"{rewards_text(status.reward, status.sides)}, mean of the last"
         return [
-            _line("Matches", f"{status.matches:,}"),
-            _line("Reward", f"{words} {_many(status.reward_matches, 'match', 'matches')}"),
+            ("Matches", f"{status.matches:,}"),
+            ("Reward", f"{words} {_many(status.reward_matches, 'match', 'matches')}"),
         ]
-    return [_line("Matches", _results(status)), _line("Win rate", _win_rate(status))]
+    return [("Matches", _results(status)), ("Win rate", _win_rate(status))]
 
 
 def _results(status: Status) -> str:
@@ -250,13 +259,13 @@ def _newest(status: Status) -> str:
     return f"{text}; {who} {status.playing}{where}"
 
 
-def _promotion(status: Status) -> list[str]:
+def _promotion(status: Status) -> Lines:
     """Who plays by evidence; in mode `shadow` only what was decided before."""
     now = status.promotion
     decides = status.mode == "auto" or (status.served and now is not None and now.served)
     if now is None or not (decides or now.tests or now.incumbent):
         return []
-    return _lines(promotion_lines(now, mode=status.mode))
+    return promotion_lines(now, mode=status.mode)
 
 
 def _learner(status: Status) -> str:
@@ -289,7 +298,7 @@ def _training(status: Status) -> str:
     )
 
 
-def _last_batch(status: Status) -> list[str]:
+def _last_batch(status: Status) -> Lines:
     batch = status.last_batch
     if batch is None:
         return []
@@ -303,7 +312,7 @@ def _last_batch(status: Status) -> list[str]:
     if batch.version_lag:
         lags = sorted(batch.version_lag.items(), key=lambda item: (len(item[0]), item[0]))
         rows.append("versions behind: " + ", ".join(f"{plain(k)}: {n:,}" for k, n in lags))
-    return [_line("Last batch" if not i else "", row) for i, row in enumerate(rows)]
+    return [("" if index else "Last batch", row) for index, row in enumerate(rows)]
 
 
 def _spool(status: Status) -> str:
@@ -318,14 +327,13 @@ def _episodes(status: Status) -> str:
     e = status.episodes
     old = f" ({status.files_skipped_old:,} too old)" if status.files_skipped_old else ""
     lost = f", {status.unsaved:,} NOT SAVED" if status.unsaved else ""
-    return _line(
-        "Episodes",
+    return (
         f"{e.written:,} written, {e.ingested:,} learned from, "
-        f"{e.archived:,} archived{old}, {e.quarantined:,} quarantined{lost}",
+        f"{e.archived:,} archived{old}, {e.quarantined:,} quarantined{lost}"
     )
 
 
-def _decisions(status: Status) -> list[str]:
+def _decisions(status: Status) -> Lines:
     if not status.decisions:
         return []
     text = f"{status.decisions:,}"
@@ -339,15 +347,15 @@ def _decisions(status: Status) -> list[str]:
     if status.agreement_last is not None:
         last = _many(status.agreement_last_matches, "match", "matches")
         text += f" ({_percent(status.agreement_last)} in the last {last} of the rules)"
-    return [_line("Decisions", text)]
+    return [("Decisions", text)]
 
 
-def _evaluation(status: Status) -> list[str]:
+def _evaluation(status: Status) -> Lines:
     e = status.last_evaluation
     if e is None:
         return []
     text = f"version {e.version} against {plain(e.opponent)}: {e.wins} won, {e.draws} drawn, "
-    return [_line("Evaluation", f"{text}{e.losses} lost of {e.matches}")]
+    return [("Evaluation", f"{text}{e.losses} lost of {e.matches}")]
 
 
 def _last_problem(status: Status) -> list[str]:
@@ -359,21 +367,21 @@ def _problem(status: Status, index: int) -> str:
     return f"{stamp(problem.t)}  {plain(problem.where)}: {plain(problem.message)}"
 
 
-def _problems(status: Status) -> list[str]:
-    lines = []
+def _warnings(status: Status, finding: str) -> Lines:
+    """What a person should look at; the problems themselves follow."""
+    lines: Lines = [("Doctor", plain(finding, limit=500))] if finding else []
     if stall := stalled(status):
-        lines.append(_line("Stalled", stall))
+        lines.append(("Stalled", stall))
     if status.constant_features:
         names = plain(", ".join(status.constant_features))
-        lines.append(_line("Warning", f"features that never change (a bug in the bot?): {names}"))
+        lines.append(("Warning", f"features that never change (a bug in the bot?): {names}"))
     if status.not_finite:
         counts = ", ".join(f"{plain(name)} ({n:,})" for name, n in status.not_finite.items())
-        lines.append(_line("Warning", f"decided by the fallback, features not finite: {counts}"))
+        lines.append(("Warning", f"decided by the fallback, features not finite: {counts}"))
     if not status.errors:
-        return [*lines, _line("Problems", "none")]
+        return [*lines, ("Problems", "none in the journal" if finding else "none")]
     shown = f" (the last {len(status.problems)})" if status.errors > len(status.problems) else ""
-    lines.append(_line("Problems", f"{status.errors:,}{shown}"))
-    return lines + [f"  {_problem(status, index)}" for index in range(len(status.problems))]
+    return [*lines, ("Problems", f"{status.errors:,}{shown}")]
 
 
 def _hints(status: Status) -> list[str]:

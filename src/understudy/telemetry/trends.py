@@ -6,18 +6,23 @@ changes no mean. So a year of play takes as much room as an hour, with wider bin
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 import msgspec
 
+from understudy.core.opponents import kind_of
 from understudy.telemetry import events as ev
 from understudy.telemetry.journal import Entry
 from understudy.telemetry.played import played_by_rules
 
 _MOST = 512
+_MOST_TRENDS = 128
+"""Names of opponents are a bot's own words: what would be the 129th trend is left out."""
 _LARGEST = 1e100
 _WON = {"victory": 1.0, "tie": 0.0, "defeat": 0.0}
+_RETURN_OF = {"victory": "return_won", "defeat": "return_lost"}
 
 
 class TrendBin(msgspec.Struct, array_like=True):
@@ -44,24 +49,37 @@ class Trend(msgspec.Struct):
     room: int = 0
     """Values that the last bin still takes."""
 
-    def add(self, t: float, value: float, *, version: int, weight: float = 1.0) -> None:
+    def add(
+        self,
+        t: float,
+        value: float,
+        *,
+        version: int,
+        weight: float = 1.0,
+        least: float | None = None,
+        most: float | None = None,
+    ) -> None:
         """One more value; what is not finite or weighs nothing is left out, and what is so large
-        that sums of it would not be finite."""
+        that sums of it would not be finite.
+
+        `least` and `most`: where the value is the mean of several, the bounds of those.
+        """
         if not (-_LARGEST < value < _LARGEST and weight > 0):
             return
+        low, high = value if least is None else least, value if most is None else most
         if self.room:
             last = self.bins[-1]
             last.t, last.version = t, version
             last.weight += weight
             last.total += value * weight
-            last.least = min(last.least, value)
-            last.most = max(last.most, value)
+            last.least = min(last.least, low)
+            last.most = max(last.most, high)
         else:
             if len(self.bins) == _MOST:
                 pairs = zip(self.bins[::2], self.bins[1::2], strict=True)
                 self.bins = [_joined(a, b) for a, b in pairs]
                 self.values_a_bin *= 2
-            self.bins.append(TrendBin(t, version, weight, value * weight, value, value))
+            self.bins.append(TrendBin(t, version, weight, value * weight, low, high))
             self.room = self.values_a_bin
         self.room -= 1
 
@@ -107,13 +125,25 @@ class TrendFold:
     |---|---|---|
     | `win_rate`, `rules_win_rate` | finished matches of the policy, of the rules | matches |
     | `return` | rewards of a match | matches |
+    | `return_won`, `return_lost` | the same, of matches that were won, lost | matches |
+    | `aborted` | share of matches without a result | matches |
     | `match_s`, `decisions` | a match of a bot | matches |
     | `decision_p50_us`, `decision_p99_us` | `decide` in a match | decisions |
     | `loss`, `policy_loss`, `value_loss`, `entropy`, `kl`, `explained_variance`, `clip_share`,
       `gradient_norm`, `learning_rate`, `samples_per_insert`, `behaviour_kl` | batches | batches |
+    | `version_lag` | versions that the decisions of a batch were old, at least | decisions |
     | `steps_s` | decisions trained on a second of training | seconds |
     | `reward`, `utilisation`, `buffer` | of the learner behind a server | events |
-    | `benchmark.OPPONENT` | frozen win rate of a checkpoint | matches |
+    | `entropy_share`, `gate_agreement` | of the learner behind a server | batches, events |
+    | `benchmark.OPPONENT`, `benchmark` | frozen win rate of a checkpoint, against all together |
+      matches |
+    | `benchmark_s` | seconds that a benchmark took | benchmarks |
+    | `win_rate.OPPONENT` | of `train`; snapshots together are `self` | matches |
+    | `draw_rate`, `frames`, `alike` | of `train`: draws, the length of a match, and matches of an
+      environment that a time limit ended with the rewards of the first | matches |
+    | `latent_spread`, `latent_apart`, `attention_entropy` | strategy latents: how far they lie from
+      their mean, how far the means of opponents lie from each other | iterations |
+    | `memory_mb` | resident memory of the learner, where it is known | versions |
     """
 
     def __init__(self, trends: Trends | None = None, *, version: int = 0) -> None:
@@ -134,22 +164,24 @@ class TrendFold:
             case ev.MatchesTrained() as e:
                 self._matches(entry.t, e)
             case ev.ContinuousTrained() as e:
-                self._put(entry.t, "loss", e.loss, e.batches)
-                self._put(entry.t, "utilisation", e.utilisation)
-                self._put(entry.t, "buffer", e.buffer)
-                self._put(entry.t, "samples_per_insert", e.samples_per_insert)
+                self._continuous(entry.t, e)
             case ev.CheckpointJudged() as e:
-                for name, one in e.opponents.items():
-                    count = one.wins + one.draws + one.losses
-                    self._put(entry.t, f"benchmark.{name}", one.wins / max(count, 1), count)
+                self._judged(entry.t, e)
+            case ev.StrategyMeasured() as e:
+                self._strategy(entry.t, e)
             case ev.VersionPublished() as e:
                 self.version = max(self.version, e.version)
+                if e.memory_mb:
+                    self._put(entry.t, "memory_mb", e.memory_mb)
 
     def _match(self, t: float, e: ev.MatchFinished) -> None:
         if e.outcome in _WON:
             who = "rules_win_rate" if played_by_rules(e) else "win_rate"
             self._put(t, who, 0.0 if e.fault else _WON[e.outcome])
         self._put(t, "return", e.reward)
+        if e.outcome in _RETURN_OF:
+            self._put(t, _RETURN_OF[e.outcome], e.reward)
+        self._put(t, "aborted", float(e.outcome == "aborted"))
         self._put(t, "match_s", e.seconds)
         self._put(t, "decisions", e.decisions)
         self._put(t, "decision_p50_us", e.decision_us[0], e.decisions)
@@ -162,26 +194,97 @@ class TrendFold:
             self._put(t, "behaviour_kl", e.behaviour_kl)
         if e.seconds > 0:
             self._put(t, "steps_s", e.steps / e.seconds, e.seconds)
+        for lag, decisions in e.version_lag.items():
+            self._put(t, "version_lag", _least_lag(lag), decisions)
+
+    def _continuous(self, t: float, e: ev.ContinuousTrained) -> None:
+        for name in _OF_A_BATCH:
+            self._put(t, name, getattr(e, name), e.batches)
+        self._put(t, "entropy_share", e.entropy_share, e.batches)
+        if e.behaviour_kl is not None:
+            self._put(t, "behaviour_kl", e.behaviour_kl, e.batches)
+        self._put(t, "utilisation", e.utilisation)
+        self._put(t, "buffer", e.buffer)
+        if e.agreement is not None:
+            self._put(t, "gate_agreement", e.agreement)
 
     def _matches(self, t: float, e: ev.MatchesTrained) -> None:
         wins, draws, losses = (sum(one[i] for one in e.results.values()) for i in (1, 2, 3))
         if count := wins + draws + losses:
             self._put(t, "win_rate", wins / count, count)
+            self._put(t, "draw_rate", draws / count, count)
         for name, mean in e.returns.items():
             ended = sum(e.results[name][1:]) if name in e.results else e.matches
             self._put(t, "return", mean, ended)
+        for name, (won, count) in _by_kind(e.results).items():
+            self._put(t, f"win_rate.{name}", won / max(count, 1), count)
+        if frames := [one[2] for one in e.ended]:
+            mean = sum(frames) / len(frames)
+            self._put(t, "frames", mean, len(frames), least=min(frames), most=max(frames))
+        if e.matches:
+            self._put(t, "alike", e.alike / e.matches, e.matches)
 
-    def _put(self, t: float, name: str, value: float, weight: float = 1.0) -> None:
+    def _judged(self, t: float, e: ev.CheckpointJudged) -> None:
+        wins = matches = 0
+        for name, one in e.opponents.items():
+            count = one.wins + one.draws + one.losses
+            wins, matches = wins + one.wins, matches + count
+            self._put(t, f"benchmark.{name}", one.wins / max(count, 1), count)
+        self._put(t, "benchmark", wins / max(matches, 1), matches)
+        self._put(t, "benchmark_s", e.seconds)
+
+    def _strategy(self, t: float, e: ev.StrategyMeasured) -> None:
+        self._put(t, "latent_spread", e.latent_spread)
+        self._put(t, "attention_entropy", e.attention_entropy)
+        if len(e.by_opponent) > 1:
+            self._put(t, "latent_apart", _apart(list(e.by_opponent.values())))
+
+    def _put(
+        self,
+        t: float,
+        name: str,
+        value: float,
+        weight: float = 1.0,
+        *,
+        least: float | None = None,
+        most: float | None = None,
+    ) -> None:
+        if weight <= 0 or not math.isfinite(value):
+            return
         trend = self.trends.get(name)
         if trend is None:
+            if len(self.trends) >= _MOST_TRENDS:
+                return
             trend = self.trends[name] = Trend()
-        trend.add(t, value, version=self.version, weight=weight)
+        trend.add(t, value, version=self.version, weight=weight, least=least, most=most)
 
 
 _OF_A_BATCH = (
     "loss", "policy_loss", "value_loss", "entropy", "kl", "explained_variance", "clip_share",
     "gradient_norm", "learning_rate", "samples_per_insert",
 )  # fmt: skip
+
+
+def _least_lag(lag: str) -> float:
+    """The lower end of a bucket of `BatchTrained.version_lag`: `4-7`, `64+`; nan: no number."""
+    digits = lag.partition("-")[0].rstrip("+")
+    return float(digits) if digits.isdecimal() else math.nan
+
+
+def _by_kind(results: Mapping[str, tuple[int, int, int, int]]) -> dict[str, tuple[int, int]]:
+    """Wins and matches by opponent, snapshots together."""
+    found: dict[str, tuple[int, int]] = {}
+    for name, (_, wins, draws, losses) in results.items():
+        won, count = found.get(kind_of(name), (0, 0))
+        found[kind_of(name)] = won + wins, count + wins + draws + losses
+    return found
+
+
+def _apart(latents: Sequence[Sequence[float]]) -> float:
+    """The root of the mean square distance of latents from their mean, a number of them."""
+    means = [sum(column) / len(latents) for column in zip(*latents, strict=True)]
+    squares = [(x - mean) ** 2 for one in latents for x, mean in zip(one, means, strict=True)]
+    return math.sqrt(sum(squares) / len(squares)) if squares else 0.0
 
 
 def _joined(a: TrendBin, b: TrendBin) -> TrendBin:

@@ -229,6 +229,6 @@ def _count(heads: float, noun: str) -> str:
 
 def _where(distance: float) -> str:
     if distance >= tables.GRID:
-        return "nobody seen"
+        return "no unit seen"
     near = {0: "among workers", 1: "next to workers"}
     return near.get(int(distance), f"{distance:.0f} chunks from workers")

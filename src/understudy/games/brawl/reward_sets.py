@@ -106,7 +106,7 @@ MEASURES: Mapping[str, Term] = {
 MEASURE_COLUMNS = (
     MeasureColumn("damage_dealt"),
     MeasureColumn("damage_taken"),
-    MeasureColumn("damage_ratio", ratio=("damage_dealt", "damage_taken"), heading="  damage"),
-    MeasureColumn("knockouts", heading="   KOs"),
-    MeasureColumn("falls", heading=" falls"),
+    MeasureColumn("damage_ratio", ratio=("damage_dealt", "damage_taken"), heading="damage"),
+    MeasureColumn("knockouts", heading="KOs"),
+    MeasureColumn("falls", heading="falls"),
 )

@@ -39,6 +39,11 @@ _PRIOR_WEIGHT = 2.0
 LEARNED_MATCHES = 300
 """A version that has learned from so many practises without agreement: it never agrees with rules
 that vary at random."""
+UNAGREED_DECISIONS = 12_000
+"""Decisions of the rules with which trained versions were compared, after which practice begins
+without agreement: rules that vary at random are never agreed with. A minute at 200 decisions a
+second, as many as 300 short matches of a bot have. Segments are no measure: they have 128 decisions
+in a fast game, and 10 in a slow one."""
 FEWEST_COMPARED = 20
 """Matches of each arm before practice is compared with the incumbent."""
 _NO_EVIDENCE = (1.0,) * len(STAKES)
@@ -208,7 +213,7 @@ def _suspended(arm: PracticeArm) -> PracticeArm:
 
 def _words(arm: PracticeArm, harm: float) -> str:
     return (
-        f"worse than {name_of(arm.against)}; practice: {arm.recent.mean:.0%} of late in "
+        f"worse than {name_of(arm.against)}; practice: {arm.recent.mean:.0%} recently in "
         f"{arm.recent.matches} matches, {name_of(arm.against)}: {arm.incumbent.mean:.0%} in "
         f"{arm.incumbent.matches}; evidence {arm.worse:.1f} (enough: {harm:g})"
     )

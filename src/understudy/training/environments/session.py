@@ -97,7 +97,7 @@ class EnvironmentSession:
             if changed:
                 raise ConfigError(
                     f"[{section}]: {self.environment} brings its own rewards and opponents, so "
-                    f"nobody reads {', '.join(f'{section}.{name}' for name in changed)}; leave "
+                    f"nothing reads {', '.join(f'{section}.{name}' for name in changed)}; leave "
                     "it at its default"
                 )
         if self.config.promotion.evidence != "matches":

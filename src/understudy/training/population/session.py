@@ -90,24 +90,13 @@ class PopulationSummary(ArenaSummary):
         """How the best agent came to be, newest first."""
         return ancestry(self.lineage, self.best)
 
-    def lines(self) -> list[str]:
-        """For people: every agent, and the line of the best one."""
-        known = ("too few matches" if one is None else f"score {one:.1%}" for one in self.fitness)
-        agents = [
-            f"  agent {number}{' (best)' if number == self.best else ''}: {fitness}; "
-            f"learning rate {settings.learning_rate:.3g}, entropy bonus "
-            f"{settings.entropy_weight:.3g}, shaping {settings.shaping:.3g}"
-            for number, (fitness, settings) in enumerate(
-                zip(known, self.settings, strict=True), start=1
-            )
-        ]
+    def descent(self) -> list[str]:
+        """For people: how the best agent came to be."""
         line = [f"  {change}" for change in self.ancestry]
-        descent = [f"Agent {self.best} from the beginning to the end; nobody else is in its line."]
-        if line:
-            first = founder(self.lineage, self.best)
-            descent = [f"The line of agent {self.best}, back to agent {first} of the start:", *line]
-        head = f"After {self.lineage.rounds} rounds (scores against scripted opponents, exploring):"
-        return [head, *agents, "", *descent]
+        if not line:
+            return [f"Agent {self.best} was never replaced: its line has no other agent."]
+        first = founder(self.lineage, self.best)
+        return [f"The line of agent {self.best}, back to agent {first} of the start:", *line]
 
     def as_dict(self) -> dict[str, object]:
         """For `--json`."""

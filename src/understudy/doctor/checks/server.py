@@ -1,0 +1,292 @@
+"""Checks of a served run: the gate, the ledger, rewards, and the learner behind the server.
+
+What the gate did and what was rewarded is read from the newest segments, how decisions ended from
+the ledger, how the learner goes on from its events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from understudy.core.arrays import NDArray
+from understudy.doctor.evidence import Evidence
+from understudy.doctor.findings import Finding, section
+from understudy.registry.rewards import action_name
+
+_FEWEST = 300
+"""Decisions; with fewer nothing is judged."""
+_LETS_THROUGH, _BLOCKS = 0.999, 0.98
+_DOMINATES, _ALONE = 0.5, 0.97
+"""Shares of one action, without and with the safe action. A healthy server of territory: the most
+frequent spawn is 2% of spawns, and no spawn 36% of decisions."""
+_OPTIONS = 8
+_UNDATED = 0.2
+_CLIPPED = 0.2
+_AGREES = 0.7
+_ABOVE = 1.25
+_BUSY = 0.9
+
+
+class _Decisions(NamedTuple):
+    """The decisions of the newest segments, [N] each but actions [N, parts]."""
+
+    actions: NDArray
+    sampled: NDArray
+    rewards: NDArray
+    settled: NDArray
+    sent: NDArray
+    explored: NDArray
+    judged: NDArray
+    """The gate gave an expectation."""
+    gated: bool
+    """A gate judged any of them."""
+
+
+def _decisions(evidence: Evidence) -> _Decisions | None:
+    """None: this is no server, or there are too few."""
+    found = evidence.episodes if evidence.kind == "server" else ()
+    if sum(map(len, found)) < _FEWEST:
+        return None
+    ones = [np.ones(len(one), np.bool_) for one in found]
+    nothing = [~one for one in ones]
+    pairs = list(zip(found, ones, nothing, strict=True))
+    judged = np.concatenate(
+        [no if one.expected is None else np.isfinite(one.expected) for one, _, no in pairs]
+    )
+    return _Decisions(
+        actions=np.concatenate([one.actions for one in found]),
+        sampled=np.concatenate([one.sampled for one in found]),
+        rewards=np.concatenate([one.rewards for one in found]),
+        settled=np.concatenate([one.taught for one in found]),
+        sent=np.concatenate([yes if one.sent is None else one.sent for one, yes, _ in pairs]),
+        explored=np.concatenate(
+            [no if one.explored is None else one.explored for one, _, no in pairs]
+        ),
+        judged=judged,
+        gated=bool(judged.any()),
+    )
+
+
+def gate_judges_nothing(evidence: Evidence) -> Iterator[Finding]:
+    """A gate that lets everything through, or nearly nothing."""
+    seen = _decisions(evidence)
+    if seen is None or int(seen.judged.sum()) < _FEWEST:
+        return
+    count = int(seen.judged.sum())
+    passed = float((seen.sent & ~seen.explored)[seen.judged].mean())
+    threshold = evidence.config.live.threshold
+    figures = (
+        f"Of the last {count:,} actions that the gate judged it let {passed:.1%} through; "
+        f"live.threshold is {threshold:g}.",
+    )
+    measure = f"understudy gate --run {evidence.folder.root}"
+    if passed >= _LETS_THROUGH:
+        yield Finding(
+            check="gate-lets-all-through",
+            weight="warning",
+            certainty="certain",
+            title="The gate holds nothing back.",
+            evidence=figures,
+            next_step=f"Raise live.threshold; see what the gate expects: {measure}",
+            link=section("gate-lets-all-through"),
+        )
+    elif passed <= 1.0 - _BLOCKS:
+        yield Finding(
+            check="gate-blocks-nearly-all",
+            weight="problem",
+            certainty="certain",
+            title="The gate holds nearly everything back, so the policy cannot show what it does.",
+            evidence=figures,
+            next_step=f"Lower live.threshold, or raise live.explore_share; what blocking is worth: "
+            f"{measure}",
+            link=section("gate-blocks-nearly-all"),
+        )
+
+
+def gate_disagrees(evidence: Evidence) -> Iterator[Finding]:
+    """The gate judges recorded decisions otherwise than it did."""
+    trend = evidence.trend("gate_agreement")
+    now = trend.mean(of=trend.last(20))
+    if trend.weight < 20 or now is None or now >= _AGREES:
+        return
+    yield Finding(
+        check="gate-disagrees",
+        weight="warning",
+        certainty="certain",
+        title="The gate judges decisions otherwise than when they were made.",
+        evidence=(
+            f"It agrees with itself in {now:.0%} of what was sampled of late; decisions on which "
+            f"it does not are treated as continuous.on_disagreement = "
+            f"{evidence.config.continuous.on_disagreement!r}.",
+        ),
+        next_step="A gate must be a pure function of observation and action: look for a clock, "
+        "chance or state in it. After a change of the gate this passes by itself.",
+        link=section("gate-disagrees"),
+    )
+
+
+def one_action_dominates(evidence: Evidence) -> Iterator[Finding]:
+    """One of many actions is most of what the policy does; or it does nothing at all."""
+    seen = _decisions(evidence)
+    space = evidence.folder.spec.actions
+    options = int(np.prod(space.parts))
+    if seen is None or options < _OPTIONS:
+        return
+    # A gate judges every action but the safe one: to do nothing in half of all cases is healthy.
+    acts = seen.sampled & seen.judged if seen.gated else seen.sampled
+    flat = np.ravel_multi_index(tuple(seen.actions.T), space.parts)
+    for chosen, most in ((seen.sampled, _ALONE), (acts, _DOMINATES)):
+        if int(chosen.sum()) < _FEWEST:
+            continue
+        counts = np.bincount(flat[chosen], minlength=options)
+        top, total = int(counts.argmax()), int(counts.sum())
+        share = float(counts[top] / total)
+        if share < most:
+            continue
+        yield Finding(
+            check="one-action-dominates",
+            weight="problem",
+            certainty="likely",
+            title=f"One action is {share:.0%} of all that the policy does: it has collapsed.",
+            evidence=(
+                f"{action_name(top, space)}: {int(counts[top]):,} of the last {total:,} decisions, "
+                f"with {options:,} actions to choose from; {int((counts > 0).sum()):,} were used.",
+            ),
+            next_step="Raise learner.entropy_weight, go back to a version before it (understudy "
+            "models list, then rollback), and see whether its reward is right.",
+            link=section("one-action-dominates"),
+        )
+        return
+
+
+def undated_rewards(evidence: Evidence) -> Iterator[Finding]:
+    """Many decisions end without a reward."""
+    ledger = evidence.status.ledger
+    if ledger is None:
+        return
+    lost = {
+        "expired": ledger.expired,
+        "superseded": ledger.superseded,
+        "orphaned": ledger.orphaned,
+    }
+    ended = ledger.settled + sum(lost.values())
+    share = sum(lost.values()) / max(ended, 1)
+    if ended < _FEWEST or share < _UNDATED:
+        return
+    most = max(lost, key=lambda one: lost[one])
+    reasons = {
+        "expired": "Rewards come later than live.reward_window_s = "
+        f"{evidence.config.live.reward_window_s:g} s, or never: raise it, or send them.",
+        "superseded": "Ticks are skipped, so no reward can be dated: count ticks without gaps, or "
+        f"raise live.max_gap (now {evidence.config.live.max_gap}).",
+        "orphaned": "Territories end, or clients vanish, before the reward: send `end` after the "
+        "last reward, and keep the connection.",
+    }
+    yield Finding(
+        check="undated-rewards",
+        weight="problem" if not ledger.settled else "warning",
+        certainty="certain",
+        title=f"{share:.0%} of decisions end without a reward, and teach nothing.",
+        evidence=(
+            f"Of {ended:,} decisions that ended: {ledger.settled:,} settled, "
+            + ", ".join(f"{count:,} {name}" for name, count in lost.items())
+            + ".",
+        ),
+        next_step=reasons[most],
+        link=section("undated-rewards"),
+    )
+
+
+def reward_says_nothing(evidence: Evidence) -> Iterator[Finding]:
+    """Rewards that are always 0, or at the clip."""
+    seen = _decisions(evidence)
+    if seen is None or int(seen.settled.sum()) < _FEWEST:
+        return
+    rewards = seen.rewards[seen.settled]
+    clip = evidence.config.live.reward_clip
+    if float(np.abs(rewards).max()) == 0.0:
+        yield Finding(
+            check="reward-always-zero",
+            weight="problem",
+            certainty="certain",
+            title="The reward is always 0, so there is nothing to learn from.",
+            evidence=(f"The last {len(rewards):,} settled decisions all have the reward 0.",),
+            next_step="See what the client sends as reward, and the [rewards] of its schema.",
+            link=section("reward-always-zero"),
+        )
+        return
+    clipped = float((np.abs(rewards) >= 0.999 * clip).mean())
+    if clipped >= _CLIPPED:
+        yield Finding(
+            check="reward-clipped",
+            weight="warning",
+            certainty="certain",
+            title=f"{clipped:.0%} of rewards are cut off at live.reward_clip.",
+            evidence=(
+                f"Of the last {len(rewards):,} rewards {clipped:.0%} are plus or minus {clip:g}: "
+                "what lies beyond is all the same to the learner.",
+            ),
+            next_step="Scale rewards so that most lie within the clip, or raise live.reward_clip.",
+            link=section("reward-clipped"),
+        )
+
+
+def over_reused(evidence: Evidence) -> Iterator[Finding]:
+    """More samples an item than the bound."""
+    trend, bound = evidence.trend("samples_per_insert"), _bound(evidence)
+    now = trend.mean(of=trend.last(10))
+    if evidence.kind != "server" or trend.weight < 10 or now is None or now <= _ABOVE * bound:
+        return
+    yield Finding(
+        check="over-reused",
+        weight="warning",
+        certainty="certain",
+        title="Experience is sampled more often than its bound: the learner memorises it.",
+        evidence=(f"{now:.1f} samples for each that came in; the bound is {bound:g}.",),
+        next_step="Was the bound lowered in a run that goes on? Then it passes as experience comes "
+        "in. Else report it: this bound should hold.",
+        link=section("over-reused"),
+    )
+
+
+def _bound(evidence: Evidence) -> float:
+    return evidence.config.continuous.samples_per_insert
+
+
+def server_learner_outrun(evidence: Evidence) -> Iterator[Finding]:
+    """Segments come faster than they are taken in, or leave the replay before they are sampled."""
+    if evidence.kind != "server":
+        return
+    busy, samples = evidence.trend("utilisation"), evidence.trend("samples_per_insert")
+    load, drawn = busy.mean(of=busy.last(20)), samples.mean(of=samples.last(20))
+    if busy.weight < 30 or load is None or drawn is None:
+        return
+    if load >= _BUSY and drawn < 0.5:
+        yield Finding(
+            check="server-learner-outrun",
+            weight="warning",
+            certainty="likely",
+            title="Clients send more than the learner can learn from.",
+            evidence=(
+                f"The learner trains {load:.0%} of the time, and has sampled each item "
+                f"{drawn:.2f} times on average, of {_bound(evidence):g} allowed; "
+                f"{evidence.status.buffer_file_count:,} segments wait on disk.",
+            ),
+            next_step="Give the learner a machine or a core of its own (understudy learner --run), "
+            "a larger continuous.batch, or a smaller network.",
+            link=section("server-learner-outrun"),
+        )
+
+
+CHECKS = (
+    gate_judges_nothing,
+    gate_disagrees,
+    one_action_dominates,
+    undated_rewards,
+    reward_says_nothing,
+    over_reused,
+    server_learner_outrun,
+)
