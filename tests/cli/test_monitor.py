@@ -19,7 +19,7 @@ from understudy.core.errors import ConfigError
 from understudy.registry.run_folder import RunFolder, remember
 from understudy.run.view import ViewReader
 from understudy.screens.monitor.plain import ChangeLines, follow
-from understudy.screens.monitor.sources import ServerReader
+from understudy.screens.monitor.server_reader import ServerReader
 from understudy.telemetry.events import Note
 from understudy.telemetry.journal import Journal
 from understudy.telemetry.run_view import RunView

@@ -130,7 +130,8 @@ def _print(source: RunSource | FolderSource, *, interval_s: float, once: bool, j
 
 def _server(url: str, token_file: Path | None) -> RunSource:
     from understudy.core.clock import SystemClock
-    from understudy.screens.monitor.sources import RunSource, ServerReader
+    from understudy.screens.monitor.server_reader import ServerReader
+    from understudy.screens.monitor.sources import RunSource
 
     token = None
     if token_file is not None:
@@ -180,8 +181,6 @@ def source_of(
 
 
 def _run(root: Path, progress: Callable[[float], None] | None = None) -> RunSource:
-    from understudy.cli.learner import switch_learning
-    from understudy.cli.models import roll_back, rollback_target
     from understudy.core.clock import SystemClock
     from understudy.core.errors import RunFolderError
     from understudy.registry.run_folder import RunFolder, holds_run
@@ -200,6 +199,8 @@ def _run(root: Path, progress: Callable[[float], None] | None = None) -> RunSour
         return reader.read()
 
     def choice() -> RollbackChoice:
+        from understudy.cli.models import rollback_target
+
         folder = RunFolder.load(root, SystemClock())
         kept = tuple(folder.versions.numbers())
         try:
@@ -211,9 +212,13 @@ def _run(root: Path, progress: Callable[[float], None] | None = None) -> RunSour
         return RollbackChoice(version, why, kept)
 
     def back(version: int) -> str:
+        from understudy.cli.models import roll_back
+
         return roll_back(RunFolder.load(root, SystemClock()), version)
 
     def pause(paused: bool) -> str:
+        from understudy.cli.learner import switch_learning
+
         _, changed = switch_learning(root, paused=paused)
         said = "learning is paused" if paused else "learning goes on, wherever a learner runs"
         return said if changed else f"{said} (it was so already)"

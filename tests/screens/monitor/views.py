@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from understudy.screens.monitor.sources import server_view
+from understudy.screens.monitor.server_reader import server_view
 from understudy.telemetry import events as ev
 from understudy.telemetry.journal import Entry
 from understudy.telemetry.played import PlayedRecord
