@@ -289,6 +289,7 @@ def test_a_journal_that_is_written_to_after_its_deletion_is_read_again(tmp_path:
 def test_only_the_newest_ids_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(summaries, "MOST_MATCHES", 3)
     folds = JournalFolds()
-    for place in range(5):
+    for place in range(7):
         folds.add(Entry(t=float(place), by="bot", e=match(id=str(place))))
-    assert list(folds.matches) == ["2", "3", "4"] and folds.forgotten == 1.0
+        assert len(folds.matches) <= 6
+    assert list(folds.matches) == ["4", "5", "6"] and folds.forgotten == 3.0
