@@ -123,9 +123,9 @@ class JournalFolds:
                 self.agreement.add(event.agreed, event.fallback)
             self.matches[event.id] = KnownMatch(entry.t, event.saved)
             if len(self.matches) > 2 * MOST_MATCHES:  # all at once: a dict is slow at its beginning
-                known = list(self.matches.items())
-                self.matches = dict(known[-MOST_MATCHES:])
-                dropped = (one.t for _, one in known[:-MOST_MATCHES])
+                matches = list(self.matches.items())
+                self.matches = dict(matches[-MOST_MATCHES:])
+                dropped = (one.t for _, one in matches[:-MOST_MATCHES])
                 self.forgotten = max(self.forgotten, *dropped)
         elif isinstance(event, ev.RoleChanged) and event.kind == "refused" and not event.test:
             known = {_finding(one.e) for one in self.refused}
