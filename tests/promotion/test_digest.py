@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from understudy.core import files
@@ -50,13 +51,13 @@ def write_log(folder: Path, log: ScriptedLog, *, blocks: int) -> None:
     """As bots do, with that many blocks at the beginning."""
     files.make_folders(folder)
     for number, record in log.records:
-        data = seal(digests.msgspec.json.encode(record))
+        data = seal(msgspec.json.encode(record))
         path = folder / f"{number:08d}.json"
         if number > blocks * BLOCK:
             path.write_bytes(data)
             continue
-        block = folder / f"{number - (number - 1) % BLOCK:08d}-{number - (number - 1) % BLOCK + BLOCK - 1:08d}.jsonl"  # fmt: skip  # noqa: E501
-        with block.open("ab") as file:
+        first = number - (number - 1) % BLOCK
+        with (folder / f"{first:08d}-{first + BLOCK - 1:08d}.jsonl").open("ab") as file:
             file.write(data + b"\n")
 
 
@@ -70,7 +71,7 @@ def long_log(records: int) -> ScriptedLog:
         number = len(log.records) + 1
         assigned, resolved = pattern
         log.records.append((number, assigned))
-        log.records.append((number + 1, digests.msgspec.structs.replace(resolved, order=number)))
+        log.records.append((number + 1, msgspec.structs.replace(resolved, order=number)))
     return log
 
 

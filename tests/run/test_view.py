@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,6 @@ from understudy import Understudy
 from understudy.core import files
 from understudy.core.clock import SystemClock
 from understudy.registry.run_folder import RunFolder
-from understudy.run import view as views
 from understudy.run.view import ViewReader, read_view, runs_in, summarise
 from understudy.telemetry import events as ev
 from understudy.telemetry import journal as journals
@@ -31,7 +31,7 @@ def play(bot: Understudy, outcome: str, matches: int = 1) -> None:
 @pytest.fixture
 def later(monkeypatch: pytest.MonkeyPatch) -> None:
     """The folders of a run have not changed for a while."""
-    now = views.time.time_ns()
+    now = time.time_ns()
     for module in (journals, status_reader):
         monkeypatch.setattr(module.time, "time_ns", lambda: now + 10_000_000_000)
 
@@ -106,21 +106,21 @@ def full(*args: object, **kwargs: object) -> Any:
 def test_lost_matches_are_looked_for_since_the_oldest_known_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(summaries, "MOST_MATCHES", 3)
+    monkeypatch.setattr(summaries, "MOST_MATCHES", 2)
     with mind(tmp_path) as bot:
         with monkeypatch.context() as patch:
             patch.setattr(files, "append", full)
-            play(bot, "victory")  # too long ago, once three others are known
-        play(bot, "defeat", 2)
+            play(bot, "victory")  # too long ago, once five others are known
+        play(bot, "defeat", 4)
         folder = RunFolder.load(tmp_path, SystemClock())
-        assert read_view(folder).status.matches == 3
-        play(bot, "defeat", 2)
-        assert read_view(folder).status.matches == 4
+        assert read_view(folder).status.matches == 5
+        play(bot, "defeat")
+        assert read_view(folder).status.matches == 5
         with monkeypatch.context() as patch:
             patch.setattr(files, "append", full)
             play(bot, "victory")
     now = read_view(folder).status
-    assert (now.matches, now.wins) == (5, 1)
+    assert (now.matches, now.wins) == (6, 1)
 
 
 def test_progress_of_the_first_reading_goes_from_nothing_to_all(tmp_path: Path) -> None:
