@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Hashable
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import msgspec
 
@@ -18,8 +18,6 @@ from understudy.core.errors import RunFolderError, UnderstudyError
 from understudy.core.pause import read_pause
 from understudy.experience.ledger.recovery import LEDGER, counts_in
 from understudy.experience.ledger.store import log_paths
-from understudy.promotion.digest import DigestReader
-from understudy.promotion.report import PromotionReader
 from understudy.registry.newest_files import NewestFiles
 from understudy.registry.rewards import reward_status
 from understudy.registry.run_folder import RunFolder, holds_run
@@ -32,10 +30,14 @@ from understudy.run.status import (
 )
 from understudy.supervise.lock import learner_runs
 from understudy.telemetry.promotion_stage import staged
+from understudy.telemetry.promotion_status import PromotionStatus
 from understudy.telemetry.run_view import RunView
 from understudy.telemetry.status import LedgerCounts, Status, patience
 from understudy.telemetry.status_reader import SpoolCounts
 from understudy.telemetry.summary import FoldedJournal, JournalFolds, SummaryWriter
+
+if TYPE_CHECKING:
+    from understudy.promotion.report import PromotionReader
 
 _LOOK_FOR_LOST_S = 60.0
 _JOURNAL_SHARE = 0.8
@@ -73,7 +75,7 @@ class ViewReader:
         self._journal: FoldedJournal | None = None
         self._spool = SpoolCounts(folder.root)
         self._files = NewestFiles(folder.root)
-        self._promotion = PromotionReader(folder)
+        self._promotion: PromotionReader | None = None
         self._lost = LostMatches()
         self._looked: tuple[float, int] | None = None
         """When lost matches were looked for, and how many entries there were."""
@@ -90,7 +92,7 @@ class ViewReader:
             read_pause(folder.root),
             learner_runs=learner_runs(folder.root),
         )
-        promotion = self._promotion.read(self._scaled(_JOURNAL_SHARE, 1.0))
+        promotion = self._read_promotion()
         if promotion is not None:
             promotion = staged(promotion, agreement=folds.agreement.share)
         numbers = tuple(folder.versions.numbers())
@@ -112,6 +114,17 @@ class ViewReader:
         """All that the journal tells, as of the last reading, with what it lost."""
         assert self._journal is not None, "read first"
         return with_lost(self._journal.folds, self._lost, run=self._run)
+
+    def _read_promotion(self) -> PromotionStatus | None:
+        """None where evidence moves no champion: most runs never import what reads its log, which
+        takes as long as reading a short journal."""
+        if not self._folder.by_evidence:
+            return None
+        if self._promotion is None:
+            from understudy.promotion.report import PromotionReader
+
+            self._promotion = PromotionReader(self._folder)
+        return self._promotion.read(self._scaled(_JOURNAL_SHARE, 1.0))
 
     def _read_journal(self) -> JournalFolds:
         folder = self._folder
@@ -190,6 +203,8 @@ def summarise(folder: RunFolder) -> None:
     """Make the summaries that the writers of a run make while they work."""
     SummaryWriter(folder.journal, folder.clock, limits=folder.config.retention, every=1).catch_up()
     if folder.by_evidence:
+        from understudy.promotion.digest import DigestReader
+
         DigestReader(folder.promotion).summarise()
 
 
