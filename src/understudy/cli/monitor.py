@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -160,6 +161,7 @@ def source_of(
     if not root.is_dir():
         raise RunFolderError(f"{root}: there is no such folder")
     sources: dict[str, RunSource] = {}
+    lock = threading.Lock()  # a thread that was told to stop may still read
 
     def read() -> list[RunLine]:
         if not root.is_dir():
@@ -167,7 +169,8 @@ def source_of(
         names = sorted(one.name for one in root.iterdir() if holds_run(one))
         for gone in sources.keys() - set(names):
             del sources[gone]
-        return [line(name) for name in names]
+        with lock:
+            return [line(name) for name in names]
 
     def line(name: str) -> RunLine:
         if name not in sources:
@@ -177,7 +180,7 @@ def source_of(
 
     if not any(holds_run(one) for one in root.iterdir()):
         raise RunFolderError(f"{root}: neither a run folder nor a folder of runs")
-    return FolderSource(str(root), read, lambda name: sources.get(name) or _run(root / name))
+    return FolderSource(str(root), read, lambda name: _run(root / name))
 
 
 def _run(root: Path, progress: Callable[[float], None] | None = None) -> RunSource:
