@@ -186,7 +186,7 @@ def beside_a_bot(rounds: int, seconds: float) -> dict[str, float]:
 
 
 def small_run(folder: Path) -> Path:
-    """A ring of a few hundred matches."""
+    """A ring of a few dozen matches."""
     run = folder / "run"
     game = catalog.make("swarm")
     with Understudy.open(

@@ -294,7 +294,7 @@ def test_every_setting_is_documented() -> None:
 
 def test_every_command_is_documented() -> None:
     typer = pytest.importorskip("typer")
-    from understudy.cli.app import app
+    from understudy.cli.app import make_app
 
     text = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
 
@@ -305,7 +305,7 @@ def test_every_command_is_documented() -> None:
         for name, inner in getattr(command, "commands", {}).items():
             check(inner, f"{path} {name}")
 
-    for name, command in typer.main.get_command(app).commands.items():
+    for name, command in typer.main.get_command(make_app()).commands.items():
         check(command, f"understudy {name}")
 
 

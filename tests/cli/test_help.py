@@ -11,7 +11,7 @@ import pytest
 import typer
 
 from understudy import __main__, __version__
-from understudy.cli.app import app
+from understudy.cli.app import make_app
 
 from .calling import understudy
 
@@ -30,7 +30,7 @@ def commands() -> dict[str, Any]:
         for name, one in getattr(command, "commands", {}).items():
             collect(one, (*path, name))
 
-    collect(typer.main.get_command(app), ())
+    collect(typer.main.get_command(make_app()), ())
     return found
 
 

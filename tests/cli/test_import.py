@@ -9,7 +9,7 @@ import pytest
 from legacy import old_bot
 from typer.testing import CliRunner
 
-from understudy.cli.app import app
+from understudy.cli.app import make_app
 
 
 def test_it_says_what_came_in_and_what_did_not(
@@ -19,23 +19,25 @@ def test_it_says_what_came_in_and_what_did_not(
     old_bot.experience(Path("old/exp_20260125_143022_ep1.npz"))
     old_bot.model(Path("old/rl_agent_model.npz"))
     command = ["import", "old", "--run", "runs/zerg"]
-    first = CliRunner().invoke(app, command)
+    first = CliRunner().invoke(make_app(), command)
     assert first.exit_code == 0, first.output
     assert "1 matches, 20 decisions" in first.output
     assert "rl_agent_model.npz is version 1" in first.output
     assert "understudy learner --run runs/zerg" in first.output
     Path("old/bad\x1b.npz").write_text("no")
-    second = CliRunner().invoke(app, command)
+    second = CliRunner().invoke(make_app(), command)
     assert second.exit_code == 1
     assert "2 files came in before" in second.output
     assert r"bad\x1b.npz: not a readable .npz file" in second.output
-    assert CliRunner().invoke(app, ["status"]).exit_code == 0  # the latest run is this one
+    assert CliRunner().invoke(make_app(), ["status"]).exit_code == 0  # the latest run is this one
 
 
 def test_json_and_a_run_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     old_bot.experience(Path("exp.npz"))
-    done = CliRunner().invoke(app, ["import", "exp.npz", "gone.npz", "--json", "--late-rewards"])
+    done = CliRunner().invoke(
+        make_app(), ["import", "exp.npz", "gone.npz", "--json", "--late-rewards"]
+    )
     assert done.exit_code == 1
     assert msgspec.json.decode(done.stdout) == {
         "run": str(Path("runs/imported-1")),
@@ -48,6 +50,6 @@ def test_json_and_a_run_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_help_has_an_example() -> None:
-    shown = CliRunner().invoke(app, ["import", "--help"])
+    shown = CliRunner().invoke(make_app(), ["import", "--help"])
     assert shown.exit_code == 0
     assert "Example: understudy import" in shown.output

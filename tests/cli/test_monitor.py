@@ -19,7 +19,7 @@ from understudy.core.errors import ConfigError
 from understudy.registry.run_folder import RunFolder, remember
 from understudy.run.view import ViewReader
 from understudy.screens.monitor.plain import ChangeLines, follow
-from understudy.screens.monitor.sources import ServerReader
+from understudy.screens.monitor.server_reader import ServerReader
 from understudy.telemetry.events import Note
 from understudy.telemetry.journal import Journal
 from understudy.telemetry.run_view import RunView
@@ -133,8 +133,8 @@ def test_changes_are_said_once(run: Path) -> None:
 
 
 def test_following_survives_a_run_that_goes(run: Path) -> None:
-    reader, stop, said = ViewReader(RunFolder.load(run, SystemClock())), threading.Event(), []
-    first = reader.read()
+    first, stop = ViewReader(RunFolder.load(run, SystemClock())).read(), threading.Event()
+    said: list[str] = []
     answers: Iterator[RunView | OSError] = iter([OSError("the disk is gone"), first])
 
     def read() -> RunView:

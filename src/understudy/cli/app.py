@@ -2,30 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from typing import Annotated, Any
 
 import typer
 
 from understudy import __version__
-from understudy.cli import config, learner, models, promotion
-from understudy.cli.analyze import analyze
-from understudy.cli.doctor import doctor
-from understudy.cli.eval import evaluate
-from understudy.cli.export import export
-from understudy.cli.forget import forget
-from understudy.cli.games import games
-from understudy.cli.gate import gate
-from understudy.cli.import_ import import_
-from understudy.cli.monitor import monitor
-from understudy.cli.play import play
-from understudy.cli.ratings import ratings
-from understudy.cli.report import report
-from understudy.cli.serve import serve
-from understudy.cli.status import status
-from understudy.cli.tournament import tournament
-from understudy.cli.train import train
-from understudy.cli.watch import watch
 from understudy.core.errors import Fenced, LearnerBusy, UnderstudyError
 from understudy.supervise.interrupts import INTERRUPTED
 from understudy.supervise.process import REFUSED
@@ -34,36 +17,55 @@ from understudy.telemetry.text import say
 # Typer brings a click of its own and exports of its errors only this one's child.
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
-app = typer.Typer(
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-app.command(rich_help_panel="Play")(play)
-app.command(rich_help_panel="Play")(serve)
-app.add_typer(learner.app, name="learner", rich_help_panel="Play")
-app.command(rich_help_panel="Train")(train)
-app.command("eval", rich_help_panel="Judge")(evaluate)
-app.command(rich_help_panel="Judge")(tournament)
-app.command(rich_help_panel="Judge")(analyze)
-app.command(rich_help_panel="Judge")(gate)
-app.command(rich_help_panel="Look")(status)
-app.command(rich_help_panel="Look")(monitor)
-app.command(rich_help_panel="Look")(doctor)
-app.command(rich_help_panel="Look")(report)
-app.command(rich_help_panel="Look")(watch)
-app.add_typer(models.app, name="models", rich_help_panel="Manage")
-app.add_typer(promotion.app, name="promotion", rich_help_panel="Manage")
-app.command(rich_help_panel="Manage")(ratings)
-app.command(rich_help_panel="Manage")(games)
-app.add_typer(config.app, name="config", rich_help_panel="Manage")
-app.command("import", rich_help_panel="Manage")(import_)
-app.command(rich_help_panel="Manage")(export)
-app.command(rich_help_panel="Manage")(forget)
+_COMMANDS = {
+    "play": ("Play", "play:play"),
+    "serve": ("Play", "serve:serve"),
+    "learner": ("Play", "learner:app"),
+    "train": ("Train", "train:train"),
+    "eval": ("Judge", "eval:evaluate"),
+    "tournament": ("Judge", "tournament:tournament"),
+    "analyze": ("Judge", "analyze:analyze"),
+    "gate": ("Judge", "gate:gate"),
+    "status": ("Look", "status:status"),
+    "monitor": ("Look", "monitor:monitor"),
+    "doctor": ("Look", "doctor:doctor"),
+    "watch": ("Look", "watch:watch"),
+    "models": ("Manage", "models:app"),
+    "promotion": ("Manage", "promotion:app"),
+    "ratings": ("Manage", "ratings:ratings"),
+    "games": ("Manage", "games:games"),
+    "config": ("Manage", "config:app"),
+    "import": ("Manage", "import_:import_"),
+    "forget": ("Manage", "forget:forget"),
+}
+"""Commands in the order of the help: their group, and the module of this room that has them."""
 
 
-@app.command(rich_help_panel="Manage")
+def make_app(*names: str) -> typer.Typer:
+    """The program with these commands alone, or with all of them.
+
+    A command line needs one command, and importing all of them takes a quarter of a second.
+    """
+    app = typer.Typer(
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_root)
+    for name in names or _COMMANDS:
+        panel, where = _COMMANDS[name]
+        module, _, attribute = where.partition(":")
+        found = getattr(importlib.import_module(f"understudy.cli.{module}"), attribute)
+        if isinstance(found, typer.Typer):
+            app.add_typer(found, name=name, rich_help_panel=panel)
+        else:
+            app.command(name, rich_help_panel=panel)(found)
+    app.command(rich_help_panel="Manage")(version)
+    app.command("help", rich_help_panel="Manage")(help_)
+    return app
+
+
 def version() -> None:
     """Print the version of this program.
 
@@ -72,7 +74,6 @@ def version() -> None:
     say(__version__)
 
 
-@app.command("help", rich_help_panel="Manage")
 def help_(
     context: typer.Context,
     command: Annotated[
@@ -84,7 +85,8 @@ def help_(
     Example: understudy help play
     """
     assert context.parent is not None
-    app([*(command or []), "--help"], prog_name=context.parent.info_name, standalone_mode=False)
+    line = [*(command or []), "--help"]
+    make_app()(line, prog_name=context.parent.info_name, standalone_mode=False)
 
 
 def _print_version(asked: bool) -> None:
@@ -93,7 +95,6 @@ def _print_version(asked: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _root(
     version: Annotated[
         bool,
@@ -111,7 +112,7 @@ def _root(
 def run() -> None:
     """A mistake is one line on stderr and exit code 2, never a traceback."""
     try:
-        code = app(standalone_mode=False)
+        code = make_app(*_asked(sys.argv[1:]))(standalone_mode=False)
     except _UsageError as error:
         _explain(error)
         code = 2
@@ -124,6 +125,12 @@ def run() -> None:
     except (KeyboardInterrupt, typer.Abort):  # where no session was there to end in good order
         code = INTERRUPTED
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _asked(line: list[str]) -> list[str]:
+    """The command that a line begins with; none where it is a flag, or no command: then all are
+    needed for the help, or for the nearest name."""
+    return line[:1] if line and line[0] in _COMMANDS else []
 
 
 def _explain(error: Any) -> None:

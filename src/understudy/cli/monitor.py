@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -130,7 +131,8 @@ def _print(source: RunSource | FolderSource, *, interval_s: float, once: bool, j
 
 def _server(url: str, token_file: Path | None) -> RunSource:
     from understudy.core.clock import SystemClock
-    from understudy.screens.monitor.sources import RunSource, ServerReader
+    from understudy.screens.monitor.server_reader import ServerReader
+    from understudy.screens.monitor.sources import RunSource
 
     token = None
     if token_file is not None:
@@ -159,6 +161,7 @@ def source_of(
     if not root.is_dir():
         raise RunFolderError(f"{root}: there is no such folder")
     sources: dict[str, RunSource] = {}
+    lock = threading.Lock()  # a thread that was told to stop may still read
 
     def read() -> list[RunLine]:
         if not root.is_dir():
@@ -166,7 +169,8 @@ def source_of(
         names = sorted(one.name for one in root.iterdir() if holds_run(one))
         for gone in sources.keys() - set(names):
             del sources[gone]
-        return [line(name) for name in names]
+        with lock:
+            return [line(name) for name in names]
 
     def line(name: str) -> RunLine:
         if name not in sources:
@@ -176,12 +180,10 @@ def source_of(
 
     if not any(holds_run(one) for one in root.iterdir()):
         raise RunFolderError(f"{root}: neither a run folder nor a folder of runs")
-    return FolderSource(str(root), read, lambda name: sources.get(name) or _run(root / name))
+    return FolderSource(str(root), read, lambda name: _run(root / name))
 
 
 def _run(root: Path, progress: Callable[[float], None] | None = None) -> RunSource:
-    from understudy.cli.learner import switch_learning
-    from understudy.cli.models import roll_back, rollback_target
     from understudy.core.clock import SystemClock
     from understudy.core.errors import RunFolderError
     from understudy.registry.run_folder import RunFolder, holds_run
@@ -200,6 +202,8 @@ def _run(root: Path, progress: Callable[[float], None] | None = None) -> RunSour
         return reader.read()
 
     def choice() -> RollbackChoice:
+        from understudy.cli.models import rollback_target
+
         folder = RunFolder.load(root, SystemClock())
         kept = tuple(folder.versions.numbers())
         try:
@@ -211,9 +215,13 @@ def _run(root: Path, progress: Callable[[float], None] | None = None) -> RunSour
         return RollbackChoice(version, why, kept)
 
     def back(version: int) -> str:
+        from understudy.cli.models import roll_back
+
         return roll_back(RunFolder.load(root, SystemClock()), version)
 
     def pause(paused: bool) -> str:
+        from understudy.cli.learner import switch_learning
+
         _, changed = switch_learning(root, paused=paused)
         said = "learning is paused" if paused else "learning goes on, wherever a learner runs"
         return said if changed else f"{said} (it was so already)"

@@ -162,7 +162,9 @@ class DigestFold:
     def add(self, records: Sequence[tuple[int, Record]]) -> None:
         """Some more records."""
         now = self._now
-        times = {number: record.at for number, record in records}
+        # A verdict carries the number of a match, which may have been assigned long before.
+        times = {number: assigned.at for number, assigned in now.state.open.items()}
+        times |= {number: record.at for number, record in records}
         begin = 0
         for place, (number, record) in enumerate(records):
             match record:

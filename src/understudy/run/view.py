@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Hashable
-from typing import Generic, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import msgspec
 
+from understudy.core.clock import SystemClock
+from understudy.core.errors import RunFolderError, UnderstudyError
 from understudy.core.pause import read_pause
 from understudy.experience.ledger.recovery import LEDGER, counts_in
 from understudy.experience.ledger.store import log_paths
-from understudy.promotion.digest import DigestReader
-from understudy.promotion.report import PromotionReader
 from understudy.registry.newest_files import NewestFiles
 from understudy.registry.rewards import reward_status
-from understudy.registry.run_folder import RunFolder
+from understudy.registry.run_folder import RunFolder, holds_run
 from understudy.run.status import (
     LostMatches,
     at_least,
@@ -29,10 +30,14 @@ from understudy.run.status import (
 )
 from understudy.supervise.lock import learner_runs
 from understudy.telemetry.promotion_stage import staged
+from understudy.telemetry.promotion_status import PromotionStatus
 from understudy.telemetry.run_view import RunView
 from understudy.telemetry.status import LedgerCounts, Status, patience
 from understudy.telemetry.status_reader import SpoolCounts
 from understudy.telemetry.summary import FoldedJournal, JournalFolds, SummaryWriter
+
+if TYPE_CHECKING:
+    from understudy.promotion.report import PromotionReader
 
 _LOOK_FOR_LOST_S = 60.0
 _JOURNAL_SHARE = 0.8
@@ -70,7 +75,7 @@ class ViewReader:
         self._journal: FoldedJournal | None = None
         self._spool = SpoolCounts(folder.root)
         self._files = NewestFiles(folder.root)
-        self._promotion = PromotionReader(folder)
+        self._promotion: PromotionReader | None = None
         self._lost = LostMatches()
         self._looked: tuple[float, int] | None = None
         """When lost matches were looked for, and how many entries there were."""
@@ -87,7 +92,7 @@ class ViewReader:
             read_pause(folder.root),
             learner_runs=learner_runs(folder.root),
         )
-        promotion = self._promotion.read(self._scaled(_JOURNAL_SHARE, 1.0))
+        promotion = self._read_promotion()
         if promotion is not None:
             promotion = staged(promotion, agreement=folds.agreement.share)
         numbers = tuple(folder.versions.numbers())
@@ -109,6 +114,17 @@ class ViewReader:
         """All that the journal tells, as of the last reading, with what it lost."""
         assert self._journal is not None, "read first"
         return with_lost(self._journal.folds, self._lost, run=self._run)
+
+    def _read_promotion(self) -> PromotionStatus | None:
+        """None where evidence moves no champion: most runs never import what reads its log, which
+        takes as long as reading a short journal."""
+        if not self._folder.by_evidence:
+            return None
+        if self._promotion is None:
+            from understudy.promotion.report import PromotionReader
+
+            self._promotion = PromotionReader(self._folder)
+        return self._promotion.read(self._scaled(_JOURNAL_SHARE, 1.0))
 
     def _read_journal(self) -> JournalFolds:
         folder = self._folder
@@ -146,10 +162,49 @@ class ViewReader:
         return lambda share: tell(start + share * (end - start))
 
 
+class RunEntry:
+    """A run folder among others, read when it is asked for."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.problem = ""
+        """Why it cannot be read; empty: it can."""
+        self._reader: ViewReader | None = None
+        try:
+            self._reader = ViewReader(RunFolder.load(folder, SystemClock()))
+        except (UnderstudyError, OSError) as error:
+            self.problem = str(error)
+
+    def read(self) -> RunView:
+        """The run now.
+
+        Raises:
+            RunFolderError: There is a `problem`.
+        """
+        if self._reader is None:
+            raise RunFolderError(self.problem)
+        return self._reader.read()
+
+
+def runs_in(folder: Path) -> list[RunEntry]:
+    """The run folders in a folder, the one that was written to last first; damaged ones come last.
+    Their journals are not read before they are asked for."""
+    found = [RunEntry(path) for path in folder.iterdir() if holds_run(path)]
+    return sorted(found, key=lambda one: (bool(one.problem), -_written(one.folder), one.folder))
+
+
+def _written(run: Path) -> float:
+    """When a run was last written to: the time of its newest journal, else of its folder."""
+    journals = [path.stat().st_mtime for path in (run / "journal").glob("*.jsonl")]
+    return max(journals) if journals else run.stat().st_mtime
+
+
 def summarise(folder: RunFolder) -> None:
     """Make the summaries that the writers of a run make while they work."""
     SummaryWriter(folder.journal, folder.clock, limits=folder.config.retention, every=1).catch_up()
     if folder.by_evidence:
+        from understudy.promotion.digest import DigestReader
+
         DigestReader(folder.promotion).summarise()
 
 

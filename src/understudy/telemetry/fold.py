@@ -8,7 +8,7 @@ as plain data, and the constructor goes on from there: a summary of the journal 
 from __future__ import annotations
 
 import math
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
@@ -39,7 +39,7 @@ class Spread:
     """Weights by logarithmic bucket, 5 % wide."""
 
     def __init__(self, weights: Mapping[int, int] | None = None) -> None:
-        self._weights: Counter[int] = Counter(weights or {})
+        self._weights = dict(weights or {})
 
     def state(self) -> dict[int, int]:
         """The weights; the constructor takes them back."""
@@ -48,12 +48,13 @@ class Spread:
     def add(self, value: float, weight: int) -> None:
         """One value; what is not positive was not measured."""
         if weight > 0 and 0.0 < value < math.inf:
-            bounded = min(max(value, 1e-3), 1e12)
-            self._weights[round(math.log(bounded) / _STEP)] += weight
+            bounded = value if 1e-3 < value < 1e12 else min(max(value, 1e-3), 1e12)
+            bucket = round(math.log(bounded) / _STEP)
+            self._weights[bucket] = self._weights.get(bucket, 0) + weight
 
     def median(self) -> float | None:
         """The value with half of the weight at or below it."""
-        left = self._weights.total() / 2
+        left = sum(self._weights.values()) / 2
         for bucket, weight in sorted(self._weights.items()):
             left -= weight
             if left <= 0:
@@ -142,6 +143,10 @@ class ResultBins(msgspec.Struct):
 
     def add(self, won: bool, times: int = 1) -> None:
         """One more result, or equally many of them."""
+        if times == 1 and len(self.wins) * self.width > self.count:  # one of a match, mostly
+            self.wins[-1] += won
+            self.count += 1
+            return
         while times > 0:
             room = len(self.wins) * self.width - self.count
             if not room:

@@ -42,7 +42,7 @@ FOLDS = 1
 SUMMARIES = "summaries"
 """The folder, in that of the journals."""
 MOST_MATCHES = 10_000
-"""Newest matches whose ids are kept."""
+"""Newest matches whose ids are kept; up to twice as many."""
 RECENT = 200
 """Newest entries that are kept."""
 EVERY = 10_000
@@ -122,9 +122,11 @@ class JournalFolds:
             if event.fallback:
                 self.agreement.add(event.agreed, event.fallback)
             self.matches[event.id] = KnownMatch(entry.t, event.saved)
-            if len(self.matches) > MOST_MATCHES:
-                oldest = self.matches.pop(next(iter(self.matches)))
-                self.forgotten = max(self.forgotten, oldest.t)
+            if len(self.matches) > 2 * MOST_MATCHES:  # all at once: a dict is slow at its beginning
+                matches = list(self.matches.items())
+                self.matches = dict(matches[-MOST_MATCHES:])
+                dropped = (one.t for _, one in matches[:-MOST_MATCHES])
+                self.forgotten = max(self.forgotten, *dropped)
         elif isinstance(event, ev.RoleChanged) and event.kind == "refused" and not event.test:
             known = {_finding(one.e) for one in self.refused}
             self.refused += [] if _finding(event) in known else [entry]

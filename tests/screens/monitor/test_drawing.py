@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -7,23 +9,25 @@ from hypothesis import strategies as st
 from understudy.screens.monitor.drawing import cut, drawn, fitted, line_width, text_width
 from understudy.screens.monitor.growth import Growth, RecentGrowth
 from understudy.screens.monitor.log_lines import log_lines
-from understudy.screens.monitor.rows import Panel, Row, Span, plain_text
+from understudy.screens.monitor.rows import Panel, Row, TonedText, plain_text
 from understudy.screens.monitor.sources import Reading, RunLine
 from understudy.screens.monitor.sparkline import ASCII, UNICODE, glyphs_for, meter, resampled
 from understudy.screens.monitor.sparkline import sparkline as drawn_trend
 from understudy.screens.monitor.state import FolderState, RunState
 from understudy.screens.monitor.tabs import kind, panels, tabs
+from understudy.telemetry.run_view import RunView
+from understudy.telemetry.status import Episodes
 from understudy.telemetry.trends import Trend
 
 from . import views
 
 
-def screen(view: views.RunView, width: int, height: int, tab: str = "") -> list[str]:
+def screen(view: RunView, width: int, height: int, tab: str = "") -> list[str]:
     state = RunState(view.status.run, views.NOW - 322.0)
     state.take(Reading(view))
     if tab:
         state.chosen = tab  # type: ignore[assignment]
-    lines = state.lines(width=width, height=height, now=views.NOW, keys=(Span(" q quit"),))
+    lines = state.lines(width=width, height=height, now=views.NOW, keys=(TonedText(" q quit"),))
     assert len(lines) == height
     assert all(line_width(line) <= width for line in lines)
     return [plain_text(line) for line in lines]
@@ -52,7 +56,7 @@ def test_who_plays_and_why_is_on_a_small_screen() -> None:
 @pytest.mark.parametrize("make", [views.ring, views.empty, views.trouble, views.training,
                                   views.server])  # fmt: skip
 @pytest.mark.parametrize("size", [(20, 5), (40, 10), (80, 24), (109, 30), (160, 45), (300, 100)])
-def test_every_screen_fits_every_size(make, size: tuple[int, int]) -> None:  # type: ignore[no-untyped-def]
+def test_every_screen_fits_every_size(make: Callable[[], RunView], size: tuple[int, int]) -> None:
     view = make()
     for tab in tabs(view):
         screen(view, *size, tab)
@@ -106,7 +110,7 @@ def test_a_view_that_cannot_be_read_any_more_stays_with_the_reason() -> None:
 def test_what_is_new_is_counted_over_ten_seconds() -> None:
     growth, view = RecentGrowth(), views.ring()
     assert growth.add(view) == Growth()
-    written = views.Episodes(written=62, ingested=57, archived=60)
+    written = Episodes(written=62, ingested=57, archived=60)
     later = views.changed(view, at=views.NOW + 4.0, matches=62, episodes=written)
     assert growth.add(later) == Growth(experience=2, archived=3, matches=2)
     assert growth.add(views.changed(later, at=views.NOW + 20.0)) == Growth()
@@ -188,4 +192,4 @@ def test_a_console_that_cannot_show_blocks_gets_ascii() -> None:
 @given(st.text(max_size=60), st.integers(0, 40))
 def test_a_line_has_exactly_its_columns(text: str, width: int) -> None:
     assert text_width(cut(text, width)) <= width
-    assert line_width(fitted((Span(text),), width)) == width
+    assert line_width(fitted((TonedText(text),), width)) == width

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from understudy.screens.monitor.sources import server_view
+import msgspec
+
+from understudy.screens.monitor.server_reader import server_view
 from understudy.telemetry import events as ev
 from understudy.telemetry.journal import Entry
 from understudy.telemetry.played import PlayedRecord
@@ -134,8 +136,6 @@ def ring(**changes: object) -> RunView:
 
 def changed(view: RunView, **changes: object) -> RunView:
     """The same with other fields of the status."""
-    import msgspec
-
     status = msgspec.structs.replace(view.status, **changes)
     return msgspec.structs.replace(view, status=status)
 
@@ -154,8 +154,6 @@ def trouble() -> RunView:
         problems=(Trouble(NOW - 9.0, "learner", f"no space left: {HOSTILE}"),),
         quarantine_file_count=2, pinned=True, champion=7, promotion=None, mode="learn",
     )  # fmt: skip
-    import msgspec
-
     return msgspec.structs.replace(view, recent=(*found, Entry(NOW - 9.0, "learner", problem)))
 
 
@@ -191,8 +189,6 @@ def training() -> RunView:
 
 
 def live_server(**changes: object) -> ServerStatus:
-    import msgspec
-
     return msgspec.structs.replace(
         ServerStatus(
             game="territory", gate="cost", version=31, clients=3, connections=3, territories=60,

@@ -19,7 +19,7 @@ from textual.widget import Widget
 from understudy.core.clock import Clock
 from understudy.screens.monitor.canvas import Canvas
 from understudy.screens.monitor.questions import HelpBox, RollbackBox
-from understudy.screens.monitor.rows import Line, Span
+from understudy.screens.monitor.rows import Line, TonedText
 from understudy.screens.monitor.sources import (
     FolderSource,
     Poller,
@@ -92,9 +92,9 @@ class MonitorApp(App[None]):
         self._run_source: RunSource | None = None
         self._folder: FolderState | None = None
         self._run: RunState | None = None
-        self._pollers: list[Callable[[], None]] = []
-        """What stops each of them."""
+        self._stop: Callable[[], None] = lambda: None
         self._wake: Callable[[], None] = lambda: None
+        """Of what is read now."""
         self._canvas = Canvas()
 
     # --- what is shown ---------------------------------------------------------------------------
@@ -114,8 +114,7 @@ class MonitorApp(App[None]):
         self.call_after_refresh(self.draw)
 
     def on_unmount(self) -> None:
-        for stop in self._pollers:
-            stop()
+        self._stop()
 
     def draw(self) -> None:
         """Redraw the lines that changed."""
@@ -138,9 +137,9 @@ class MonitorApp(App[None]):
                 keys += [("p", f"{self._pause_word()} learning", "pause")]
                 keys += [("b", "rollback", "rollback")]
             keys.append(("tab", "next tab", "turn(1)"))
-        spans = [Span(" ")]
+        spans = [TonedText(" ")]
         for key, word, action in keys:
-            spans += [Span(key, "key", action), Span(f" {word}  ", "muted", action)]
+            spans += [TonedText(key, "key", action), TonedText(f" {word}  ", "muted", action)]
         return tuple(spans)
 
     def _pause_word(self) -> str:
@@ -161,7 +160,8 @@ class MonitorApp(App[None]):
         self._poll(source.read, show)
 
     def _open_folder(self, source: FolderSource) -> None:
-        state = self._folder = FolderState(source.name, self._clock.time(), self._glyphs)
+        state = self._folder or FolderState(source.name, self._clock.time(), self._glyphs)
+        self._folder = state
 
         def show(reading: Reading[Sequence[RunLine]]) -> None:
             state.take(reading)
@@ -172,8 +172,8 @@ class MonitorApp(App[None]):
 
     def _poll(self, read: Callable[[], R], show: Callable[[Reading[R]], None]) -> None:
         poller = Poller(read, lambda reading: self._later(lambda: show(reading)), self._interval_s)
-        self._pollers.append(poller.stop)
-        self._wake = poller.wake
+        self._stop()  # the table is not read while one of its runs is open
+        self._stop, self._wake = poller.stop, poller.wake
         poller.start()
         self.draw()
 
@@ -249,9 +249,9 @@ class MonitorApp(App[None]):
         shown = self._run or self._folder
         if shown is not None and shown.words:
             shown.words = ""
-        elif self._run is not None and self._folder is not None:
-            self._pollers.pop()()
+        elif self._run is not None and isinstance(self._source, FolderSource):
             self._run, self._run_source = None, None
+            self._open_folder(self._source)
         self.draw()
 
     # --- filter ----------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
 
-from understudy.screens.monitor.rows import Line, Span, Tone
+from understudy.screens.monitor.rows import Line, Tone, TonedText
 
 # The terminal's own sixteen colours: they fit its background, and go over any connection. Words
 # and bold text carry the meaning where there is no colour.
@@ -57,7 +57,7 @@ class Canvas(Widget):
         return strip.adjust_cell_length(self.size.width)
 
 
-def _style(span: Span) -> Style:
+def _style(span: TonedText) -> Style:
     return _clickable(span.tone, span.action) if span.action else _STYLES[span.tone]
 
 

@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 
 from understudy.screens.monitor.log_lines import LogLine, clock_time
-from understudy.screens.monitor.rows import Line, Panel, Row, Span, Tone
+from understudy.screens.monitor.rows import Line, Panel, Row, Tone, TonedText
 from understudy.screens.monitor.sparkline import (
     UNICODE,
     Glyphs,
@@ -63,7 +63,7 @@ def line_width(line: Line) -> int:
 
 def fitted(line: Line, width: int, *, glyphs: Glyphs = UNICODE) -> Line:
     """The line in exactly `width` columns: cut, or filled with spaces."""
-    spans: list[Span] = []
+    spans: list[TonedText] = []
     left = width
     for span in line:
         kept = cut(span.text, left, glyphs=glyphs)
@@ -71,31 +71,35 @@ def fitted(line: Line, width: int, *, glyphs: Glyphs = UNICODE) -> Line:
         left -= text_width(kept)
         if kept != span.text:
             break
-    return (*spans, Span(" " * left)) if left > 0 else tuple(spans)
+    return (*spans, TonedText(" " * left)) if left > 0 else tuple(spans)
 
 
 def row_lines(row: Row, width: int, *, glyphs: Glyphs = UNICODE, label: int = _LABEL) -> list[Line]:
     """One row; its trend stands at the right where there is room for it."""
-    name = Span(f"{row.label:<{label}}", "label")
+    name = TonedText(f"{row.label:<{label}}", "label")
     if row.wraps:
         rows = textwrap.wrap(row.text, max(width - label, 20), break_long_words=True) or [""]
-        first = (name, Span(rows[0], row.tone))
-        return [first, *((Span(" " * label), Span(text, row.tone)) for text in rows[1:])]
-    spans = [name, Span(row.text, row.tone)]
+        first = (name, TonedText(rows[0], row.tone))
+        return [first, *((TonedText(" " * label), TonedText(text, row.tone)) for text in rows[1:])]
+    spans = [name, TonedText(row.text, row.tone)]
     if row.new:
-        spans.append(Span(f"  {row.new}", "good"))
+        spans.append(TonedText(f"  {row.new}", "good"))
     taken = line_width(tuple(spans))
     if row.bars:
         words = sum(text_width(word) + 1 for word, _ in row.bars)
         wide = min(_BAR, (width - taken - words) // len(row.bars) - 2)
         for word, share in row.bars if wide >= _LEAST_BAR else ():
             drawn_bar = meter(share, wide, glyphs=glyphs)
-            spans += [Span(f"{word} " if word else ""), Span(drawn_bar, "trend"), Span("  ")]
+            spans += [
+                TonedText(f"{word} " if word else ""),
+                TonedText(drawn_bar, "trend"),
+                TonedText("  "),
+            ]
     if row.trend is not None and (left := min(width - taken - 2, width // 2)) >= _LEAST_TREND:
         means = resampled(row.trend, left, values=row.values)
         drawn = sparkline(means, bounds=row.bounds, glyphs=glyphs)
         gap = " " * (width - taken - left)
-        spans += [Span(gap + " " * (left - len(drawn))), Span(drawn, "trend")]
+        spans += [TonedText(gap + " " * (left - len(drawn))), TonedText(drawn, "trend")]
     return [tuple(spans)]
 
 
@@ -110,7 +114,11 @@ def panel_lines(panel: Panel, width: int, *, glyphs: Glyphs = UNICODE) -> list[L
 def _rule(title: str, width: int, tone: Tone, glyphs: Glyphs) -> Line:
     head = f"{glyphs.line} {title} "
     rest = glyphs.line * max(width - text_width(head), 0)
-    return (Span(f"{glyphs.line} ", "muted"), Span(title, tone), Span(f" {rest}", "muted"))
+    return (
+        TonedText(f"{glyphs.line} ", "muted"),
+        TonedText(title, tone),
+        TonedText(f" {rest}", "muted"),
+    )
 
 
 def boxed(panel: Panel, width: int, *, glyphs: Glyphs = UNICODE, label: int = _LABEL) -> list[Line]:
@@ -124,11 +132,18 @@ def boxed(panel: Panel, width: int, *, glyphs: Glyphs = UNICODE, label: int = _L
 def _box(title: str, tone: Tone, rows: Iterable[Line], width: int, glyphs: Glyphs) -> list[Line]:
     a, b, c, d, side = glyphs.box
     top = glyphs.line * max(width - text_width(title) - 5, 0)
-    bar = Span(side, "muted")
+    bar = TonedText(side, "muted")
     return [
-        (Span(f"{a}{glyphs.line} ", "muted"), Span(title, tone), Span(f" {top}{b}", "muted")),
-        *((bar, Span(" "), *fitted(row, width - 4, glyphs=glyphs), Span(" "), bar) for row in rows),
-        (Span(f"{c}{glyphs.line * (width - 2)}{d}", "muted"),),
+        (
+            TonedText(f"{a}{glyphs.line} ", "muted"),
+            TonedText(title, tone),
+            TonedText(f" {top}{b}", "muted"),
+        ),
+        *(
+            (bar, TonedText(" "), *fitted(row, width - 4, glyphs=glyphs), TonedText(" "), bar)
+            for row in rows
+        ),
+        (TonedText(f"{c}{glyphs.line * (width - 2)}{d}", "muted"),),
     ]
 
 
@@ -172,13 +187,13 @@ def drawn(
     room = height - len(lines) - frame
     shown = [log_line(one, glyphs) for one in log[-room:]] if room > 0 else []
     if wide:
-        blank: Line = (Span(""),)
+        blank: Line = (TonedText(""),)
         inner = shown + [blank] * (room - len(shown))
         lines += _box(log_title, "title", inner, width, glyphs)
     else:
         lines += [_rule(log_title, width, "title", glyphs), *shown]
     lines = [fitted(line, width, glyphs=glyphs) for line in lines[:height]]
-    return lines + [(Span(" " * width),)] * (height - len(lines))
+    return lines + [(TonedText(" " * width),)] * (height - len(lines))
 
 
 def log_line(one: LogLine, glyphs: Glyphs = UNICODE) -> Line:
@@ -186,8 +201,8 @@ def log_line(one: LogLine, glyphs: Glyphs = UNICODE) -> Line:
     by = cut(one.by, _BY, glyphs=glyphs)
     gap = " " * (_BY - text_width(by))
     return (
-        Span(f"{clock_time(one.t)} ", "muted"), Span(f"{by}{gap} ", "label"),
-        Span(one.text, one.tone),
+        TonedText(f"{clock_time(one.t)} ", "muted"), TonedText(f"{by}{gap} ", "label"),
+        TonedText(one.text, one.tone),
     )  # fmt: skip
 
 
@@ -216,8 +231,8 @@ def _side_by_side(panels: Sequence[Panel], width: int, glyphs: Glyphs) -> list[L
 
 def _lengthened(lines: list[Line], rows: int, width: int, glyphs: Glyphs) -> list[Line]:
     """A column of boxes in so many lines: the last box gets empty rows."""
-    bar = Span(glyphs.box[-1], "muted")
-    empty: Line = (bar, Span(" " * (width - 2)), bar)
+    bar = TonedText(glyphs.box[-1], "muted")
+    empty: Line = (bar, TonedText(" " * (width - 2)), bar)
     return [*lines[:-1], *[empty] * (rows - len(lines)), lines[-1]]
 
 

@@ -93,7 +93,7 @@ def event_text(event: ev.Event) -> str:
         case ev.VersionPublished() as e:
             return f"version {e.version} published{_learned(e)}"
         case ev.VersionAdopted() as e:
-            return f"version {e.version} plays now, after {e.previous}"
+            return f"version {e.version} is in use now, after {e.previous}"
         case ev.RoleChanged() as e:
             words = f": {plain(e.words)}" if e.words else ""
             return f"version {e.version} {plain(e.kind, limit=40)}{words}"
@@ -110,7 +110,7 @@ def event_text(event: ev.Event) -> str:
 
 
 def _learned(e: ev.VersionPublished) -> str:
-    return f", {many(e.matches, 'new match', 'new matches')}" if e.matches else ""
+    return f", {many(e.matches, 'new episode', 'new episodes')}" if e.matches else ""
 
 
 def _rarer(event: ev.Event) -> str:

@@ -79,7 +79,8 @@ def who_plays(view: RunView) -> Panel:
             rows.append(Row("Why", why, "muted", rank=4, wraps=True))
         if promotion.paused:
             rows.append(Row("Promotion", "PAUSED: no test begins", "warning", rank=1))
-    rows.append(Row("Champion", _champion(now), rank=0 if now.pinned else 2))
+    if view.server is None:  # a server does not tell its pointers
+        rows.append(Row("Champion", _champion(now), rank=0 if now.pinned else 2))
     title = "Who decides" if now.served else "Who plays"
     if now.mode and not now.served:
         title += f": mode {plain(now.mode, limit=20)}"

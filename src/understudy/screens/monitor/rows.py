@@ -14,7 +14,7 @@ Tone: TypeAlias = Literal[
 ]
 
 
-class Span(NamedTuple):
+class TonedText(NamedTuple):
     """Text in one tone."""
 
     text: str
@@ -23,7 +23,7 @@ class Span(NamedTuple):
     """What a click does: the name of an action of the app; empty: nothing."""
 
 
-Line: TypeAlias = tuple[Span, ...]
+Line: TypeAlias = tuple[TonedText, ...]
 
 
 class Row(NamedTuple):

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from understudy.screens.monitor import parts
 from understudy.screens.monitor.drawing import cut, fitted, text_width
-from understudy.screens.monitor.rows import Line, Span, Tone
+from understudy.screens.monitor.rows import Line, Tone, TonedText
 from understudy.screens.monitor.sources import RunLine
 from understudy.screens.monitor.sparkline import UNICODE, Glyphs, resampled, sparkline
 from understudy.screens.monitor.tabs import kind
@@ -91,19 +91,19 @@ def run_table(
     while sum(widths[place] + _GAP for place in shown) > width - 2 and len(shown) > 1:
         shown.remove(max(shown, key=lambda place: _COLUMNS[place].rank))
     head = tuple(
-        Span(_aligned(_COLUMNS[place].title, widths[place], _COLUMNS[place].right), "label")
+        TonedText(_aligned(_COLUMNS[place].title, widths[place], _COLUMNS[place].right), "label")
         for place in shown
     )
-    lines: list[Line] = [fitted((Span("  "), *head), width, glyphs=glyphs)]
+    lines: list[Line] = [fitted((TonedText("  "), *head), width, glyphs=glyphs)]
     room = max(height - 1, 1)
     first = min(max(chosen - room + 1, 0), max(len(cells) - room, 0))
     for index, row in enumerate(cells[first : first + room], first):
         line = _line(row, widths, shown, index == chosen, width, glyphs)
         lines.append(tuple(span._replace(action=f"pick({index})") for span in line))
     if not cells:
-        lines.append(fitted((Span("  no run here yet", "muted"),), width, glyphs=glyphs))
+        lines.append(fitted((TonedText("  no run here yet", "muted"),), width, glyphs=glyphs))
     lines = lines[:height]
-    return lines + [(Span(" " * width),)] * (height - len(lines))
+    return lines + [(TonedText(" " * width),)] * (height - len(lines))
 
 
 def _line(
@@ -114,15 +114,17 @@ def _line(
     width: int,
     glyphs: Glyphs,
 ) -> Line:
-    mark = Span("> " if chosen else "  ", "title")
+    mark = TonedText("> " if chosen else "  ", "title")
     if len(row) < len(_COLUMNS):
         text = f"{_aligned(row[0][0], widths[0], False)}{row[1][0]}"
-        line: Line = (mark, Span(cut(text, width - 2, glyphs=glyphs), row[1][1]))
+        line: Line = (mark, TonedText(cut(text, width - 2, glyphs=glyphs), row[1][1]))
     else:
         line = (
             mark,
             *(
-                Span(_aligned(row[place][0], widths[place], _COLUMNS[place].right), row[place][1])
+                TonedText(
+                    _aligned(row[place][0], widths[place], _COLUMNS[place].right), row[place][1]
+                )
                 for place in shown
             ),
         )

@@ -1,4 +1,4 @@
-"""Where a monitor reads from: one run, the runs of a folder, or a server by its address.
+"""Where a monitor reads from: one run, or the runs of a folder. `server_reader` reads a server.
 
 A reader raises `UnderstudyError` or `OSError` where there is nothing to read; the screen says so
 and asks again. `Poller` reads in a thread of its own, so that a slow disk never stops the screen.
@@ -6,24 +6,16 @@ and asks again. `Poller` reads in a thread of its own, so that a slow disk never
 
 from __future__ import annotations
 
-import http.client
 import threading
-import urllib.error
-import urllib.request
+import time
 from collections.abc import Callable, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
-import msgspec
-
-from understudy.core.clock import Clock
-from understudy.core.errors import ConfigError, UnderstudyError
-from understudy.telemetry.run_view import RunView, ServerStatus
-from understudy.telemetry.status import Percentiles, Status
+from understudy.core.errors import UnderstudyError
+from understudy.telemetry.run_view import RunView
 from understudy.telemetry.text import plain
-from understudy.telemetry.trends import Trend, Trends
 
-_TIMEOUT_S = 5.0
-_MAX_BYTES = 8 * 2**20
+_REST = 9.0
 
 R = TypeVar("R")
 
@@ -80,7 +72,10 @@ class Reading(NamedTuple, Generic[R]):
 
 
 class Poller(Generic[R]):
-    """Calls `read` in a daemon thread, every `interval_s` and when it is woken."""
+    """Calls `read` in a daemon thread, every `interval_s` and when it is woken.
+
+    Reading takes a tenth of the time at most: a run that is slow to read is read less often.
+    """
 
     def __init__(
         self, read: Callable[[], R], show: Callable[[Reading[R]], None], interval_s: float
@@ -106,11 +101,12 @@ class Poller(Generic[R]):
 
     def _poll(self) -> None:
         while not self._stopped.is_set():
+            began = time.thread_time()
             reading = taken(self._read)
             if self._stopped.is_set():
                 return
             self._show(reading)
-            self._wake.wait(self._interval_s)
+            self._wake.wait(max(self._interval_s, _REST * (time.thread_time() - began)))
             self._wake.clear()
 
 
@@ -122,89 +118,3 @@ def taken(read: Callable[[], R]) -> Reading[R]:
         return Reading(error=plain(str(error), limit=400))
     except Exception as error:  # noqa: BLE001  the boundary: a screen must outlive what it shows
         return Reading(error=plain(f"{type(error).__name__}: {error}", limit=400))
-
-
-class ServerReader:
-    """Reads `GET /status` of a server; trends grow with every reading."""
-
-    def __init__(self, url: str, *, token: str | None, clock: Clock) -> None:
-        self._request = status_request(url, token)
-        self._clock = clock
-        self._trends: Trends = {}
-        self._last: tuple[float, int] | None = None
-
-    def read(self) -> RunView:
-        try:
-            with urllib.request.urlopen(self._request, timeout=_TIMEOUT_S) as answer:  # noqa: S310
-                data = answer.read(_MAX_BYTES)
-            live = msgspec.json.decode(data, type=ServerStatus)
-        except urllib.error.HTTPError as error:
-            raise ConfigError(f"{self._request.full_url}: {_refused(error)}") from error
-        except (urllib.error.URLError, http.client.HTTPException, TimeoutError) as error:
-            why = getattr(error, "reason", None) or error
-            raise ConfigError(f"no server answers at {self._request.full_url} ({why})") from error
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            raise ConfigError(
-                f"{self._request.full_url}: expected the status of `understudy serve` ({error})"
-            ) from error
-        at = self._clock.time()
-        self._note(live, at)
-        return server_view(live, self._trends, run=self._request.full_url, at=at)
-
-    def _note(self, live: ServerStatus, at: float) -> None:
-        """One more point of each trend. The rate is of the decisions since the last reading."""
-        if self._last is not None and at > self._last[0] and live.decisions >= self._last[1]:
-            rate = (live.decisions - self._last[1]) / (at - self._last[0])
-            self._put(at, "decisions_s", rate, live.version)
-        self._last = at, live.decisions
-        if live.answer_ms.p99 is not None:
-            self._put(at, "answer_p99_ms", live.answer_ms.p99, live.version)
-        if live.ledger.settled:
-            self._put(at, "recent_reward", live.recent_reward, live.version)
-
-    def _put(self, at: float, name: str, value: float, version: int) -> None:
-        self._trends.setdefault(name, Trend()).add(at, value, version=version)
-
-
-def status_request(url: str, token: str | None) -> urllib.request.Request:
-    """The request for the status of a server; `url` may be that of its WebSocket."""
-    scheme, separator, rest = url.partition("://")
-    scheme = {"ws": "http", "wss": "https"}.get(scheme.lower(), scheme.lower())
-    if not separator or scheme not in {"http", "https"} or not rest:
-        raise ConfigError(f"--url {url}: expected an address such as http://127.0.0.1:8765")
-    if "@" in rest.partition("/")[0]:
-        raise ConfigError("--url: expected no name or password in it; --token-file has the token")
-    headers = {} if token is None else {"Authorization": f"Bearer {token}"}
-    return urllib.request.Request(  # noqa: S310  http and https alone
-        f"{scheme}://{rest.partition('/')[0]}/status", headers=headers
-    )
-
-
-def _refused(error: urllib.error.HTTPError) -> str:
-    if error.code == http.client.UNAUTHORIZED:
-        return "it needs the token of the server: --token-file FILE"
-    return f"refused with {error.code} {error.reason}"
-
-
-def server_view(live: ServerStatus, trends: Trends, *, run: str, at: float) -> RunView:
-    """What a server says, as the view of a run."""
-    times = live.answer_ms
-    status = Status(
-        run=run,
-        at=at,
-        mode="serve",
-        ledger=live.ledger,
-        decisions=live.decisions,
-        version=live.version,
-        versions=live.version,
-        playing=live.version,
-        learner=live.learner,
-        learning=live.learning,
-        buffer_file_count=live.waiting_episodes,
-        paused_since=live.paused_since,
-        promotion=live.by_evidence,
-        decision_ms=(
-            None if times.p50 is None or times.p99 is None else Percentiles(times.p50, times.p99)
-        ),
-    )
-    return RunView(status=status, trends=trends, server=live)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from understudy.screens.monitor.drawing import drawn, fitted, line_width
 from understudy.screens.monitor.growth import Growth, RecentGrowth
 from understudy.screens.monitor.log_lines import clock_time, log_lines
-from understudy.screens.monitor.rows import Line, Span, Tone
+from understudy.screens.monitor.rows import Line, Tone, TonedText
 from understudy.screens.monitor.run_table import last_heard, run_table
 from understudy.screens.monitor.sources import Reading, RunLine
 from understudy.screens.monitor.sparkline import UNICODE, Glyphs
@@ -95,8 +95,8 @@ class RunState:
             words = "waiting for the first reading" if self.error else "reading the journal"
             if self.progress is not None and not self.error:
                 words += f", {self.progress:.0%}"
-            blank: Line = (Span(" " * width),)
-            first = fitted((Span(f" {words} {self.glyphs.cut}", "muted"),), width)
+            blank: Line = (TonedText(" " * width),)
+            first = fitted((TonedText(f" {words} {self.glyphs.cut}", "muted"),), width)
             return [blank, first, *[blank] * height][:height]
         log = log_lines(self.view.recent, words=self.words)
         title = "Log" if not self.words else f"Log with {plain(self.words, limit=40)!r}"
@@ -110,7 +110,7 @@ class RunState:
 
     def _header(self, width: int, now: float) -> Line:
         words, tone = self._pulse(now)
-        right = (Span(words, tone), Span(f" {self.glyphs.dot} {clock_time(now)} "))
+        right = (TonedText(words, tone), TonedText(f" {self.glyphs.dot} {clock_time(now)} "))
         said = "" if self.view is None else f" {self.glyphs.dot} {_described(self.view)}"
         return _ends(_titled(self.name, said, right, width, self.glyphs), right, width, self.glyphs)
 
@@ -134,13 +134,13 @@ class RunState:
         return f"QUIET for {duration(now - heard)}", "muted"
 
     def _tab_line(self, width: int, now: float) -> Line:
-        spans = [Span(" ")]
+        spans = [TonedText(" ")]
         for number, one in enumerate(self.tabs, 1):
             if one == self.tab:
-                spans.append(Span(f"[{number} {one}]", "chosen", f"tab('{one}')"))
+                spans.append(TonedText(f"[{number} {one}]", "chosen", f"tab('{one}')"))
             else:
-                spans.append(Span(f" {number} {one} ", "muted", f"tab('{one}')"))
-        watched = (Span(f"watched {duration(int(now - self.began))} ", "muted"),)
+                spans.append(TonedText(f" {number} {one} ", "muted", f"tab('{one}')"))
+        watched = (TonedText(f"watched {duration(int(now - self.began))} ", "muted"),)
         return _ends(tuple(spans), watched, width, self.glyphs)
 
 
@@ -158,7 +158,7 @@ def _lost(error: str) -> str:
 def _told(words: str, tone: Tone, width: int) -> list[Line]:
     """Words above the keys, in a few lines at most."""
     said = textwrap.wrap(words, max(width - 2, 10))[:_TOLD]
-    return [fitted((Span(f" {text}", tone),), width) for text in said]
+    return [fitted((TonedText(f" {text}", tone),), width) for text in said]
 
 
 def _titled(name: str, said: str, right: Line, width: int, glyphs: Glyphs) -> Line:
@@ -168,7 +168,7 @@ def _titled(name: str, said: str, right: Line, width: int, glyphs: Glyphs) -> Li
     room = width - line_width(right) - len(title) - 1
     if len(text) > room:
         text = glyphs.cut + text[len(text) - max(room - 1, 0) :]
-    return Span(title, "title"), Span(text), Span(said, "muted")
+    return TonedText(title, "title"), TonedText(text), TonedText(said, "muted")
 
 
 def _ends(left: Line, right: Line, width: int, glyphs: Glyphs) -> Line:
@@ -176,7 +176,7 @@ def _ends(left: Line, right: Line, width: int, glyphs: Glyphs) -> Line:
     room = width - line_width(right) - 1
     if room < 0:
         return fitted(right, width, glyphs=glyphs)
-    return (*fitted(left, room, glyphs=glyphs), Span(" "), *right)
+    return (*fitted(left, room, glyphs=glyphs), TonedText(" "), *right)
 
 
 @dataclass
@@ -224,12 +224,12 @@ class FolderState:
     def lines(self, *, width: int, height: int, now: float, keys: Line) -> list[Line]:
         count = f"{len(self.shown)} of {len(self.runs)}" if self.words else f"{len(self.runs)}"
         right = (
-            Span(f"{count} {'run' if count == '1' else 'runs'}", "muted"),
-            Span(f" {self.glyphs.dot} watched {duration(int(now - self.began))}", "muted"),
-            Span(f" {self.glyphs.dot} {clock_time(now)} "),
+            TonedText(f"{count} {'run' if count == '1' else 'runs'}", "muted"),
+            TonedText(f" {self.glyphs.dot} watched {duration(int(now - self.began))}", "muted"),
+            TonedText(f" {self.glyphs.dot} {clock_time(now)} "),
         )
         left = _titled(self.name, "", right, width, self.glyphs)
-        head = [_ends(left, right, width, self.glyphs), (Span(" " * width),)]
+        head = [_ends(left, right, width, self.glyphs), (TonedText(" " * width),)]
         foot = [fitted(keys, width, glyphs=self.glyphs)]
         if self.error:
             foot[:0] = _told(_lost(self.error), "problem", width)
@@ -240,8 +240,8 @@ class FolderState:
         names = [one.name for one in self.shown]
         place = names.index(self.chosen) if self.chosen in names else 0
         if not self.read and not self.error:
-            body = [fitted((Span("  reading the runs", "muted"),), width)]
-            body += [(Span(" " * width),)] * (room - 1)
+            body = [fitted((TonedText("  reading the runs", "muted"),), width)]
+            body += [(TonedText(" " * width),)] * (room - 1)
         else:
             body = run_table(self.shown, width=width, height=room, chosen=place, glyphs=self.glyphs)
         return [*head, *body, *foot][:height]

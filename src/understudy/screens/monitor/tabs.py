@@ -230,9 +230,11 @@ def _verdicts(now: Status) -> list[Row]:
 
 def _server(view: RunView, new: Growth) -> list[Panel]:
     now, live = view.status, view.server
-    decided = list(_ledger(now.ledger, new)) + ([] if live is None else _traffic(live))
+    decided = [*_ledger(now.ledger, new)]
+    decided += parts.trend_row(view, "decisions_s", "Rate", "{:,.1f} a second", rank=1, last=3.0)
     if (row := _answers(view)) is not None:
         decided.append(row)
+    decided += [] if live is None else _traffic(live)
     files = parts.files(view, new)
     if live is not None:  # a server does not tell its files
         files = files._replace(rows=_waiting(live))
@@ -261,14 +263,11 @@ def _ledger(counts: LedgerCounts | None, new: Growth) -> Sequence[Row]:
 
 
 def _traffic(live: ServerStatus) -> list[Row]:
-    rows = [
-        Row(
-            "Clients",
-            f"{live.clients:,} with {live.connections:,} connections, {live.territories:,} "
-            "territories",
-            rank=1,
-        )
-    ]
+    text = (
+        f"{live.clients:,}, with {many(live.connections, 'connection', 'connections')} and "
+        f"{many(live.territories, 'territory', 'territories')}"
+    )
+    rows = [Row("Clients", text, rank=1)]
     if live.degraded:
         causes = ", ".join(f"{plain(name)} {n:,}" for name, n in live.safe_actions.items())
         text = f"{live.degraded:,} safe actions: {causes}"
@@ -314,7 +313,10 @@ def _reward(view: RunView) -> list[Row]:
 
 
 def _labelled(lines: Lines, *, first: int) -> list[Row]:
-    return [Row(label, text, rank=first + place) for place, (label, text) in enumerate(lines)]
+    return [
+        Row(label, text, rank=first + place, wraps=True)
+        for place, (label, text) in enumerate(lines)
+    ]
 
 
 def _waiting(live: ServerStatus) -> tuple[Row, ...]:
