@@ -141,6 +141,14 @@ def test_learning_that_went_backwards_names_the_best_version(tmp_path: Path) -> 
     assert "understudy models rollback 4 " in finding.next_step
 
 
+def test_where_a_champion_plays_worse_versions_that_practise_are_no_step_backwards(
+    tmp_path: Path,
+) -> None:
+    run = _scored(tmp_path / "run", [10, 20, 36, 37, 30, 12, 8])
+    run.folder.promotion.mkdir()
+    assert "went-backwards" not in found(run.folder)
+
+
 def test_a_lucky_version_is_no_step_backwards(tmp_path: Path) -> None:
     run = _scored(tmp_path / "run", [20, 22, 28, 24, 21, 19, 20, 23, 18, 20])
     assert "went-backwards" not in found(run.folder)

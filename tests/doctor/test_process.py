@@ -89,6 +89,8 @@ def test_experience_that_is_many_versions_old_is_found(tmp_path: Path) -> None:
     assert found(run.folder) == {}
     run.batches(30, version_lag={"32-63": 80})
     assert "25 versions old" in found(run.folder)["stale-experience"].evidence[0]
+    run.folder.promotion.mkdir()  # a champion plays for long, and its age says nothing
+    assert "stale-experience" not in found(run.folder)
 
 
 def test_matches_that_could_not_be_saved_are_found(tmp_path: Path) -> None:

@@ -76,6 +76,8 @@ def went_backwards(evidence: Evidence) -> Iterator[Finding]:
     scores = [one for one in _scores(evidence) if one.last > UNTRAINED and one.matches >= _RESULTS]
     if evidence.kind != "ring" or len(scores) < 4 or not steady_opponents(evidence):
         return
+    if evidence.folder.by_evidence:  # the champion plays, and those that practise may be worse
+        return
     windows = [_pooled(pair) for pair in pairwise(scores)]
     now = windows[-1]
     best = max(windows[:-2], key=lambda one: _interval(one).low)

@@ -124,7 +124,12 @@ def stale_experience(evidence: Evidence) -> Iterator[Finding]:
             next_step="Keep a learner running beside the bot, or raise learner.max_age_s.",
             link=section("stale-experience"),
         )
-    elif evidence.kind == "ring" and lag is not None and lag > max(config.max_version_lag, 1):
+    elif (
+        evidence.kind == "ring"
+        and not evidence.folder.by_evidence  # there the distance counts (`far-from-what-played`)
+        and lag is not None
+        and lag > max(config.max_version_lag, 1)
+    ):
         yield Finding(
             check="stale-experience",
             weight="warning",
