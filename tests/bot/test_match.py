@@ -18,8 +18,8 @@ from understudy.policy import distributions
 from understudy.policy.policy import Policy
 from understudy.policy.weights import normalise
 from understudy.registry.pointers import PointerRecord, Pointers
-from understudy.telemetry.fold import StatusReader
 from understudy.telemetry.report import describe
+from understudy.telemetry.status_reader import StatusReader
 
 from .minds import ACTIONS, REMEMBERING, episodes, mind, publish
 

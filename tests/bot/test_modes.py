@@ -22,7 +22,7 @@ from understudy.promotion.promotion import Promotion
 from understudy.registry.run_folder import RunFolder
 from understudy.registry.versions import Versions
 from understudy.telemetry import events as ev
-from understudy.telemetry.fold import StatusReader
+from understudy.telemetry.status_reader import StatusReader
 
 from .minds import REMEMBERING, auto, episodes, journal, lively, mind, publish, tried
 

@@ -25,8 +25,8 @@ from understudy.core.errors import ConfigError, InputError, RunFolderError
 from understudy.experience.spool import Spool
 from understudy.registry.run_folder import RunFolder, latest
 from understudy.telemetry import events as ev
-from understudy.telemetry.fold import StatusReader
 from understudy.telemetry.journal import Reader
+from understudy.telemetry.status_reader import StatusReader
 
 from .minds import episodes, journal, mind, publish
 

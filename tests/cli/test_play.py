@@ -26,9 +26,9 @@ from understudy.match.tally import Tally
 from understudy.promotion.promotion import Promotion
 from understudy.registry.run_folder import RunFolder
 from understudy.run.play import PlayProgress, PlaySession
-from understudy.telemetry.fold import StatusReader
 from understudy.telemetry.promotion_status import ArmResult, PromotionStatus, TrialStatus
 from understudy.telemetry.status import Status
+from understudy.telemetry.status_reader import StatusReader
 
 from .calling import SMALL, lockstep, understudy
 

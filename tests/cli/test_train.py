@@ -24,8 +24,8 @@ from understudy.learner import hardware
 from understudy.policy.mlp import Mlp
 from understudy.policy.presets import network
 from understudy.registry.run_folder import RunFolder
-from understudy.telemetry.fold import StatusReader
 from understudy.telemetry.status import Status
+from understudy.telemetry.status_reader import StatusReader
 from understudy.training import train as training
 from understudy.training.environments.session import EnvironmentSession
 from understudy.training.session import TrainingSummary, TrainSession

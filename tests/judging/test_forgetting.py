@@ -22,7 +22,7 @@ from understudy.core.errors import RunFolderError
 from understudy.experience.episode import Episode, Meta, Outcome
 from understudy.judging.forgetting import forget
 from understudy.registry.run_folder import RunFolder
-from understudy.telemetry.fold import StatusReader
+from understudy.telemetry.status_reader import StatusReader
 
 
 def taught(name: str, client: str) -> Episode:

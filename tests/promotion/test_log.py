@@ -12,10 +12,10 @@ from walk.power import FallibleDisk, Tree, UnsyncedDisk, build, quick_folder
 
 from understudy.core import files
 from understudy.core.errors import FileFormatError
+from understudy.core.seals import seal
 from understudy.gates.promotion.records import Ordered
 from understudy.promotion import log as logs
 from understudy.promotion.log import PromotionLog
-from understudy.registry.versions import seal
 
 SMALL = 4
 

@@ -25,6 +25,7 @@ from promotion.runs import (
 )
 from understudy.core import files
 from understudy.core.errors import FileFormatError
+from understudy.core.seals import seal
 from understudy.gates.promotion.records import RULES, Declared, Ordered
 from understudy.gates.promotion.roles import PromotionVerdict
 from understudy.promotion import log as logs
@@ -32,7 +33,7 @@ from understudy.promotion.promotion import Promotion
 from understudy.registry import retention
 from understudy.registry.pointers import LATEST, PROMOTION
 from understudy.registry.run_folder import RunFolder
-from understudy.registry.versions import Manifest, seal
+from understudy.registry.versions import Manifest
 
 
 def play(one: Promotion, name: str, uniform: float, result: float = 1.0) -> int:

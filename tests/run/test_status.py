@@ -14,9 +14,14 @@ from understudy.core import files
 from understudy.core.clock import SystemClock
 from understudy.experience.spool import Spool
 from understudy.registry.run_folder import RunFolder
-from understudy.run.status import read_status
+from understudy.run.view import ViewReader
 from understudy.telemetry import events as ev
-from understudy.telemetry.fold import StatusReader
+from understudy.telemetry.status import Status
+from understudy.telemetry.status_reader import StatusReader
+
+
+def read_status(folder: RunFolder) -> Status:
+    return ViewReader(folder).read().status
 
 
 def full(*args: object, **kwargs: object) -> Any:

@@ -25,9 +25,9 @@ from understudy.supervise import process as supervising
 from understudy.supervise.lock import learner_lock
 from understudy.supervise.process import REFUSED, LearnerProcess
 from understudy.telemetry import events as ev
-from understudy.telemetry.fold import StatusReader
 from understudy.telemetry.journal import Reader
 from understudy.telemetry.status import Status
+from understudy.telemetry.status_reader import StatusReader
 
 QUICK = with_values(
     Config(),

@@ -5,9 +5,11 @@ from __future__ import annotations
 import errno
 import json
 import sys
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -118,3 +120,49 @@ def test_batches_of_older_journals_are_still_read(
     (read,) = (one.e for one in Reader(tmp_path).new())
     assert read == replace(told, behaviour_kl=None, behaviour_kl_max=None)
     assert isinstance(read, ev.BatchTrained | ev.ContinuousTrained) and not behaviour_kl(read)
+
+
+def test_journals_are_read_in_the_order_of_time_in_small_pieces(tmp_path: Path) -> None:
+    clock = FixedClock(1_000.0)
+    journals = [Journal(tmp_path, by, clock) for by in ("bot", "learner", "play")]
+    for place in range(90):
+        clock.now = 1_000.0 + place // 2  # two entries have the same time
+        journals[place * 7 % 3].write(problem(f"{place:03d}" + "x" * (place % 5) * 40))
+    told = list(Reader(tmp_path, chunk=64).stream())
+    assert len(told) == 90
+    lines = [line for one in sorted(tmp_path.iterdir()) for line in one.read_bytes().splitlines()]
+    expected = [msgspec.json.decode(line, type=Entry) for line in lines]
+    assert told == sorted(expected, key=lambda entry: entry.t)
+
+
+def test_what_was_taken_of_a_stream_is_not_read_again(tmp_path: Path) -> None:
+    for by in ("one", "other"):
+        journal = Journal(tmp_path, by, FixedClock())
+        for place in range(4):
+            journal.write(problem(f"{by} {place}"))
+    reader, taken = Reader(tmp_path, chunk=100), list[Entry]()
+    for count in (1, 2, 5, 9):
+        taken += islice(reader.stream(), count)
+    assert taken == Reader(tmp_path).new() and len(taken) == 8
+    again = Reader(tmp_path, reader.offsets)
+    assert again.new() == []
+
+
+def test_a_line_that_a_crash_cut_off_is_passed_over(tmp_path: Path) -> None:
+    journal = Journal(tmp_path, "bot", FixedClock())
+    journal.write(problem("a"))
+    (path,) = tmp_path.glob("*.jsonl")
+    with path.open("ab") as file:
+        file.write(b'{"t": 3, "by')
+    reader = Reader(tmp_path)
+    assert len(reader.new()) == 1
+    journal.write(problem("lost with it"))
+    journal.write(problem("b"))
+    assert [entry.e for entry in reader.new()] == [problem("b")]
+    shares: list[float] = []
+    assert len(list(Reader(tmp_path).stream(progress=shares.append))) == 2
+    assert shares[-1] == 1.0
+
+
+def test_a_folder_without_journals_has_no_entries(tmp_path: Path) -> None:
+    assert Reader(tmp_path / "none").new() == []

@@ -10,10 +10,11 @@ import pytest
 from understudy.core.config import Config, with_values
 from understudy.core.pause import Pause
 from understudy.telemetry import events as ev
-from understudy.telemetry.fold import StatusFold, StatusReader, counted
+from understudy.telemetry.fold import StatusFold
 from understudy.telemetry.journal import Journal
 from understudy.telemetry.report import describe, status_report
 from understudy.telemetry.status import Folder, Folders, Patience, Status, patience, stalled
+from understudy.telemetry.status_reader import StatusReader, counted
 
 from .entries import FixedClock, at, continuous, published, started
 

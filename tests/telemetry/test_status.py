@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from understudy.telemetry import events as ev
-from understudy.telemetry.fold import Spread, StatusFold, StatusReader
+from understudy.telemetry.fold import Spread, StatusFold
 from understudy.telemetry.journal import Journal, Reader
 from understudy.telemetry.status import Folder, Folders, Status
+from understudy.telemetry.status_reader import StatusReader
 
 from .entries import FixedClock, at, batch, continuous, match, published, started
 

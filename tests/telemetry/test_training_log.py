@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from understudy.telemetry import events as ev
-from understudy.telemetry.journal import Journal, Reader
+from understudy.telemetry.journal import Journal
+from understudy.telemetry.summary import status_fold
 from understudy.telemetry.training_log import TrainingLog
 
 from .entries import FixedClock, at, batch, published, started
@@ -49,7 +50,7 @@ def test_totals_go_on_after_a_restart(tmp_path: Path) -> None:
     for event in (started(), batch(3), published(1, 3), batch(4)):  # the last one not committed
         journal.write(event)
     path = tmp_path / "log"
-    log = TrainingLog(path, Reader(tmp_path).new())
+    log = TrainingLog(path, status_fold(tmp_path))
     log.add(at(SECOND, started(version=1)))
     assert not path.exists()
     log.add(at(SECOND, batch(4)))

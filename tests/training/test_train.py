@@ -41,8 +41,8 @@ from understudy.supervise.budget import Budget
 from understudy.supervise.compile_cache import cache_folder, keep_compiled
 from understudy.supervise.lock import learner_lock
 from understudy.telemetry import events
-from understudy.telemetry.fold import StatusReader
 from understudy.telemetry.journal import Journal, Reader
+from understudy.telemetry.status_reader import StatusReader
 from understudy.training import named_configs
 from understudy.training.arena_learning import TRAINING, ArenaLearning, ArenaState, check_arena
 from understudy.training.session import TrainProgress, TrainSession, TrainSummary

@@ -16,7 +16,7 @@ from understudy.core.ops import NUMPY
 from understudy.policy import distributions
 from understudy.policy.policy import Policy
 from understudy.policy.weights import normalise
-from understudy.telemetry.fold import StatusReader
+from understudy.telemetry.status_reader import StatusReader
 
 ACTIONS = ("good", "neutral", "bad")
 REWARDS = {"good": 1.0, "neutral": 0.0, "bad": -1.0}

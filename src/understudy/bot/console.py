@@ -17,9 +17,9 @@ import msgspec
 from understudy.core.clock import Clock
 from understudy.core.config import ReportConfig
 from understudy.telemetry import report
-from understudy.telemetry.fold import StatusReader
 from understudy.telemetry.promotion_status import PromotionStatus
 from understudy.telemetry.status import Status
+from understudy.telemetry.status_reader import StatusReader
 from understudy.telemetry.text import complain, plain, say
 
 

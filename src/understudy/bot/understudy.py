@@ -74,6 +74,7 @@ from understudy.supervise.starter import LearnerParent, RunningLearner
 from understudy.telemetry import events
 from understudy.telemetry.journal import Journal
 from understudy.telemetry.promotion_status import PromotionStatus
+from understudy.telemetry.summary import light_writer
 from understudy.telemetry.text import complain
 
 if TYPE_CHECKING:
@@ -242,6 +243,7 @@ class Understudy:
         self._result_rewards = checked_rewards(result_rewards, RESULT_REWARDS)
         self._codec = Codec(self.spec.actions)
         self._journal = Journal(folder.journal, "bot", folder.clock)
+        self._summaries = light_writer(self._journal, folder.config.retention)
         self._outbox = Outbox(Spool(folder.root, self.spec, folder.clock), self._problem)
         self._constant_features = ConstantFeatureCheck(self.spec.features)
         self._not_finite: set[str] = set()
@@ -627,6 +629,7 @@ class Understudy:
 
     def _tick(self) -> None:
         self._console.tick()
+        self._summaries.work()
         self._pace.tick()
         self._follow_promotion()
 

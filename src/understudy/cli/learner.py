@@ -99,7 +99,7 @@ def _switch(run: Path | None, *, paused: bool, json: bool) -> tuple[Path, bool]:
     from understudy.core.errors import ConfigError
     from understudy.core.pause import switch_pause
     from understudy.registry.run_folder import RunFolder, latest
-    from understudy.telemetry.fold import StatusReader
+    from understudy.telemetry.status_reader import StatusReader
 
     clock = SystemClock()
     root = RunFolder.load(run or latest(), clock).root

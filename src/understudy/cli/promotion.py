@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -12,22 +11,21 @@ from understudy.cli.options import Json, LatestRun, check_file, check_folder
 from understudy.core.errors import RunFolderError
 from understudy.gates.promotion.records import RULES, Order, Ordered
 from understudy.gates.promotion.roles import PromotionVerdict
-from understudy.promotion.history import PromotionHistory, read_history
+from understudy.promotion.history import read_history
 from understudy.promotion.promotion import Promotion, role_changed
 from understudy.promotion.report import (
     MATCH_COLUMNS,
     match_rows,
     read_brief,
     read_promotion,
-    status_of,
 )
 from understudy.registry.run_folder import RunFolder
-from understudy.telemetry.events import BotStarted, RoleChanged
-from understudy.telemetry.fold import recent_agreement
-from understudy.telemetry.journal import Entry, Journal, Reader
+from understudy.telemetry.events import RoleChanged
+from understudy.telemetry.journal import Journal
 from understudy.telemetry.promotion_lines import describe_promotion, playing_text
 from understudy.telemetry.promotion_stage import staged
 from understudy.telemetry.promotion_status import VerdictNote
+from understudy.telemetry.summary import FoldedJournal, JournalFolds
 from understudy.telemetry.text import say, say_json
 from understudy.telemetry.verdicts import VERDICTS
 
@@ -64,15 +62,17 @@ def status(
     folder = _folder(run)
     if csv is not None:
         check_folder("--csv", csv)
-    told, entries = read_history(folder), Reader(folder.journal).new()
-    now = staged(status_of(folder, told), agreement=recent_agreement(entries))
+    folds = _read_folds(folder)
+    now = read_promotion(folder)
+    assert now is not None, "it has a promotion log"
+    now = staged(now, agreement=folds.agreement.share)
     if csv is not None:
-        _write_tables(folder, told, csv)
+        _write_tables(folder, csv)
     if json:
         say_json(now)
     else:
         words = describe_promotion(
-            now, run=str(folder.root), at=folder.clock.time(), mode=_mode(entries)
+            now, run=str(folder.root), at=folder.clock.time(), mode=folds.status.mode
         )
         say(words)
         if csv is not None:
@@ -239,10 +239,10 @@ def _folder(run: Path | None) -> RunFolder:
     return folder
 
 
-def _mode(entries: Sequence[Entry]) -> str:
-    """Of the bot that started last; empty: not known."""
-    started = [one.e.mode for one in entries if isinstance(one.e, BotStarted)]
-    return started[-1] if started else ""
+def _read_folds(folder: RunFolder) -> JournalFolds:
+    folded = FoldedJournal(folder.journal)
+    folded.follow()
+    return folded.folds
 
 
 def _refusals(folder: RunFolder, version: int) -> list[VerdictNote]:
@@ -251,24 +251,22 @@ def _refusals(folder: RunFolder, version: int) -> list[VerdictNote]:
     Every bot that opens the run looks at the newest version, and notes what it finds. The same
     finding with other figures is shown once.
     """
-    found: dict[str, VerdictNote] = {}
-    for entry in Reader(folder.journal).new():
-        match entry.e:
-            case RoleChanged(version=of, kind="refused", test=0, words=words) if of == version:
-                note = VerdictNote(
-                    number=0, at=entry.t, version=version, kind="refused", words=words
-                )
-                found.setdefault(words.partition(":")[0], note)
-    return list(found.values())
+    return [
+        VerdictNote(number=0, at=entry.t, version=version, kind="refused", words=entry.e.words)
+        for entry in _read_folds(folder).refused
+        if isinstance(entry.e, RoleChanged) and entry.e.version == version
+    ]
 
 
-def _write_tables(folder: RunFolder, told: PromotionHistory, where: Path) -> None:
+def _write_tables(folder: RunFolder, where: Path) -> None:
     from understudy.core import files
-    from understudy.run.status import read_entries
+    from understudy.run.status import stream_entries
     from understudy.telemetry.played import COLUMNS, played_rows
     from understudy.telemetry.table import csv_bytes
 
     files.make_folders(where)
-    files.write_atomic(where / _MATCHES, csv_bytes([MATCH_COLUMNS, *match_rows(told)]))
-    rows = [COLUMNS, *played_rows(read_entries(folder))]
+    files.write_atomic(
+        where / _MATCHES, csv_bytes([MATCH_COLUMNS, *match_rows(read_history(folder))])
+    )
+    rows = [COLUMNS, *played_rows(stream_entries(folder))]
     files.write_atomic(where / _WIN_RATES, csv_bytes(rows))

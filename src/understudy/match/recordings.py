@@ -18,7 +18,7 @@ import numpy as np
 from understudy.core import files
 from understudy.core.arrays import NDArray, from_npz, read_bytes, to_npz
 from understudy.core.errors import FileFormatError, RunFolderError
-from understudy.registry.versions import seal, unseal
+from understudy.core.seals import seal, unseal
 
 SCHEMA = 1
 FOLDER = "matches"

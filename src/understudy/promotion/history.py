@@ -97,7 +97,7 @@ class TrialHistory:
     @property
     def columns(self) -> MatchColumns:
         """The matches, not the pairs."""
-        return _columns(self.matches)
+        return match_columns(self.matches)
 
 
 @dataclass(frozen=True)
@@ -206,7 +206,7 @@ def _trial(
     last = state.sequence + 1 if ending is None else ending.sequence
     end = _last_counted(matches, last)
     counted = tuple(one for one in mine if one.order <= end)
-    pairs = _pairs(running, records, last)
+    pairs = test_pairs(running, records, last)
     renewed = [
         (_places_until(counted, _last_counted(matches, one.sequence)), one.kind == "asks")
         for one in verdicts
@@ -257,7 +257,8 @@ def _places_until(matches: Sequence[AssignedMatch], order: int) -> int:
     return bisect.bisect_right(matches, order, key=lambda one: one.order)
 
 
-def _columns(matches: Sequence[AssignedMatch]) -> MatchColumns:
+def match_columns(matches: Sequence[AssignedMatch]) -> MatchColumns:
+    """The matches of a test as columns."""
     strata: dict[str, int] = {}
     for one in matches:
         strata.setdefault(one.assigned.stratum, len(strata))
@@ -284,7 +285,7 @@ def _looks(
             trial, running.settings, alpha=alpha, canary=pairs[:, 0], incumbent=pairs[:, 1]
         )
     elif matches:
-        columns = _columns(matches)
+        columns = match_columns(matches)
         trial = gate.with_strata(trial, 1 + int(columns.strata.max()))
         _, looks = gate.advance(trial, running.settings, alpha=alpha, **columns._asdict())
         for (begin, asked), (end, _) in pairwise((*renewed, (len(matches), False))):
@@ -295,7 +296,7 @@ def _looks(
     return looks
 
 
-def _pairs(running: RunningTest, records: dict[int, Record], last: int) -> NDArray:
+def test_pairs(running: RunningTest, records: dict[int, Record], last: int) -> NDArray:
     """[N, 2] The pairs that counted for a test by a simulator: of a record that decided something
     those up to the verdict."""
     test, counted = running, list[tuple[float, float]]()

@@ -35,9 +35,9 @@ import msgspec
 
 from understudy.core import files
 from understudy.core.errors import FileFormatError
+from understudy.core.seals import seal, unseal
 from understudy.gates.promotion.records import Record
 from understudy.registry.pointers import record_numbers
-from understudy.registry.versions import seal, unseal
 from understudy.telemetry.text import complain
 
 BLOCK = 1000
@@ -56,13 +56,21 @@ class _Stored(NamedTuple):
 class PromotionLog:
     """The log of one run folder, read from its beginning and then on."""
 
-    def __init__(self, folder: Path, *, problem: Callable[[str], None] = complain) -> None:
+    def __init__(
+        self, folder: Path, *, problem: Callable[[str], None] = complain, after: int = 0
+    ) -> None:
+        """`after`: the record behind which reading begins."""
         self.folder = folder
         self._problem = problem
-        self._next = 1
+        self._next = after + 1
         self._compacted = 0
         """Blocks that this process has looked after."""
         self._decoder = msgspec.json.Decoder(Record)
+
+    @property
+    def read(self) -> int:
+        """The last record that was read."""
+        return self._next - 1
 
     def new(self) -> list[tuple[int, Record]]:
         """The records since the last call, in order.

@@ -6,7 +6,7 @@ All of it is made from the log (`history`); `expectation` says when a verdict is
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -20,12 +20,18 @@ from understudy.gates.promotion.practice import FEWEST_COMPARED, LEARNED_MATCHES
 from understudy.gates.promotion.records import RULES
 from understudy.gates.promotion.roles import PromotionState, PromotionVerdict
 from understudy.gates.promotion.running import RunningTest, alpha_of
+from understudy.promotion.digest import (
+    PACE_MATCHES,
+    DigestReader,
+    DigestTrial,
+    PromotionDigest,
+    digest_of,
+)
 from understudy.promotion.expectation import ENOUGH_MATCHES, expected_verdict, next_verdict
 from understudy.promotion.history import (
     AssignedMatch,
     PromotionHistory,
     TrialHistory,
-    read_history,
 )
 from understudy.promotion.promotion import Promotion
 from understudy.registry.checkpoints import learned_matches
@@ -39,13 +45,12 @@ from understudy.telemetry.promotion_status import (
     TrialStatus,
     VerdictNote,
 )
+from understudy.telemetry.text import complain
 
 _DEFAULTS = PromotionConfig()
 LAST_VERDICTS = 5
 _MOST_RESULTS = 12
 """Versions, and strata of versions, that a status shows."""
-_PACE_MATCHES = 100
-"""Assignments that the pace is of."""
 _GAP = 10.0
 """Times the median interval between two starts: longer ones are no match, but time between two
 sessions."""
@@ -64,10 +69,35 @@ def read_promotion(folder: RunFolder) -> PromotionStatus | None:
     """The promotion of a run folder now; None: evidence does not move its champion."""
     if not folder.by_evidence:
         return None
-    return status_of(folder, read_history(folder))
+    return PromotionReader(folder).read()
 
 
-def status_of(folder: RunFolder, told: PromotionHistory) -> PromotionStatus:
+class PromotionReader:
+    """The promotion of a run folder, each time reading only what is new in its log."""
+
+    def __init__(self, folder: RunFolder) -> None:
+        self._folder = folder
+        self._digest = DigestReader(folder.promotion, problem=complain)
+        self._made: tuple[object, PromotionStatus] | None = None
+
+    def read(self, progress: Callable[[float], None] | None = None) -> PromotionStatus | None:
+        """The promotion now; None: evidence does not move its champion. `progress` is called with a
+        share from 0 to 1."""
+        folder = self._folder
+        if not folder.by_evidence:
+            return None
+        told = self._digest.read(progress)
+        key = (
+            told.state.sequence,
+            folder.pointers.read("champion"),
+            folder.pointers.read("candidate"),
+        )
+        if self._made is None or self._made[0] != key:
+            self._made = key, status_of(folder, told)
+        return self._made[1]
+
+
+def status_of(folder: RunFolder, told: PromotionHistory | PromotionDigest) -> PromotionStatus:
     """The promotion of a run folder with this history."""
     status = promotion_status(
         told,
@@ -120,7 +150,7 @@ def pinned_champion(folder: RunFolder) -> int | None:
 
 
 def promotion_status(
-    told: PromotionHistory,
+    told: PromotionHistory | PromotionDigest,
     *,
     pinned: int | None,
     config: PromotionConfig = _DEFAULTS,
@@ -128,26 +158,27 @@ def promotion_status(
 ) -> PromotionStatus:
     """Everything that a screen shows. `pinned`: the version that a person pinned as champion;
     `served`: the log is that of a server's segments."""
+    if isinstance(told, PromotionHistory):
+        told = digest_of(told)
     brief = brief_status(
         told.state, told.verdicts, pinned=pinned, config=config, served=served, times=told.times
     )
-    pace = matches_per_hour(told.matches)
+    pace = _pace(told.starts)
     # Those of the holdout and of practice count for no test; in a recheck there are none.
     counted = (1.0 - brief.holdout) * (1.0 - brief.practice_now)
     counted_pace = None if pace is None else pace * counted
-    trials = {one.running.number: one for one in told.trials}
     running = [one for one in (told.state.recheck, told.state.test) if one is not None]
     return msgspec.structs.replace(
         brief,
         tests=tuple(
-            _with_history(test, trials[now.number], now, told, counted_pace, scored=served)
+            _with_history(test, told.trials[now.number], now, told, counted_pace, scored=served)
             for test, now in zip(brief.tests, running, strict=True)
         ),
         next_test=_next_test(told, brief, counted_pace),
         practice=_with_played(brief.practice, told),
-        matches=len(told.matches),
+        matches=told.matches,
         matches_per_hour=pace,
-        results=tuple(results_of(told.matches)),
+        results=tuple(_results(told.sums, most=_MOST_RESULTS)),
     )
 
 
@@ -282,9 +313,9 @@ def arm_result(version: int, total: float, matches: int, stratum: str = "") -> A
 
 def _with_history(
     test: TrialStatus,
-    trial: TrialHistory,
+    trial: DigestTrial,
     now: RunningTest,
-    told: PromotionHistory,
+    told: PromotionDigest,
     pace: float | None,
     *,
     scored: bool,
@@ -310,7 +341,7 @@ def _with_history(
 
 
 def _next_test(
-    told: PromotionHistory, brief: PromotionStatus, pace: float | None
+    told: PromotionDigest, brief: PromotionStatus, pace: float | None
 ) -> ExpectedVerdict | None:
     """Of a test that would begin now; None: one runs, or none can begin."""
     if brief.tests or brief.never:
@@ -328,7 +359,7 @@ def _next_test(
     return _paced(expected, pace)
 
 
-def _mean_of(told: PromotionHistory, version: int) -> float | None:
+def _mean_of(told: PromotionDigest, version: int) -> float | None:
     """The mean result of a version; None: it has too few."""
     record = told.state.records.get(version)
     return None if record is None or record.matches < ENOUGH_MATCHES else record.mean
@@ -341,16 +372,16 @@ def _paced(expected: ExpectedVerdict, pace: float | None) -> ExpectedVerdict:
     return msgspec.structs.replace(expected, seconds=seconds, pace=pace)
 
 
-def _with_played(practice: PracticeStatus | None, told: PromotionHistory) -> PracticeStatus | None:
+def _with_played(practice: PracticeStatus | None, told: PromotionDigest) -> PracticeStatus | None:
     if practice is None:
         return None
-    results = [one.result for one in told.matches if one.counts and one.practises]
-    return msgspec.structs.replace(
-        practice, played=len(results), played_mean=sum(results) / max(len(results), 1)
-    )
+    total, played = told.practised
+    return msgspec.structs.replace(practice, played=played, played_mean=total / max(played, 1))
 
 
-def interval_of(told: TrialHistory, *, confidence: float) -> tuple[float, float] | None:
+def interval_of(
+    told: TrialHistory | DigestTrial, *, confidence: float
+) -> tuple[float, float] | None:
     """Of the difference between both arms; None: not of pairs, and not before the first match."""
     if not told.matches:
         return None
@@ -369,6 +400,10 @@ def results_of(matches: Iterable[AssignedMatch], *, most: int = _MOST_RESULTS) -
                 key = one.assigned.version, stratum
                 total, count = sums.get(key, (0.0, 0))
                 sums[key] = total + one.result, count + 1
+    return _results(sums, most=most)
+
+
+def _results(sums: Mapping[tuple[int, str], tuple[float, int]], *, most: int) -> list[ArmResult]:
     rows = [
         arm_result(version, total, count, stratum)
         for (version, stratum), (total, count) in sums.items()
@@ -390,11 +425,15 @@ def matches_per_hour(matches: Sequence[AssignedMatch]) -> float | None:
     Each machine is timed by its own clock. The time between two sessions is left out: an interval
     between two starts that is many times the median one.
     """
-    starts: dict[str, list[float]] = {}
-    for one in matches[-_PACE_MATCHES:]:
-        starts.setdefault(one.assigned.session.partition("/")[0], []).append(one.assigned.at)
+    return _pace([(one.assigned.session, one.assigned.at) for one in matches[-PACE_MATCHES:]])
+
+
+def _pace(starts: Iterable[tuple[str, float]]) -> float | None:
+    machines: dict[str, list[float]] = {}
+    for session, at in starts:
+        machines.setdefault(session.partition("/")[0], []).append(at)
     paces = []
-    for times in starts.values():
+    for times in machines.values():
         apart = np.diff(np.sort(times))
         played = apart[apart <= _GAP * np.median(apart)] if len(apart) else apart
         if played.sum() > 0.0:

@@ -17,7 +17,7 @@ import msgspec
 
 from understudy.core import files
 from understudy.core.clock import Clock
-from understudy.registry.versions import seal, unseal
+from understudy.core.seals import seal, unseal
 
 Name = Literal["candidate", "champion", "canary"]
 NAMES: tuple[Name, ...] = ("candidate", "champion", "canary")

@@ -19,10 +19,11 @@ import msgspec
 
 from understudy.core import files
 from understudy.core.errors import FileFormatError
+from understudy.core.seals import seal, unseal
 from understudy.registry.pointers import NAMES
 from understudy.registry.run_folder import RunFolder
 from understudy.registry.scores import Score, best_versions
-from understudy.registry.versions import Manifest, seal, unseal
+from understudy.registry.versions import Manifest
 
 GOOD = "good"
 """A counter of versions: the last version that a learner can go back to after a collapse."""

@@ -3,15 +3,17 @@
 The rename to the next number is the commit *and* the fence: if the number exists, another learner
 won and the loser raises `Fenced`. The head is the highest directory that verifies. A directory that
 does not verify is never loaded and never counted, and its number is not used again. What a version
-ingested is known for ever: `pruned.jsonl` keeps it when the version goes. Manifests and pointers
-are sealed: their checksum is on the line before them, so a reader sees them whole or not at all.
+ingested stays known when it goes: `pruned.jsonl` keeps it, up to a bound (`forget_oldest`).
+Manifests and pointers are sealed: their checksum is on the line before them, so a reader sees them
+whole or not at all.
 """
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Collection, Mapping
+import os
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
 import msgspec
@@ -19,6 +21,7 @@ import msgspec
 from understudy.core import files
 from understudy.core.arrays import read_bytes
 from understudy.core.errors import Fenced, FileFormatError, RunFolderError
+from understudy.core.seals import seal, unseal
 from understudy.policy import weights as weight_files
 from understudy.policy.policy import Policy
 from understudy.policy.spec import PolicySpec
@@ -32,21 +35,12 @@ _MANIFEST = "manifest.json"
 _PRUNED = "pruned.jsonl"
 _MAX_MANIFEST = 64 * 2**20
 _DIGITS = 8
-
-
-def seal(body: bytes) -> bytes:
-    """The body behind its checksum."""
-    return _checksum(body) + b"\n" + body
-
-
-def unseal(data: bytes) -> bytes | None:
-    """The body, or None where it is not what was sealed."""
-    digest, _, body = data.partition(b"\n")
-    return body if _checksum(body) == digest else None
-
-
-def _checksum(body: bytes) -> bytes:
-    return hashlib.sha256(body).hexdigest().encode()
+_NEWEST_BYTES = 2**21
+_LEAST_BYTES = 40
+"""Of an episode in `pruned.jsonl`."""
+_LINE = 1000
+_FORGOTTEN = ""
+"""In the first line of `pruned.jsonl`, in place of an id."""
 
 
 class FileSeal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -96,6 +90,8 @@ class Versions:
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        self._looked_at = 0
+        """The size at which `forget_oldest` last counted."""
         files.make_folders(root)
 
     def numbers(self) -> list[int]:
@@ -195,16 +191,71 @@ class Versions:
             files.remove_folder(self.folder(number))
         return doomed
 
-    def ingested_by_pruned(self) -> dict[str, str]:
-        """What versions ingested that are gone: id to file name, as in a manifest."""
+    def ingested_by_pruned(self, *, newest_only: bool = False) -> dict[str, str]:
+        """What versions ingested that are gone: id to file name, as in a manifest. `newest_only`:
+        of those that went last, some ten thousand episodes, which take a moment to read."""
         ingested: dict[str, str] = {}
-        path = self.root / _PRUNED
-        for line in path.read_bytes().splitlines() if path.exists() else ():
+        decoder = msgspec.json.Decoder(dict[str, str])
+        for line in self._pruned_lines(_NEWEST_BYTES if newest_only else None):
             with contextlib.suppress(
                 msgspec.MsgspecError, UnicodeDecodeError
-            ):  # cut off by a crash
-                ingested |= msgspec.json.decode(line, type=dict[str, str])
+            ):  # cut off by a crash, or by `newest_only`
+                ingested |= decoder.decode(line)
+        ingested.pop(_FORGOTTEN, None)
         return ingested
+
+    def forgotten(self) -> str:
+        """The file name of the newest episode that was forgotten; empty: none was."""
+        for line in self._pruned_lines()[:1]:
+            with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError):
+                return msgspec.json.decode(line, type=dict[str, str]).get(_FORGOTTEN, "")
+        return ""
+
+    def forget_oldest(self, *, most: int, keep: Callable[[str, str], bool]) -> int:
+        """Let `pruned.jsonl` have at most so many episodes; returns how many were forgotten.
+
+        The oldest go, by their file names, which begin with the time, a tenth more than must. The
+        first line then names the newest of them: no episode up to that time is ever learned from
+        again (`Intake`). One that `keep` (of id and file name) is true of is not forgotten.
+        """
+        path = self.root / _PRUNED
+        size = path.stat().st_size if path.exists() else 0
+        # Parsing a million ids takes a second: only where there may be too many, and more than
+        # the last time.
+        if size < max(most * _LEAST_BYTES, 1.1 * self._looked_at):
+            return 0
+        self._looked_at = size
+        before = self.forgotten()
+        ingested = self.ingested_by_pruned()
+        if len(ingested) <= most:
+            return 0
+        by_age = sorted((name, key) for key, name in ingested.items() if not keep(key, name))
+        doomed = by_age[: len(ingested) - int(0.9 * most)]
+        if not doomed:
+            return 0
+        for _, key in doomed:
+            del ingested[key]
+        head = {_FORGOTTEN: max(before, doomed[-1][0])}
+        pairs = list(ingested.items())
+        lines = [msgspec.json.encode(head)]
+        lines += [
+            msgspec.json.encode(dict(pairs[begin : begin + _LINE]))
+            for begin in range(0, len(pairs), _LINE)
+        ]
+        files.write_atomic(path, b"\n".join(lines) + b"\n")
+        self._looked_at = 0
+        return len(doomed)
+
+    def _pruned_lines(self, most_bytes: int | None = None) -> list[bytes]:
+        """Those of `pruned.jsonl`, or the last of them."""
+        try:
+            with (self.root / _PRUNED).open("rb") as file:
+                if most_bytes is not None:
+                    size = file.seek(0, os.SEEK_END)
+                    file.seek(max(0, size - most_bytes))
+                return file.read().splitlines()
+        except FileNotFoundError:
+            return []
 
     def _remember(self, number: int) -> None:
         """A manifest is the proof that its episodes were ingested; it outlives its version."""

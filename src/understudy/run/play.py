@@ -43,11 +43,12 @@ from understudy.supervise.process import SupervisedProcess
 from understudy.supervise.sessions import SessionProgress, SessionSummary
 from understudy.supervise.simulator import start_simulator
 from understudy.telemetry import events
-from understudy.telemetry.fold import StatusReader
-from understudy.telemetry.journal import Journal, Reader
+from understudy.telemetry.journal import Journal
 from understudy.telemetry.promotion_lines import player_name, playing_text, why_text
 from understudy.telemetry.promotion_status import PromotionStatus
 from understudy.telemetry.status import Status
+from understudy.telemetry.status_reader import StatusReader
+from understudy.telemetry.summary import FoldedJournal
 from understudy.telemetry.text import complain
 from understudy.telemetry.verdicts import verdict_line
 from understudy.training.learning import evaluated
@@ -243,8 +244,9 @@ def _earlier(run: Path) -> int:
 
 def _clock_after(run: Path) -> LogicalClock:
     """A clock that continues after the newest journal entry: journals are read in order of time."""
-    times = [entry.t for entry in Reader(run / "journal").new()]
-    return LogicalClock(max(times)) if times else LogicalClock()
+    folded = FoldedJournal(run / "journal")
+    folded.follow()
+    return LogicalClock(folded.folds.last) if folded.folds.entries else LogicalClock()
 
 
 def _journal_evaluation(mind: Understudy, session: PlaySession, tally: Tally) -> None:

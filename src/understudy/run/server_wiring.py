@@ -45,6 +45,7 @@ from understudy.telemetry import events
 from understudy.telemetry.journal import Journal
 from understudy.telemetry.promotion_status import PromotionStatus
 from understudy.telemetry.status import patience
+from understudy.telemetry.summary import light_writer
 
 _NEWS = 100
 """Verdicts that wait for the screen at most."""
@@ -107,6 +108,7 @@ class ServerWiring:
         )
         stack.enter_context(logging_to(folder.logs))
         self._journal = Journal(folder.journal, "server", clock)
+        self._summaries = light_writer(self._journal, config.retention)
         self._errors = ErrorLog(self._journal, clock)
         self._policy = untrained(spec, config.learner.seed)
         self._learner: RunningLearner | None = None
@@ -119,7 +121,7 @@ class ServerWiring:
             folder,
             adopt=self._adopt,
             problem=self._errors.note,
-            tick=self.status_poller.look,
+            tick=self._tick,
             playing=self._policy.version,
         )
         self._watcher.look()
@@ -172,6 +174,10 @@ class ServerWiring:
         if self._writer is not None:
             self._writer.start()
             stack.callback(self._writer.close)
+
+    def _tick(self) -> None:
+        self.status_poller.look()
+        self._summaries.work()
 
     def close(self) -> None:
         """Put finished segments into the spool, and stop the learner."""

@@ -1,90 +1,124 @@
-"""The status of a run folder, with what its journal lost counted from what is on disk.
+"""Matches that the journal of a run lost, counted from what is on disk.
 
 A full disk, or a kill at the wrong moment, costs journal entries, but neither the episode nor the
-version that they tell of. Nothing is written here: each reading counts again.
+version that they tell of. Nothing is written here.
+
+A summary knows the ids of the newest 10,000 matches. Where a run has more, losses are looked for
+among the episodes that were saved since the oldest of those; earlier ones are not looked for any
+more. The archive keeps 5,000 episodes by default, so that an episode on disk is rarely older.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
 from understudy.core.arrays import read_bytes
 from understudy.core.errors import FileFormatError
-from understudy.core.pause import read_pause
 from understudy.experience import episode as episodes
 from understudy.experience.ledger.recovery import LEDGER
-from understudy.experience.spool import files_of
-from understudy.legacy.experience import IMPORTED
-from understudy.promotion.report import read_promotion
+from understudy.experience.spool import files_of, saved_at
 from understudy.registry.run_folder import RunFolder
 from understudy.registry.versions import Manifest
-from understudy.supervise.lock import learner_runs
 from understudy.telemetry import events
-from understudy.telemetry.fold import StatusFold, folders_of, recent_agreement
 from understudy.telemetry.journal import Entry, Reader
-from understudy.telemetry.promotion_stage import staged
-from understudy.telemetry.status import Status, patience
-
-_MATCH = events.MatchFinished
+from understudy.telemetry.status import Status
+from understudy.telemetry.summary import JournalFolds, KnownMatch
 
 
-def read_status(folder: RunFolder) -> Status:
-    """The status now, from the journal, the episodes, the versions and the learner's lock."""
-    manifests = list(_manifests(folder))
-    entries = _entries(folder, manifests)
-    fold = StatusFold(str(folder.root), patience(folder.config))
-    for entry in entries:
-        fold.add(entry)
-    status = fold.status(
-        folders_of(folder.root),
-        folder.clock.time(),
-        read_pause(folder.root),
-        learner_runs=learner_runs(folder.root),
-    )
-    promotion = read_promotion(folder)
-    if promotion is not None:
-        promotion = staged(promotion, agreement=recent_agreement(entries))
-    return _at_least(msgspec.structs.replace(status, promotion=promotion), manifests)
+def stream_entries(folder: RunFolder) -> Iterator[Entry]:
+    """Every entry of the journal, in the order of time, and then one for each match on disk that it
+    lost. What retention deleted is not among them."""
+    known: dict[str, KnownMatch] = {}
+    for entry in Reader(folder.journal).stream():
+        if isinstance(entry.e, events.MatchFinished):
+            known[entry.e.id] = KnownMatch(entry.t, entry.e.saved)
+        yield entry
+    yield from lost_matches(folder, known, since=0.0).entries
 
 
-def read_entries(folder: RunFolder) -> list[Entry]:
-    """The journal, with an entry for each match on disk that it lost."""
-    return _entries(folder, list(_manifests(folder)))
+class LostMatches(NamedTuple):
+    """What the journal of a run does not say of its matches."""
+
+    entries: tuple[Entry, ...] = ()
+    """Of matches that it does not name, in the order of time."""
+    saved: frozenset[str] = frozenset()
+    """Ids of matches whose episode was saved after their entry said that it was not."""
 
 
-def _entries(folder: RunFolder, manifests: Sequence[Manifest]) -> list[Entry]:
-    entries = Reader(folder.journal).new()
-    if (folder.root / LEDGER).is_dir():  # a server journals no matches
-        return entries
-    return with_lost_matches(entries, folder, manifests)
-
-
-def with_lost_matches(
-    entries: Sequence[Entry], folder: RunFolder, manifests: Iterable[Manifest]
-) -> list[Entry]:
-    """The entries, and one for each match on disk that has none, in the order of time.
+def lost_matches(
+    folder: RunFolder, known: Mapping[str, KnownMatch], *, since: float
+) -> LostMatches:
+    """Compare the spool of a run with the matches that its journal names.
 
     Manifests name the episodes that were learned from, so of those only the ones that the journal
     lacks are opened. The others are opened only if there are more of them than the journal knows
     of. A lost match whose episode has left the archive cannot be counted.
+
+    Args:
+        folder: The run; that of a server journals no matches, and has lost none.
+        known: The newest matches of the journal, by id.
+        since: Only episodes that were saved later are looked at; 0: all.
     """
-    journalled = {one.e.id: one.e.saved for one in entries if isinstance(one.e, _MATCH)}
-    ingested = folder.versions.ingested_by_pruned()
-    for manifest in manifests:
-        ingested |= manifest.ingested
-    files = files_of(folder.root)
+    if (folder.root / LEDGER).is_dir():
+        return LostMatches()
+    files = {
+        name: path
+        for name, path in files_of(folder.root).items()
+        if not since or saved_at(name) > since
+    }
+    ingested = _ingested(folder, since)
     kept = {key: files.get(name) for key, name in ingested.items() if not _imported(key)}
     others = files.keys() - ingested.values()
-    if len(others) > sum(saved and key not in ingested for key, saved in journalled.items()):
+    if len(others) > sum(one.saved and key not in ingested for key, one in known.items()):
         kept |= dict(_identified(files[name] for name in others))
-    lost = [path for key, path in kept.items() if key not in journalled and path is not None]
-    told = [_corrected(one, kept) for one in entries]
-    told += [entry for entry in (_entry(path, folder) for path in lost) if entry is not None]
-    return sorted(told, key=lambda one: one.t)
+    lost = [path for key, path in kept.items() if key not in known and path is not None]
+    entries = [entry for entry in (_entry(path, folder) for path in lost) if entry is not None]
+    return LostMatches(
+        entries=tuple(sorted(entries, key=lambda one: one.t)),
+        saved=frozenset(key for key, one in known.items() if not one.saved and key in kept),
+    )
+
+
+def with_lost(folds: JournalFolds, lost: LostMatches, *, run: str) -> JournalFolds:
+    """Other folds, with what was lost; these where nothing was."""
+    entries = [one for one in lost.entries if _id(one) not in folds.matches]
+    saved = [key for key in lost.saved if key in folds.matches and not folds.matches[key].saved]
+    if not entries and not saved:
+        return folds
+    summary = folds.state()
+    now = summary.status.now
+    summary.status.now = msgspec.structs.replace(
+        now,
+        run=run,
+        unsaved=max(now.unsaved - len(saved), 0),
+        episodes=msgspec.structs.replace(now.episodes, written=now.episodes.written + len(saved)),
+    )
+    whole = JournalFolds(run, folds.patience, summary)
+    for entry in entries:
+        whole.add(entry)
+    return whole
+
+
+def _id(entry: Entry) -> str:
+    assert isinstance(entry.e, events.MatchFinished)
+    return entry.e.id
+
+
+def _ingested(folder: RunFolder, since: float) -> dict[str, str]:
+    """Episodes that versions ingested, id to file name: those saved since, and maybe others."""
+    found = folder.versions.ingested_by_pruned(newest_only=bool(since))
+    for number in reversed(folder.versions.numbers()):
+        with contextlib.suppress(FileFormatError, OSError):  # damaged, or pruned this moment
+            manifest = folder.versions.manifest(number)
+            if manifest.created_at < since:
+                break
+            found |= manifest.ingested
+    return found
 
 
 def _identified(paths: Iterable[Path]) -> Iterator[tuple[str, Path]]:
@@ -97,15 +131,7 @@ def _identified(paths: Iterable[Path]) -> Iterator[tuple[str, Path]]:
 
 def _imported(key: str) -> bool:
     """Whether this is the id of an import: no match of this run, and journalled as a number."""
-    return key.startswith(IMPORTED)
-
-
-def _corrected(entry: Entry, kept: Collection[str]) -> Entry:
-    """The same, but a match whose episode was saved after its entry is a saved one."""
-    match entry.e:
-        case events.MatchFinished(saved=False) as e if e.id in kept:
-            return msgspec.structs.replace(entry, e=msgspec.structs.replace(e, saved=True))
-    return entry
+    return key.startswith(episodes.IMPORTED)
 
 
 def _entry(path: Path, folder: RunFolder) -> Entry | None:
@@ -115,7 +141,7 @@ def _entry(path: Path, folder: RunFolder) -> Entry | None:
         episode = episodes.decode(data, folder.spec, what=path.name)
     except (FileFormatError, OSError):
         return None
-    event = _MATCH(
+    event = events.MatchFinished(
         id=episode.meta.id,
         outcome=episode.meta.outcome,
         decisions=len(episode),
@@ -129,20 +155,24 @@ def _entry(path: Path, folder: RunFolder) -> Entry | None:
     return Entry(t=episode.meta.finished_at, by="bot", e=event)
 
 
-def _manifests(folder: RunFolder) -> Iterator[Manifest]:
-    for number in folder.versions.numbers():
+def newest_manifest(folder: RunFolder) -> Manifest | None:
+    """Of the highest version whose manifest can be read; None: there is none."""
+    for number in reversed(folder.versions.numbers()):
         with contextlib.suppress(FileFormatError, OSError):  # damaged, or pruned this moment
-            yield folder.versions.manifest(number)
+            return folder.versions.manifest(number)
+    return None
 
 
-def _at_least(status: Status, manifests: Sequence[Manifest]) -> Status:
-    """Counts that are lower than what lies on disk are raised to it."""
+def at_least(status: Status, newest: Manifest | None, versions: int) -> Status:
+    """Counts that are lower than what lies on disk are raised to it: by the newest version and by
+    how many versions there are."""
     told = status.episodes
-    ingested = max([told.ingested, *(one.counters.get("ingested", 0) for one in manifests)])
+    counted = 0 if newest is None else newest.counters.get("ingested", 0)
+    ingested = max(told.ingested, counted)
     return msgspec.structs.replace(
         status,
-        version=max([status.version, *(one.number for one in manifests)]),
-        versions=max(status.versions, len(manifests)),
+        version=max(status.version, 0 if newest is None else newest.number),
+        versions=max(status.versions, versions),
         files_processed=max(status.files_processed, ingested),
         episodes=msgspec.structs.replace(
             told,

@@ -5,10 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from understudy.core.clock import Clock
-from understudy.core.pause import read_pause
-from understudy.telemetry.fold import StatusFold, counted
-from understudy.telemetry.journal import Reader
 from understudy.telemetry.status import Folders, Patience, Status
+from understudy.telemetry.status_reader import StatusReader, counted
 
 _EVERY_S = 2.0
 
@@ -18,8 +16,7 @@ class StatusPoller:
 
     def __init__(self, root: Path, clock: Clock, patience: Patience | None = None) -> None:
         self._root = root
-        self._journal = Reader(root / "journal")
-        self._fold = StatusFold(str(root), patience)
+        self._reader = StatusReader(root, clock, patience)
         self._clock = clock
         self._looked = -_EVERY_S
         self.now = Status(run=str(root))
@@ -29,8 +26,6 @@ class StatusPoller:
         if not at_once and self._clock.monotonic() - self._looked < _EVERY_S:
             return
         self._looked = self._clock.monotonic()
-        for entry in self._journal.new():
-            self._fold.add(entry)
         # The archive has thousands of files: counting them would take too long.
         folders = Folders(buffer=counted(self._root / "buffer", sizes=False))
-        self.now = self._fold.status(folders, self._clock.time(), read_pause(self._root))
+        self.now = self._reader.read_with(folders)

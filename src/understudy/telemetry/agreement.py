@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from collections.abc import Iterable
 
 _RECENT_DECISIONS = 500
 _FEWEST_DECISIONS = 200
@@ -13,10 +14,15 @@ class RulesAgreement:
     """How often the likeliest action of the newest version was that of the rules, in their recent
     matches. Threads may share it."""
 
-    def __init__(self) -> None:
-        self._matches: deque[tuple[int, int]] = deque()
-        self._decisions = 0
+    def __init__(self, matches: Iterable[tuple[int, int]] = ()) -> None:
+        self._matches: deque[tuple[int, int]] = deque(matches)
+        self._decisions = sum(decisions for _, decisions in self._matches)
         self._lock = threading.Lock()
+
+    def state(self) -> list[tuple[int, int]]:
+        """All that is kept; the constructor takes it back."""
+        with self._lock:
+            return list(self._matches)
 
     def add(self, agreed: int, decisions: int) -> None:
         """A match in which the rules made so many decisions, and the policy agreed with some."""

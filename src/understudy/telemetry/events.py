@@ -425,6 +425,16 @@ class Problem(_Event, frozen=True, kw_only=True):
     message: str
 
 
+class JournalsDeleted(_Event, frozen=True, kw_only=True):
+    """Old journals went, by `retention.journal_days` or `retention.journal_bytes`. A summary holds
+    what they told."""
+
+    files: int
+    bytes: int
+    until: float
+    """When the newest of them was last written to, in seconds since 1970."""
+
+
 class Note(_Event, frozen=True, kw_only=True):
     """Nothing wrong, and yet worth a line in the log."""
 
@@ -461,5 +471,6 @@ Event: TypeAlias = (
     | CheckpointJudged
     | LearnerRated
     | AgentReplaced
+    | JournalsDeleted
     | Note
 )

@@ -1,29 +1,25 @@
 """The fold that makes a status from journal entries and the files of the spool.
 
-Each entry is added once, in the order of time. What is kept does not grow with the run, except by
-one byte for each finished match: medians of millions of numbers are estimated in bounded memory.
+Each entry is added once, in the order of time. What is kept does not grow with the run: medians of
+millions of numbers are estimated, and results of matches are kept in bins. `state()` is all of it
+as plain data, and the constructor goes on from there: a summary of the journal holds it.
 """
 
 from __future__ import annotations
 
-import contextlib
 import math
-import os
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Collection, Iterable, Mapping
-from pathlib import Path
-from typing import TypeVar
 
 import msgspec
+from msgspec.structs import force_setattr
 
-from understudy.core.clock import Clock
-from understudy.core.files import TEMPORARY
-from understudy.core.pause import Pause, read_pause
+from understudy.core.pause import Pause
 from understudy.telemetry import events as ev
 from understudy.telemetry.agreement import RulesAgreement
 from understudy.telemetry.events import ENVIRONMENT
-from understudy.telemetry.journal import Entry, Reader
-from understudy.telemetry.played import PlayedFold, played_by_rules
+from understudy.telemetry.journal import Entry
+from understudy.telemetry.played import PlayedFold, PlayedRecord, played_by_rules
 from understudy.telemetry.status import (
     Folder,
     Folders,
@@ -42,18 +38,23 @@ _STEP = math.log(1.05)
 class Spread:
     """Weights by logarithmic bucket, 5 % wide."""
 
-    def __init__(self) -> None:
-        self._weights: Counter[int] = Counter()
+    def __init__(self, weights: Mapping[int, int] | None = None) -> None:
+        self._weights = dict(weights or {})
+
+    def state(self) -> dict[int, int]:
+        """The weights; the constructor takes them back."""
+        return dict(self._weights)
 
     def add(self, value: float, weight: int) -> None:
         """One value; what is not positive was not measured."""
         if weight > 0 and 0.0 < value < math.inf:
-            bounded = min(max(value, 1e-3), 1e12)
-            self._weights[round(math.log(bounded) / _STEP)] += weight
+            bounded = value if 1e-3 < value < 1e12 else min(max(value, 1e-3), 1e12)
+            bucket = round(math.log(bounded) / _STEP)
+            self._weights[bucket] = self._weights.get(bucket, 0) + weight
 
     def median(self) -> float | None:
         """The value with half of the weight at or below it."""
-        left = self._weights.total() / 2
+        left = sum(self._weights.values()) / 2
         for bucket, weight in sorted(self._weights.items()):
             left -= weight
             if left <= 0:
@@ -63,18 +64,17 @@ class Spread:
 
 _NO_LEARNER = {"", "off"}
 _ALIVE = {"training", "idle", "waiting for experience"}
-_DIGITS = 20
-"""Nanoseconds since 1970, at the beginning of a file's name."""
 _KEPT_PROBLEMS = 5
 _LAST_MATCHES = 20
 _TRAINING_FOR_S = 10.0
 _MAX_MESSAGE = 500
 _KEPT_PLAYED = 200
 _SHOWN_PLAYED = 60
+_MOST_BINS = 8192
 _RECENT = 100
 """Matches of an environment that a mean reward is of, or a few more."""
 _RESULTS = {"victory": "wins", "defeat": "defeats", "tie": "ties"}
-_FROM_LEARNER = (
+_FROM_LEARNER = {
     ev.LearnerStarted,
     ev.LearnerStopped,
     ev.LearnerPaused,
@@ -87,16 +87,31 @@ _FROM_LEARNER = (
     ev.EpisodesArchived,
     ev.EpisodeQuarantined,
     ev.WaitingForExperience,
-)
-_AT_WORK = (
+}
+_COUNTED = _FROM_LEARNER | {
+    ev.EpisodesImported,
+    ev.JournalsDeleted,
+    ev.LearnerDied,
+    ev.BotStarted,
+    ev.BotStopped,
+    ev.VersionAdopted,
+    ev.ConstantFeatures,
+    ev.Evaluated,
+    ev.Problem,
+    ev.StageChanged,
+    ev.LearnerRated,
+    ev.SnapshotTaken,
+    ev.CheckpointJudged,
+    ev.Note,
+}
+"""Kinds of events, beside matches, that a status tells of."""
+_AT_WORK = {
     ev.LearnerStarted,
     ev.BatchTrained,
     ev.ContinuousTrained,
     ev.RolledBack,
     ev.WaitingForExperience,
-)
-
-T = TypeVar("T", bound=msgspec.Struct)
+}
 
 
 def recent_agreement(entries: Iterable[Entry]) -> float | None:
@@ -115,31 +130,136 @@ def _agreement(matches: Collection[tuple[int, int]]) -> float | None:
     return sum(agreed for _, agreed in matches) / decisions if decisions else None
 
 
-class StatusFold:
-    """Adds entries up. Give it every entry once, in the order of time."""
+class ResultBins(msgspec.Struct):
+    """Results in their order, as wins in bins of equally many results.
 
-    def __init__(self, run: str = "", patience: Patience | None = None) -> None:
-        self._now = Status(run=run)
+    Exact up to `_MOST_BINS` results. Then neighbours are joined, and a bin that is cut counts in
+    proportion: a share of a fifth of all results is off by 0.1 points at most.
+    """
+
+    wins: list[int] = []
+    width: int = 1
+    count: int = 0
+
+    def add(self, won: bool, times: int = 1) -> None:
+        """One more result, or equally many of them."""
+        if times == 1 and len(self.wins) * self.width > self.count:  # one of a match, mostly
+            self.wins[-1] += won
+            self.count += 1
+            return
+        while times > 0:
+            room = len(self.wins) * self.width - self.count
+            if not room:
+                if len(self.wins) == _MOST_BINS:
+                    pairs = zip(self.wins[::2], self.wins[1::2], strict=True)
+                    self.wins = [one + other for one, other in pairs]
+                    self.width *= 2
+                self.wins.append(0)
+                room = self.width
+            taken = min(room, times)
+            self.wins[-1] += taken * won
+            self.count += taken
+            times -= taken
+
+    def share(self, start: int, end: int) -> float | None:
+        """Of wins among the results from `start` to before `end`; None: there are none."""
+        return (self._before(end) - self._before(start)) / (end - start) if end > start else None
+
+    def _before(self, place: int) -> float:
+        whole, rest = divmod(place, self.width)
+        wins = float(sum(self.wins[:whole]))
+        if rest:
+            wins += self.wins[whole] * rest / min(self.width, self.count - whole * self.width)
+        return wins
+
+
+class RewardedIteration(msgspec.Struct, frozen=True, array_like=True):
+    """Matches of an environment in one iteration, and their mean rewards."""
+
+    matches: int
+    reward: float
+    sides: dict[str, float]
+
+
+class StatusState(msgspec.Struct, kw_only=True):
+    """Everything that a `StatusFold` knows, as plain data."""
+
+    now: Status = Status()
+    on_since: float | None = None
+    """When the learner that should run now began to; None: none should."""
+    uncommitted: int = 0
+    results: ResultBins = msgspec.field(default_factory=ResultBins)
+    """Whether the policy won, of each finished match that it played."""
+    agreement: list[tuple[int, int]] = []
+    """Decisions of the rules and agreements, of the last matches that have any."""
+    p50_us: dict[int, int] = {}
+    p99_us: dict[int, int] = {}
+    rewards: list[RewardedIteration] = []
+    problems: list[Trouble] = []
+    played: list[PlayedRecord] = []
+
+
+class StatusFold:
+    """Adds entries up. Give it every entry once, in the order of time.
+
+    `state` is what another fold knew when it gave it away; this one goes on from there, and owns
+    it. `_now` is changed in place: making a new struct for each event took most of the time of
+    opening a run. `status` hands out copies.
+    """
+
+    def __init__(
+        self,
+        run: str = "",
+        patience: Patience | None = None,
+        *,
+        state: StatusState | None = None,
+    ) -> None:
+        state = state or StatusState()
+        self._now = msgspec.structs.replace(_copied(state.now), run=run)
         self._patience = patience or Patience()
-        self._on_since: float | None = None
-        """When the learner that should run now began to; None: none should."""
-        self._uncommitted = 0
-        self._results = bytearray()
-        """Whether the policy won, of each finished match that it played."""
-        self._agreement: deque[tuple[int, int]] = deque(maxlen=_LAST_MATCHES)
-        """Decisions of the rules and agreements, of the last matches that have any."""
-        self._p50_us, self._p99_us = Spread(), Spread()
-        self._rewards: deque[ev.MatchesTrained] = deque()
-        self._problems: deque[Trouble] = deque(maxlen=_KEPT_PROBLEMS)
-        self._played = PlayedFold(limit=_KEPT_PLAYED)
+        self._on_since = state.on_since
+        self._uncommitted = state.uncommitted
+        self._results = state.results
+        self._agreement = deque(state.agreement, maxlen=_LAST_MATCHES)
+        self._p50_us, self._p99_us = Spread(state.p50_us), Spread(state.p99_us)
+        self._rewards = deque(state.rewards)
+        self._problems = deque(state.problems, maxlen=_KEPT_PROBLEMS)
+        self._played = PlayedFold(limit=_KEPT_PLAYED, records=state.played)
+
+    @property
+    def mode(self) -> str:
+        """Of the bot that started last; empty: not known."""
+        return self._now.mode
+
+    @property
+    def matches(self) -> int:
+        return self._now.matches
+
+    def state(self) -> StatusState:
+        """All that was added, apart from this fold: it can go on meanwhile."""
+        results = self._results
+        return StatusState(
+            now=_copied(self._now),
+            on_since=self._on_since,
+            uncommitted=self._uncommitted,
+            results=ResultBins(list(results.wins), results.width, results.count),
+            agreement=list(self._agreement),
+            p50_us=self._p50_us.state(),
+            p99_us=self._p99_us.state(),
+            rewards=list(self._rewards),
+            problems=list(self._problems),
+            played=self._played.state(),
+        )
 
     def add(self, entry: Entry) -> None:
         """One more entry."""
+        if isinstance(entry.e, ev.MatchFinished):  # nine of ten entries of a bot
+            self._match(entry.e)
+            return
+        kind = type(entry.e)
+        if kind not in _COUNTED:
+            return
         match entry.e:
-            case ev.MatchFinished() as e:
-                self._match(e)
-            case ev.EpisodesImported() as e:
-                self._count_episodes(written=e.count)
             case ev.BatchTrained() as e:
                 self._batch(e, entry.t)
             case ev.MatchesTrained() as e:
@@ -172,25 +292,30 @@ class StatusFold:
                 self._on_since = None  # a learner of its own is heard of again
             case ev.VersionAdopted() as e:
                 self._set(playing=e.version)
-            case ev.ConstantFeatures() as e:
-                self._set(constant_features=e.names)
-            case ev.Evaluated() as e:
-                self._set(last_evaluation=e)
             case ev.Problem() as e:
                 self._trouble(entry.t, e.where, e.message)
             case _:
                 self._rare(entry.e)
-        if isinstance(entry.e, _FROM_LEARNER):
-            self._set(learner_heard=entry.t)
-        if isinstance(entry.e, _AT_WORK) and self._on_since is None:
+        if kind in _FROM_LEARNER:
+            force_setattr(self._now, "learner_heard", entry.t)
+        if kind in _AT_WORK and self._on_since is None:
             self._on_since = entry.t
 
     def _rare(self, event: ev.Event) -> None:
         match event:
+            case ev.EpisodesImported() as e:
+                self._count_episodes(written=e.count)
+            case ev.JournalsDeleted() as e:
+                self._grow(journals_deleted=e.files, journal_bytes_deleted=e.bytes)
+                self._set(journals_deleted_until=e.until)
             case ev.RolledBack() as e:
                 self._grow(rollbacks=1, fruitless=int(e.reason == "not finite"))
                 if self._now.learner == "waiting for experience":  # it has found some since
                     self._set(learner="training", waiting=False)
+            case ev.ConstantFeatures() as e:
+                self._set(constant_features=e.names)
+            case ev.Evaluated() as e:
+                self._set(last_evaluation=e)
             case ev.StageChanged() as e:
                 self._set(stage=e.after, stage_since=e.steps)
             case ev.LearnerRated() as e:
@@ -223,10 +348,10 @@ class StatusFold:
         if killed:
             state = "dead"
         told = self._now.learner  # before anything is concluded from what lies in the buffer
-        results, fifth = len(self._results), len(self._results) // 5
+        results, fifth = self._results.count, self._results.count // 5
         finished = self._now.wins + self._now.defeats + self._now.ties
         status = msgspec.structs.replace(
-            self._now,
+            _copied(self._now),
             at=now,
             experience_waits_s=self._waits_s(folders.buffer, now, pause),
             paused_since=pause.at if pause.paused else None,
@@ -242,8 +367,8 @@ class StatusFold:
             quarantine_bytes=folders.quarantine.bytes,
             aborted_share=self._now.aborted / self._now.matches if self._now.matches else None,
             win_rate=self._now.wins / finished if finished else None,
-            win_rate_first=self._win_rate(0, fifth),
-            win_rate_last=self._win_rate(results - fifth, results),
+            win_rate_first=self._results.share(0, fifth),
+            win_rate_last=self._results.share(results - fifth, results),
             agreement_last=_agreement(self._agreement),
             agreement_last_matches=len(self._agreement),
             decision_ms=self._decision_ms(),
@@ -264,22 +389,27 @@ class StatusFold:
         return max(now - since, 0.0)
 
     def _match(self, e: ev.MatchFinished) -> None:
+        now = self._now
         kind = _RESULTS.get(e.outcome, "aborted")
-        self._played.add(e, mode=self._now.mode)
-        self._grow(matches=1, decisions=e.decisions, fallback=e.fallback, agreed=e.agreed)
-        self._grow(**{kind: 1}, unsaved=int(e.recorded and not e.saved))
+        self._played.add(e, mode=now.mode)
+        force_setattr(now, "matches", now.matches + 1)
+        force_setattr(now, "decisions", now.decisions + e.decisions)
+        force_setattr(now, kind, getattr(now, kind) + 1)
+        if e.recorded and not e.saved:
+            self._grow(unsaved=1)
         if e.fault:  # the rules finished what a version has lost
-            self._results.append(False)
+            self._results.add(False)
         elif played_by_rules(e):
             self._grow(rules_matches=int(kind != "aborted"), rules_wins=int(kind == "wins"))
         elif kind != "aborted":
-            self._results.append(kind == "wins")
+            self._results.add(kind == "wins")
         if e.fallback:
+            self._grow(fallback=e.fallback, agreed=e.agreed)
             self._agreement.append((e.fallback, e.agreed))
         if e.saved:
             self._count_episodes(written=1)
-        if e.not_finite:
-            self._set(not_finite=dict(Counter(self._now.not_finite) + Counter(e.not_finite)))
+        for name, count in e.not_finite.items():
+            now.not_finite[name] = now.not_finite.get(name, 0) + count
         p50, p99 = e.decision_us
         self._p50_us.add(p50, e.decisions)
         self._p99_us.add(p99, e.decisions)
@@ -302,30 +432,34 @@ class StatusFold:
         self._set(learner="training", waiting=False)
 
     def _matches_trained(self, e: ev.MatchesTrained) -> None:
-        opponents = dict(self._now.opponents)
         for name, (_, wins, draws, losses) in e.results.items():
-            before = opponents.get(name, WinRecord())
-            opponents[name] = _grown(before, {"wins": wins, "draws": draws, "losses": losses})
+            before = self._now.opponents.get(name, WinRecord())
+            self._now.opponents[name] = WinRecord(
+                before.wins + wins, before.draws + draws, before.losses + losses
+            )
             self._grow(matches=wins + draws + losses, wins=wins, ties=draws, defeats=losses)
-            self._results.extend([1] * wins + [0] * (draws + losses))
+            self._results.add(True, wins)
+            self._results.add(False, draws + losses)
         self._grow(matches=e.matches)
-        self._set(opponents=opponents, steps=e.steps)
+        self._set(steps=e.steps)
         if e.total_matches:  # exact, also where a session was killed or its journal is older
             self._set(matches=e.total_matches)
+        if e.matches > e.alike:
+            self._set(matches_differ=True)
         if ENVIRONMENT in e.returns:
-            self._rewarded(e)
+            self._rewarded(RewardedIteration(e.matches, e.returns[ENVIRONMENT], e.sides))
 
-    def _rewarded(self, e: ev.MatchesTrained) -> None:
+    def _rewarded(self, newest: RewardedIteration) -> None:
         """The mean over the newest iterations that together have enough matches."""
-        self._rewards.append(e)
+        self._rewards.append(newest)
         count = sum(one.matches for one in self._rewards)
         while count - self._rewards[0].matches >= _RECENT:
             count -= self._rewards.popleft().matches
         self._set(
-            reward=sum(one.matches * one.returns[ENVIRONMENT] for one in self._rewards) / count,
+            reward=sum(one.matches * one.reward for one in self._rewards) / count,
             sides={
                 agent: sum(one.matches * one.sides.get(agent, 0.0) for one in self._rewards) / count
-                for agent in e.sides
+                for agent in newest.sides
             },
             reward_matches=count,
         )
@@ -358,50 +492,33 @@ class StatusFold:
         self._set(episodes=msgspec.structs.replace(kept, ingested=ingested))
 
     def _count_episodes(self, **by: int) -> None:
-        self._set(episodes=_grown(self._now.episodes, by))
+        for name, more in by.items():
+            force_setattr(self._now.episodes, name, getattr(self._now.episodes, name) + more)
 
     def _trouble(self, t: float, where: str, message: str) -> None:
         self._problems.append(Trouble(t, where, message[:_MAX_MESSAGE]))
         self._grow(errors=1)
 
     def _grow(self, **by: float) -> None:
-        self._now = _grown(self._now, by)
+        for name, more in by.items():
+            force_setattr(self._now, name, getattr(self._now, name) + more)
 
     def _set(self, **values: object) -> None:
-        self._now = msgspec.structs.replace(self._now, **values)
-
-    def _win_rate(self, start: int, end: int) -> float | None:
-        return self._results.count(1, start, end) / (end - start) if end > start else None
+        for name, value in values.items():
+            force_setattr(self._now, name, value)
 
     def _decision_ms(self) -> Percentiles | None:
         p50, p99 = self._p50_us.median(), self._p99_us.median()
         return None if p50 is None or p99 is None else Percentiles(p50 / 1e3, p99 / 1e3)
 
 
-class StatusReader:
-    """The status of a run folder, each time reading only what is new in its journals."""
-
-    def __init__(self, root: Path, clock: Clock, patience: Patience | None = None) -> None:
-        self._root = root
-        self._clock = clock
-        self._journal = Reader(root / "journal")
-        self._fold = StatusFold(str(root), patience)
-
-    def read(self) -> Status:
-        """The status now. Folders that are not there yet are empty."""
-        for entry in self._journal.new():
-            self._fold.add(entry)
-        return self._fold.status(folders_of(self._root), self._clock.time(), read_pause(self._root))
-
-
-def folders_of(root: Path) -> Folders:
-    """Count the spool of a run folder."""
-    return Folders(*(counted(root / name) for name in ("buffer", "archive", "quarantine")))
-
-
-def _grown(struct: T, by: Mapping[str, float]) -> T:
+def _copied(now: Status) -> Status:
+    """Another struct, with others for all that a fold changes in place."""
     return msgspec.structs.replace(
-        struct, **{name: getattr(struct, name) + more for name, more in by.items()}
+        now,
+        episodes=msgspec.structs.replace(now.episodes),
+        opponents=dict(now.opponents),
+        not_finite=dict(now.not_finite),
     )
 
 
@@ -423,30 +540,3 @@ def _state(status: Status, pending: int, now: float, *, paused: bool) -> Learner
     if status.learner == "training" and silent_s > _TRAINING_FOR_S:
         return "idle"
     return status.learner
-
-
-def counted(folder: Path, *, sizes: bool = True) -> Folder:
-    """Count the episodes of one folder; without `sizes` a long queue is hardly more than listed."""
-    count = total = 0
-    came: list[float] = []
-    first = ""
-    try:
-        with os.scandir(folder) as entries:
-            for entry in entries:
-                name = entry.name
-                if not name.endswith(".npz") or name.startswith(TEMPORARY):
-                    continue
-                with contextlib.suppress(FileNotFoundError):  # moved on this very moment
-                    by_time = name[:_DIGITS].isdecimal() and len(name) > _DIGITS
-                    if sizes or not by_time:
-                        found = entry.stat()
-                        total += found.st_size
-                        came += [] if by_time else [found.st_mtime]  # laid there by hand
-                    if by_time:
-                        first = min(first or name, name)
-                    count += 1
-    except FileNotFoundError:
-        return Folder()
-    if first:
-        came.append(int(first[:_DIGITS]) / 1e9)
-    return Folder(count, total, min(came, default=None))

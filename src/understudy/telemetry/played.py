@@ -10,7 +10,10 @@ from understudy.core.statistics import wilson
 from understudy.telemetry import events as ev
 from understudy.telemetry.journal import Entry
 
-_RESULTS = {"victory": "wins", "tie": "draws", "defeat": "losses"}
+_COUNTED = ("wins", "draws", "losses", "aborted")
+_LOSSES, _ABORTED = 2, 3
+_RESULTS = {"victory": 0, "tie": 1, "defeat": _LOSSES}
+"""Places in `_COUNTED`."""
 COLUMNS = (
     "player", "version", "mode", "tag", "matches", "wins", "draws", "losses", "aborted",
     "win_rate", "low", "high",
@@ -62,9 +65,17 @@ def played_by_rules(e: ev.MatchFinished) -> bool:
 class PlayedFold:
     """Adds matches up. `limit` bounds how many records are kept: those with the most matches."""
 
-    def __init__(self, *, limit: int | None = None) -> None:
+    def __init__(self, *, limit: int | None = None, records: Iterable[PlayedRecord] = ()) -> None:
         self._limit = limit
-        self._records: dict[tuple[str, str, str], PlayedRecord] = {}
+        self._counts: dict[tuple[str, str, str, int], list[int]] = {
+            (one.player, one.mode, one.tag, one.version): [getattr(one, name) for name in _COUNTED]
+            for one in records
+        }
+        """By player, mode, tag and version: numbers of `_COUNTED`."""
+
+    def state(self) -> list[PlayedRecord]:
+        """All that is kept, in its order; the constructor takes it back as `records`."""
+        return [_record(key, counts) for key, counts in self._counts.items()]
 
     def add(self, e: ev.MatchFinished, *, mode: str) -> None:
         """One more match; `mode` is that of the bot, where the event does not say it.
@@ -74,25 +85,28 @@ class PlayedFold:
         rules = played_by_rules(e)
         practises = e.role == "practice" and not rules
         version = 0 if rules or practises else e.assigned if e.fault else e.version
-        result = "losses" if e.fault else _RESULTS.get(e.outcome, "aborted")
+        result = _LOSSES if e.fault else _RESULTS.get(e.outcome, _ABORTED)
         player = "rules" if rules else f"version {version}" if version else "untrained"
         if practises:
             player = "practice"
         mode = e.mode or mode
-        for tag in ("", *(f"{name}={value}" for name, value in e.tags.items())):
-            key = player, mode, tag
-            one = self._records.get(key) or PlayedRecord(
-                player=player, version=version, mode=mode, tag=tag
-            )
-            self._records[key] = msgspec.structs.replace(one, **{result: getattr(one, result) + 1})
+        self._count((player, mode, "", version), result)
+        for name, value in e.tags.items():
+            self._count((player, mode, f"{name}={value}", version), result)
         # Twice as many may gather, so that a new player has time to get its matches.
-        if self._limit is not None and len(self._records) > 2 * self._limit:
+        if self._limit is not None and len(self._counts) > 2 * self._limit:
             kept = set(map(_key, self.records(self._limit)))
-            self._records = {key: one for key, one in self._records.items() if key in kept}
+            self._counts = {key: one for key, one in self._counts.items() if key in kept}
+
+    def _count(self, key: tuple[str, str, str, int], result: int) -> None:
+        counts = self._counts.get(key)
+        if counts is None:
+            counts = self._counts[key] = [0] * len(_COUNTED)
+        counts[result] += 1
 
     def records(self, most: int | None = None) -> list[PlayedRecord]:
         """Players first, then players by tag; of both the most played."""
-        rows = sorted(self._records.values(), key=lambda one: (bool(one.tag), -one.matches))
+        rows = sorted(self.state(), key=lambda one: (bool(one.tag), -one.matches))
         if most is None or len(rows) <= most:
             return rows
         whole = [one for one in rows if not one.tag][: most // 2]
@@ -100,8 +114,14 @@ class PlayedFold:
         return [*whole, *tagged[: most - len(whole)]]
 
 
-def _key(one: PlayedRecord) -> tuple[str, str, str]:
-    return one.player, one.mode, one.tag
+def _key(one: PlayedRecord) -> tuple[str, str, str, int]:
+    return one.player, one.mode, one.tag, one.version
+
+
+def _record(key: tuple[str, str, str, int], counts: list[int]) -> PlayedRecord:
+    player, mode, tag, version = key
+    counted = dict(zip(_COUNTED, counts, strict=True))
+    return PlayedRecord(player=player, version=version, mode=mode, tag=tag, **counted)
 
 
 def played_rows(entries: Iterable[Entry]) -> Iterator[tuple[object, ...]]:

@@ -257,6 +257,9 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     """How many matches that is of."""
     sides: dict[str, float] = {}
     """The same of each agent, where there are several."""
+    matches_differ: bool = False
+    """Whether a match of an environment ended otherwise than by a time limit with the same rewards
+    as the first one: something can be learned."""
     opponents: dict[str, WinRecord] = {}
     """Whom `train` met, and how that went, over the whole run."""
     stage: str = ""
@@ -298,6 +301,11 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     problems: tuple[Trouble, ...] = ()
     """The last few, oldest first."""
     last_evaluation: ev.Evaluated | None = None
+    journals_deleted: int = 0
+    """Old journals that retention deleted; their entries are counted here all the same."""
+    journal_bytes_deleted: int = 0
+    journals_deleted_until: float | None = None
+    """When the newest of those was last written to, in seconds since 1970."""
 
     @property
     def served(self) -> bool:

@@ -5,7 +5,6 @@ Between the blocks stands a line for everything rare: stages, snapshots, replace
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 
 from understudy.core import files
@@ -30,19 +29,17 @@ LOG = "background_training.log"
 
 
 class TrainingLog:
-    """Appends to one log; `past` (all earlier entries of the journal) lets its totals go on.
+    """Appends to one log; `past` (of all earlier entries of the journal) lets its totals go on.
 
     Give it every entry, not batches alone: a learner that starts again drops from the totals what
     the one before it did not commit, because it will train on that again. Writing never raises:
     like the journal, it says once that it cannot, and training goes on.
     """
 
-    def __init__(self, path: Path, past: Iterable[Entry] = ()) -> None:
+    def __init__(self, path: Path, past: StatusFold | None = None) -> None:
         self._path = path
         self._complained = False
-        self._fold = StatusFold()
-        for entry in past:
-            self._fold.add(entry)
+        self._fold = past or StatusFold()
 
     def add(self, entry: Entry) -> None:
         """Count an entry, and write its block if it is a batch, or its line if it is rare."""

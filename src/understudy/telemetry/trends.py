@@ -20,12 +20,14 @@ from understudy.telemetry.played import played_by_rules
 _MOST = 512
 _MOST_TRENDS = 128
 """Names of opponents are a bot's own words: what would be the 129th trend is left out."""
+_LARGEST = 1e100
 _WON = {"victory": 1.0, "tie": 0.0, "defeat": 0.0}
 _RETURN_OF = {"victory": "return_won", "defeat": "return_lost"}
 
 
-class TrendBin(msgspec.Struct, frozen=True, array_like=True):
-    """Neighbouring values: when the last of them was, the newest version then, and their mean."""
+class TrendBin(msgspec.Struct, array_like=True):
+    """Neighbouring values: when the last of them was, the newest version then, and their mean.
+    Only `Trend.add` changes one: the last."""
 
     t: float
     version: int
@@ -57,24 +59,34 @@ class Trend(msgspec.Struct):
         least: float | None = None,
         most: float | None = None,
     ) -> None:
-        """One more value; what is not finite or weighs nothing is left out.
+        """One more value; what is not finite or weighs nothing is left out, and what is so large
+        that sums of it would not be finite.
 
         `least` and `most`: where the value is the mean of several, the bounds of those.
         """
-        if not (math.isfinite(value) and weight > 0):
+        if not (-_LARGEST < value < _LARGEST and weight > 0):
             return
         low, high = value if least is None else least, value if most is None else most
-        one = TrendBin(t, version, weight, value * weight, low, high)
         if self.room:
-            self.bins[-1] = _joined(self.bins[-1], one)
+            last = self.bins[-1]
+            last.t, last.version = t, version
+            last.weight += weight
+            last.total += value * weight
+            last.least = min(last.least, low)
+            last.most = max(last.most, high)
         else:
             if len(self.bins) == _MOST:
                 pairs = zip(self.bins[::2], self.bins[1::2], strict=True)
                 self.bins = [_joined(a, b) for a, b in pairs]
                 self.values_a_bin *= 2
-            self.bins.append(one)
+            self.bins.append(TrendBin(t, version, weight, value * weight, low, high))
             self.room = self.values_a_bin
         self.room -= 1
+
+    def copied(self) -> Trend:
+        """The trend now: what is added later does not change the copy."""
+        last = [msgspec.structs.replace(one) for one in self.bins[-1:]]
+        return Trend([*self.bins[:-1], *last], self.values_a_bin, self.room)
 
     def means(self) -> list[float]:
         """The mean of each bin, oldest first."""
@@ -137,6 +149,10 @@ class TrendFold:
     def __init__(self, trends: Trends | None = None, *, version: int = 0) -> None:
         self.trends: Trends = {} if trends is None else trends
         self.version = version
+
+    def copied(self) -> Trends:
+        """The trends now; also the state that the constructor takes back, with `version`."""
+        return {name: trend.copied() for name, trend in self.trends.items()}
 
     def add(self, entry: Entry) -> None:
         """One more entry."""
@@ -233,11 +249,13 @@ class TrendFold:
         least: float | None = None,
         most: float | None = None,
     ) -> None:
-        if weight <= 0 or not math.isfinite(value):
-            return
-        if name not in self.trends and len(self.trends) >= _MOST_TRENDS:
-            return
-        trend = self.trends.setdefault(name, Trend())
+        trend = self.trends.get(name)
+        if trend is None:
+            if not (-_LARGEST < value < _LARGEST and weight > 0):
+                return
+            if len(self.trends) >= _MOST_TRENDS:
+                return
+            trend = self.trends[name] = Trend()
         trend.add(t, value, version=self.version, weight=weight, least=least, most=most)
 
 

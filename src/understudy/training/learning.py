@@ -24,10 +24,12 @@ from understudy.supervise.interrupts import Interrupts
 from understudy.supervise.lock import learner_lock
 from understudy.telemetry import events
 from understudy.telemetry.journal import Journal
+from understudy.telemetry.summary import SummaryWriter
 from understudy.training.session import TrainingProgress
 
 P = TypeVar("P", bound=TrainingProgress[Any])
 
+_SUMMARISE_S = 5.0
 _FEW = 3
 """Numbers of a latent in the journal: enough to tell opponents apart, few enough to keep."""
 
@@ -80,9 +82,16 @@ class Learning(ABC, Generic[P]):
         self.begin()
         if self.shows_start:
             show(self.progress)
+        limits = self.progress.session.config.retention
+        writers = [
+            SummaryWriter(one.folder, one.clock, limits=limits, journal=one, every_s=_SUMMARISE_S)
+            for one, _ in self.journals()
+        ]
         for _ in self.progress.turns(interrupts):
             if self.iterate(lambda: interrupts.asked):
                 show(self.progress)
+            for writer in writers:
+                writer.work()
         self.finish(interrupts, show)
 
     def __enter__(self) -> Self:

@@ -43,7 +43,8 @@ from understudy.registry.checkpoints import STEPS, resume_version
 from understudy.registry.run_folder import RunFolder, check_resume, new_start, remember
 from understudy.supervise.compile_cache import keep_compiled
 from understudy.supervise.interrupts import Interrupts
-from understudy.telemetry.journal import Journal, Reader
+from understudy.telemetry.journal import Journal
+from understudy.telemetry.summary import status_fold
 from understudy.telemetry.training_log import LOG, TrainingLog
 from understudy.training.environments.session import (
     EnvironmentProgress,
@@ -146,7 +147,7 @@ def train_agent(
         ) as folder,
     ):
         remember(session.run)
-        log = TrainingLog(folder.logs / LOG, past=Reader(folder.journal).new())
+        log = TrainingLog(folder.logs / LOG, past=status_fold(folder.journal))
         journal = Journal(folder.journal, "train", clock, also=log.add)
         learning = ArenaLearning(session, folder, journal)
         monitoring = Monitoring(folder, folder.config.monitor, at_steps=learning.steps, clock=clock)

@@ -27,8 +27,10 @@ from understudy.registry.run_folder import RunFolder, remember
 from understudy.supervise.budget import Budget
 from understudy.supervise.lock import learner_lock
 from understudy.telemetry import events as ev
-from understudy.telemetry.fold import StatusReader
+from understudy.telemetry.fold import StatusFold
 from understudy.telemetry.journal import Entry, Reader
+from understudy.telemetry.status import Folders
+from understudy.telemetry.status_reader import StatusReader
 from understudy.training.environments.environments import Environments
 from understudy.training.environments.factory import maker
 from understudy.training.environments.learning import Endings, fit_first_segment
@@ -327,7 +329,7 @@ def test_a_run_in_which_matches_end_by_themselves_has_no_such_problem() -> None:
 
 def test_a_problem_of_a_run_is_over_with_the_first_match_that_differs() -> None:
     alike, goal = Finished(-200.0, 200, alike=True), Finished(-90.0, 90)
-    endings = Endings([], noise_steps=1)
+    endings = Endings(differed=False, noise_steps=1)
     assert endings.add([alike] * 31, steps=6_200) is None
     assert isinstance(endings.add([alike], steps=6_400), ev.Problem)
     assert endings.add([alike] * 99, steps=9_000) is None, "it is said once"
@@ -336,9 +338,11 @@ def test_a_problem_of_a_run_is_over_with_the_first_match_that_differs() -> None:
     assert endings.add([alike] * 99, steps=20_000) is None
     # A policy that balances CartPole to the time limit every time may be trained on.
     past = [ev.MatchesTrained(steps=99, results={}, matches=9, alike=alike) for alike in (9, 8)]
-    journal = [Entry(t=float(t), by="train", e=event) for t, event in enumerate(past)]
-    assert Endings(journal, noise_steps=1).add([alike] * 99, steps=20_000) is None
-    assert Endings(journal[:1], noise_steps=1).add([alike] * 99, steps=20_000) is not None
+    fold = StatusFold()
+    for event, differs in zip(past, (False, True), strict=True):
+        fold.add(Entry(t=1.0, by="train", e=event))
+        assert fold.status(Folders()).matches_differ is differs
+    assert Endings(differed=True, noise_steps=1).add([alike] * 99, steps=20_000) is None
 
 
 def test_the_same_seed_learns_the_same() -> None:

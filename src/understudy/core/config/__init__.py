@@ -4,7 +4,13 @@ Settings are frozen. An unknown key or an impossible value is a `ConfigError` th
 Each part of the system is handed its own section.
 """
 
-from understudy.core.config.learning import LearnerConfig, RegistryConfig, ReportConfig, SpoolConfig
+from understudy.core.config.learning import (
+    LearnerConfig,
+    RegistryConfig,
+    ReportConfig,
+    RetentionConfig,
+    SpoolConfig,
+)
 from understudy.core.config.promotion import PromotionConfig
 from understudy.core.config.serving import ContinuousConfig, LiveConfig
 from understudy.core.config.stages import CurriculumConfig, StageConfig
@@ -29,6 +35,7 @@ __all__ = [
     "PromotionConfig",
     "RegistryConfig",
     "ReportConfig",
+    "RetentionConfig",
     "RewardsConfig",
     "SpoolConfig",
     "StageConfig",

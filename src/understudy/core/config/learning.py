@@ -160,6 +160,29 @@ class RegistryConfig(Section, frozen=True, kw_only=True):
         at_least_zero(self, "registry", "keep_bytes")
 
 
+class RetentionConfig(Section, frozen=True, kw_only=True):
+    """How long what happened is kept (`[retention]`). Each bound is said when it acts."""
+
+    journal_days: float = 400.0
+    """Journals that were not written to for so many days are deleted, once a summary holds what
+    they tell."""
+    journal_bytes: int = 2 * 2**30
+    """At most this many bytes of journals: the oldest go first, none of the last day."""
+    remembered_episodes: int = 1_000_000
+    """Episodes of removed versions whose ids are remembered, so that none is learned from twice.
+    What was finished before the oldest of them is too old to learn from."""
+    imported_files: int = 1_000_000
+    """Imported files that are remembered, so that none is imported twice."""
+    quarantine_files: int = 1000
+    """At most this many files in quarantine: the oldest go first."""
+    quarantine_bytes: int = 2**28
+    """At most this many bytes in quarantine."""
+
+    def __post_init__(self) -> None:
+        positive(self, "retention", "journal_days", "journal_bytes", "remembered_episodes")
+        positive(self, "retention", "imported_files", "quarantine_files", "quarantine_bytes")
+
+
 class ReportConfig(Section, frozen=True, kw_only=True):
     """What a bot prints about the learner beside it (`[report]`)."""
 

@@ -16,7 +16,13 @@ from typing import Any, Literal, get_args, get_origin
 import msgspec
 
 from understudy.core import files, toml
-from understudy.core.config.learning import LearnerConfig, RegistryConfig, ReportConfig, SpoolConfig
+from understudy.core.config.learning import (
+    LearnerConfig,
+    RegistryConfig,
+    ReportConfig,
+    RetentionConfig,
+    SpoolConfig,
+)
 from understudy.core.config.promotion import PromotionConfig
 from understudy.core.config.section import Section, inner
 from understudy.core.config.serving import ContinuousConfig, LiveConfig
@@ -59,6 +65,7 @@ class Config(Section, frozen=True, kw_only=True):
     spool: SpoolConfig = SpoolConfig()
     registry: RegistryConfig = RegistryConfig()
     promotion: PromotionConfig = PromotionConfig()
+    retention: RetentionConfig = RetentionConfig()
     report: ReportConfig = ReportConfig()
 
 

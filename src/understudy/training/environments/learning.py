@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +28,9 @@ from understudy.registry.versions import WEIGHTS
 from understudy.supervise.interrupts import Interrupts
 from understudy.telemetry import events
 from understudy.telemetry.events import ENVIRONMENT
-from understudy.telemetry.journal import Entry, Journal, Reader
+from understudy.telemetry.journal import Journal
+from understudy.telemetry.status import Folders
+from understudy.telemetry.summary import status_fold
 from understudy.telemetry.training_log import LOG, TrainingLog
 from understudy.training.environments.environments import Environments
 from understudy.training.environments.evaluation import evaluate_environment
@@ -75,7 +77,8 @@ class EnvironmentLearning(Learning[EnvironmentProgress]):
         self._show_evaluation = show_evaluation
         self._evaluation: Evaluation | None = None
         self._trainer = Trainer(folder.spec, self._config.learner)
-        past = Reader(folder.journal).new()
+        past = status_fold(folder.journal)
+        differed = past.status(Folders()).matches_differ
         log = TrainingLog(folder.logs / LOG, past=past)
         self._journal = Journal(folder.journal, "train", folder.clock, also=log.add)
         self._checkpoints, self._schedule = resume_training(folder, self._journal, self._trainer)
@@ -95,7 +98,7 @@ class EnvironmentLearning(Learning[EnvironmentProgress]):
         seeds = match_seeds(seed, np.arange(train.games) + steps, purpose=TRAINING)
         self._environments = Environments(make, train.games, seeds, features=folder.spec.features)
         self.progress.agents = self._environments.agents
-        self._endings = Endings(past, noise_steps=train.noise_steps)
+        self._endings = Endings(differed=differed, noise_steps=train.noise_steps)
         self._since: list[Finished] = []
         """Matches that ended since the last version."""
         self._rollout = EnvironmentRollout(
@@ -312,10 +315,9 @@ class Endings:
     """Detects a run in which nothing can be learned: a time limit ends every match, with the same
     rewards in all of them. One match that differs, in any session, is enough to learn from."""
 
-    def __init__(self, past: Iterable[Entry], *, noise_steps: int) -> None:
-        """`past`: the journal of earlier sessions."""
-        trained = (entry.e for entry in past if isinstance(entry.e, events.MatchesTrained))
-        self._differed = any(event.matches > event.alike for event in trained)
+    def __init__(self, *, differed: bool, noise_steps: int) -> None:
+        """`differed`: whether a match of an earlier session did."""
+        self._differed = differed
         self._noise_steps = noise_steps
         self._alike = 0
         self._said = False
