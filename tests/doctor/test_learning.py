@@ -64,6 +64,7 @@ def test_an_absurd_learning_rate_is_found_by_what_it_does(too_fast: Path) -> Non
     assert findings["steps-too-large"].weight == "problem"
     assert "target: 0.01" in findings["steps-too-large"].evidence[0]
     assert {"entropy-collapsed", "value-loss-absurd"} <= findings.keys()
+    assert "one-action-dominates" not in findings, "a collapse is told once"
 
 
 def test_a_lost_minus_is_found(negated: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from understudy.supervise.lock import learner_lock
@@ -23,9 +24,21 @@ def test_experience_that_waits_without_a_version_is_found(tmp_path: Path) -> Non
     run.matches(5, won=0.5)
     assert found(run.folder) == {}
     _files(run, "buffer", 3)
+    for path in (run.folder.root / "buffer").iterdir():
+        os.utime(path, (run.clock.now, run.clock.now))
     run.clock.now += 600.0
     with learner_lock(run.folder.root):  # it runs
         assert found(run.folder)["stalled"].weight == "problem"
+
+
+def test_a_clock_of_its_own_is_no_stall(tmp_path: Path) -> None:
+    """Sessions in lockstep count seconds by themselves, from a day in 2023 on."""
+    run = WrittenRing(tmp_path / "run")
+    run.learner.write(ev.LearnerStarted(pid=1, version=0, pending=0))
+    run.matches(5, won=0.5)
+    _files(run, "buffer", 3)
+    with learner_lock(run.folder.root):
+        assert "stalled" not in found(run.folder.root)
 
 
 def test_a_learner_that_dies_again_and_again_is_found(tmp_path: Path) -> None:

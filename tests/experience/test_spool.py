@@ -29,7 +29,7 @@ from walk.toys import (
     work_to_the_end,
 )
 
-from understudy.core.config import SpoolConfig
+from understudy.core.config import RetentionConfig, SpoolConfig
 from understudy.core.errors import FileFormatError
 from understudy.experience import episode as episodes
 from understudy.experience.spool import Spool
@@ -322,3 +322,18 @@ def test_an_episode_that_was_pruned_says_so(spool: Spool) -> None:
     (spool.buffer / "bad.npz").write_bytes(b"bad")
     with pytest.raises(FileFormatError, match=r"bad\.npz"):
         spool.load("bad.npz")
+
+
+def test_the_quarantine_is_bounded_by_count_and_by_bytes(spool: Spool) -> None:
+    for place in range(5):
+        path = spool.buffer / f"{place}.npz"
+        path.write_bytes(b"x" * 10)
+        spool.quarantine(path.name, "odd")
+        os.utime(spool.quarantined / f"{path.name}.reason.json", (100.0 - place,) * 2)
+    assert spool.prune_quarantine(RetentionConfig()) == 0
+    assert spool.prune_quarantine(RetentionConfig(quarantine_files=3)) == 2
+    assert sorted(path.name for path in spool.quarantined.iterdir()) == [
+        name for place in range(3) for name in (f"{place}.npz", f"{place}.npz.reason.json")
+    ], "what was set aside first is gone"
+    assert spool.prune_quarantine(RetentionConfig(quarantine_bytes=15)) == 2
+    assert len(list(spool.quarantined.iterdir())) == 2

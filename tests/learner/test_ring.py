@@ -50,7 +50,8 @@ from understudy.registry.retention import scores_of
 from understudy.registry.run_folder import RunFolder
 from understudy.registry.scores import last_good
 from understudy.registry.versions import WEIGHTS
-from understudy.telemetry.journal import Journal
+from understudy.telemetry import events as ev
+from understudy.telemetry.journal import Journal, Reader
 
 
 def run(root: Path, **values: object) -> RunFolder:
@@ -222,6 +223,55 @@ def test_a_copy_under_another_name_is_not_learned_from(tmp_path: Path) -> None:
     check_ingested_once(folder, {"a", "b", "c"})
     assert sorted(quarantined(folder)) == ["a", "b", "c"]
     assert all(reason.startswith("a copy") for reason in reasons(folder).values())
+
+
+def test_what_was_forgotten_is_too_old_to_be_learned_from_again(tmp_path: Path) -> None:
+    """Neither under its name nor under another, however long ago it was."""
+    folder = run(tmp_path, retention__remembered_episodes=10, registry__keep_versions=2)
+    clock = folder.clock
+    assert isinstance(clock, SetClock)
+    rules = np.zeros(3, np.bool_)  # decisions of the rules have no age limit otherwise
+    for number in range(40):
+        clock.advance(1.0)
+        spool_of(folder).put(episode(str(number), finished_at=clock.time(), sampled=rules))
+        work_to_the_end(learner(folder))
+    assert folder.versions.forgotten() and "1" not in folder.versions.ingested_by_pruned()
+    names = {episodes.read_meta(path).id: path for path in (tmp_path / "archive").iterdir()}
+    shutil.copy(names["0"], tmp_path / "buffer" / names["0"].name)
+    shutil.copy(names["1"], tmp_path / "buffer" / "copy.npz")
+    clock.advance(1.0)
+    spool_of(folder).put(episode("new", finished_at=clock.time(), sampled=rules))
+    before = learner(folder)
+    total = before.total_matches
+    work_to_the_end(before)
+    assert before.total_matches == total + 1 == 41
+    assert not list((tmp_path / "buffer").iterdir()) and not quarantined(folder)
+    assert (tmp_path / "archive" / "copy.npz").exists(), "archived, not learned from"
+
+
+def test_bounds_are_kept_while_it_learns_and_are_said(tmp_path: Path) -> None:
+    folder = run(
+        tmp_path,
+        retention__remembered_episodes=5,
+        retention__quarantine_files=2,
+        registry__keep_versions=2,
+        registry__keep_bytes=0,
+    )
+    clock = folder.clock
+    assert isinstance(clock, SetClock)
+    one = learner(folder)
+    for number in range(60):
+        clock.advance(1.0)
+        play(folder, str(number))
+        if number < 5:
+            (tmp_path / "buffer" / f"bad{number}.npz").write_bytes(b"bad")
+        work_to_the_end(one)
+    assert len(folder.versions.ingested_by_pruned()) < 30
+    assert len(list((tmp_path / "quarantine").iterdir())) == 4, "two files, each with its reason"
+    told = [entry.e for entry in Reader(folder.journal).new()]
+    notes = [event.message for event in told if isinstance(event, ev.Note)]
+    assert any("retention.remembered_episodes" in note for note in notes)
+    assert any("retention.quarantine_files" in note for note in notes)
 
 
 def test_a_copy_is_known_long_after_its_version_was_pruned(tmp_path: Path) -> None:

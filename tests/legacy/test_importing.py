@@ -11,6 +11,7 @@ import pytest
 from walk.toys import counts
 
 from legacy import old_bot
+from understudy.core import config as configs
 from understudy.core.arrays import NDArray
 from understudy.core.clock import SystemClock
 from understudy.core.config import Config, with_values
@@ -176,6 +177,21 @@ def test_the_same_match_comes_in_once_and_its_file_stays(tmp_path: Path) -> None
         0, 0, 3, 0,
     ]  # fmt: skip
     assert before == {path: hashlib.sha256(path.read_bytes()).digest() for path in before}
+
+
+def test_a_run_that_remembers_enough_imports_takes_no_more(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    for number in (1, 2):
+        old_bot.experience(tmp_path / f"exp_20260125_143022_ep{number}.npz", seed=number)
+    first, second = sorted(tmp_path.glob("*.npz"))
+    assert len(bring(first, run=run).of("experience")) == 1
+    folder = RunFolder.load(run, SystemClock())
+    configs.save(run / "config.toml", with_values(folder.config, {"retention.imported_files": 1}))
+    report = bring(first, second, run=run)
+    assert [line.path for line in report.of("known")] == [first]
+    (refused,) = report.of("failed")
+    assert refused.path == second and "retention.imported_files" in refused.reason
+    assert len(waiting(run)) == 1
 
 
 def test_a_run_folder_inside_a_folder_is_left_alone(tmp_path: Path) -> None:

@@ -134,6 +134,29 @@ def test_what_pruned_versions_ingested_is_remembered(folder: RunFolder) -> None:
     assert versions.ingested_by_pruned() == {"1": "x.npz", "3": "x.npz"}
 
 
+def test_the_oldest_ids_are_forgotten_and_the_time_up_to_which_is_kept(folder: RunFolder) -> None:
+    versions = folder.versions
+    names = {str(number): f"{number:020d}-x.npz" for number in range(40)}
+    with (versions.root / "pruned.jsonl").open("wb") as file:
+        for key, name in reversed(names.items()):  # old versions may go last
+            file.write(b"\n" + msgspec.json.encode({key: name}) + b"\n")
+
+    def keep(key: str, name: str) -> bool:
+        return key == "3"
+
+    assert versions.forgotten() == ""
+    assert versions.forget_oldest(most=40, keep=keep) == 0
+    versions = Versions(versions.root)  # that remembers at which size it counted
+    assert versions.forget_oldest(most=20, keep=keep) == 22
+    left = versions.ingested_by_pruned()
+    assert left == {key: names[key] for key in names if key == "3" or int(key) > 22}
+    assert versions.forgotten() == names["22"]
+    assert versions.forget_oldest(most=20, keep=keep) == 0
+    assert versions.forget_oldest(most=10, keep=keep) == 9
+    assert versions.forgotten() == names["31"]
+    assert versions.ingested_by_pruned(newest_only=True) == versions.ingested_by_pruned()
+
+
 def test_pruning_keeps_the_head_and_its_parent_however_far_back(folder: RunFolder) -> None:
     versions = folder.versions
     for number in range(1, 8):

@@ -32,7 +32,7 @@ def report(
     from understudy.doctor.evidence import gather
     from understudy.doctor.examine import examine
     from understudy.registry.run_folder import RunFolder, latest
-    from understudy.run.view import ViewReader
+    from understudy.run.view import read_view
     from understudy.screens.report.facts import read_facts
     from understudy.screens.report.page import report_page
     from understudy.telemetry.text import say, say_json, size

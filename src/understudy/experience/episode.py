@@ -20,6 +20,8 @@ from understudy.core.errors import FileFormatError
 from understudy.policy.spec import PolicySpec
 
 SCHEMA = 1
+IMPORTED = "import-"
+"""What the id of an imported episode begins with."""
 MAX_BYTES = 64 * 2**20
 _MAX_TAG = 200
 TOO_LARGE = 2.0**64

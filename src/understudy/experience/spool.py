@@ -19,7 +19,7 @@ import msgspec
 from understudy.core import files
 from understudy.core.arrays import read_bytes
 from understudy.core.clock import Clock
-from understudy.core.config import SpoolConfig
+from understudy.core.config import RetentionConfig, SpoolConfig
 from understudy.experience import episode as episodes
 from understudy.experience.episode import Episode
 from understudy.policy.spec import PolicySpec
@@ -95,6 +95,26 @@ class Spool:
             if name not in keep:
                 files.remove(self.archived / name)
                 count, total, removed = count - 1, total - sizes[name], removed + 1
+        return removed
+
+    def prune_quarantine(self, limits: RetentionConfig) -> int:
+        """Removes what was quarantined first, beyond the limits, with its reason; returns how many
+        episodes."""
+        found = []
+        for name in _names(self.quarantined):
+            path, reason = self.quarantined / name, self.quarantined / f"{name}.reason.json"
+            with contextlib.suppress(FileNotFoundError):
+                since = (reason if reason.exists() else path).stat().st_mtime
+                found.append((since, name, path.stat().st_size))
+        total, removed = sum(size for _, _, size in found), 0
+        for _, name, size in sorted(found):
+            few = len(found) - removed <= limits.quarantine_files
+            if few and total <= limits.quarantine_bytes:
+                break
+            for path in (self.quarantined / name, self.quarantined / f"{name}.reason.json"):
+                with contextlib.suppress(FileNotFoundError):
+                    files.remove(path)
+            total, removed = total - size, removed + 1
         return removed
 
     def _new_name(self) -> str:

@@ -14,7 +14,8 @@ import numpy as np
 
 from understudy.core import files
 from understudy.core.errors import FileFormatError, RunFolderError
-from understudy.experience.episode import Episode
+from understudy.experience.episode import IMPORTED, Episode
+from understudy.experience.spool import saved_at
 from understudy.learner.intake import Intake
 from understudy.learner.scoring import compared, decided_by_policy, scored
 from understudy.policy.policy import Policy
@@ -101,7 +102,7 @@ class BackgroundLearner(ABC, Generic[R]):
         self._checkpoints.resume(trainer, follow=False)
         self._begin_at_version()
         self._refill_replay()
-        self._intake.resume(ingested)
+        self._intake.resume(ingested, forgotten=self._checkpoints.forgotten)
 
     @property
     def version(self) -> int:
@@ -264,9 +265,36 @@ class BackgroundLearner(ABC, Generic[R]):
                 self._checkpoints.prune()
                 names = {one.name for one in self._replay.held.values()}
                 self._intake.spool.prune(self._folder.config.spool, keep=names)
+                self._keep_bounds()
             except OSError as error:  # housekeeping can wait for the next turn
                 self._problem("retention", str(error))
         return manifest
 
+    def _keep_bounds(self) -> None:
+        """Of what would grow for ever: ids of removed versions, and the quarantine."""
+        limits = self._folder.config.retention
+        most = limits.remembered_episodes
+        count = self._folder.versions.forget_oldest(most=most, keep=_never_forgotten)
+        if count:
+            self._note(
+                f"{count:,} of the oldest episodes were forgotten (retention.remembered_episodes = "
+                f"{most:,}): none as old as they are is learned from again"
+            )
+        removed = self._intake.spool.prune_quarantine(limits)
+        if removed:
+            self._note(
+                f"the {removed:,} oldest files of quarantine/ were deleted "
+                "(retention.quarantine_files, retention.quarantine_bytes)"
+            )
+
+    def _note(self, message: str) -> None:
+        self._journal.write(events.Note(where="retention", message=message))
+
     def _problem(self, where: str, message: str) -> None:
         self._journal.write(events.Problem(where=where, message=message))
+
+
+def _never_forgotten(key: str, name: str) -> bool:
+    """An import is dated when it is imported, and a file that a person laid there not at all: their
+    age does not tell whether they were learned from."""
+    return key.startswith(IMPORTED) or not saved_at(name)

@@ -22,8 +22,8 @@ import msgspec
 
 from understudy.core import files
 from understudy.core.errors import FileFormatError
-from understudy.experience.episode import TOO_LARGE, Episode, largest_number
-from understudy.experience.spool import Spool
+from understudy.experience.episode import IMPORTED, TOO_LARGE, Episode, largest_number
+from understudy.experience.spool import Spool, saved_at
 from understudy.registry.run_folder import RunFolder
 from understudy.telemetry import events
 from understudy.telemetry.journal import Journal
@@ -129,6 +129,8 @@ class Intake:
         self._max_age_s = folder.config.learner.max_age_s if max_age_s is None else max_age_s
         self._journal = journal
         self._ingested: dict[str, str] = {}
+        self._forgotten_until = 0.0
+        """What was finished up to then may have been ingested: it is too old to learn from."""
         self._backlog: dict[str, None] = {}
         """Names known to wait, oldest first: what is finished later has a later name."""
         self._unread: dict[str, tuple[int, float]] = {}
@@ -140,9 +142,12 @@ class Intake:
         self.uncommitted: dict[str, str] = {}
         """Learned from since the last commit: id to file name."""
 
-    def resume(self, ingested: Mapping[str, str]) -> None:
-        """Learn what earlier learners ingested (id to name), and archive what they left behind."""
+    def resume(self, ingested: Mapping[str, str], *, forgotten: str = "") -> None:
+        """Learn what earlier learners ingested (id to name), and archive what they left behind.
+        `forgotten`: the file name of the newest episode that they may have ingested and that is
+        not known any more."""
         self._ingested = dict(ingested)
+        self._forgotten_until = saved_at(forgotten)
         in_buffer = set(self.spool.pending())
         self._archive([name for name in ingested.values() if name in in_buffer])
 
@@ -265,7 +270,11 @@ class Intake:
         return size, f"client {client!r}: {words}" if client else words
 
     def _too_old(self, episode: Episode) -> bool:
-        """Only what a policy sampled goes stale: the policy has moved away from it since."""
+        """Only what a policy sampled goes stale: the policy has moved away from it since. But what
+        may have been ingested, and was forgotten since, is never ingested again."""
+        forgotten = 0.0 < self._forgotten_until >= episode.meta.finished_at
+        if forgotten and not episode.meta.id.startswith(IMPORTED):
+            return True
         age_s = self._folder.clock.time() - episode.meta.finished_at
         return age_s > self._max_age_s and bool(episode.sampled.any())
 

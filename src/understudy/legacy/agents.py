@@ -176,7 +176,8 @@ class SharedUnderstudy:
     def __init__(self, mind: Understudy, counters: LegacyCounters) -> None:
         self.mind = mind
         self.counters = counters
-        self.imports = old_files.Imports(mind.folder.root)
+        limits = mind.folder.config.retention
+        self.imports = old_files.Imports(mind.folder.root, most=limits.imported_files)
         self._spool = Spool(mind.folder.root, mind.spec, mind.folder.clock)
         self._journal = Journal(mind.folder.journal, "agent", mind.folder.clock)
         self._agents: list[LegacyMatches] = []
@@ -315,7 +316,8 @@ def _begin(folder: RunFolder, model_path: Path) -> old_models.OldModel | None:
         raise FileFormatError(f"{error}; move it away to begin without it") from error
     with contextlib.suppress(Fenced):  # a learner committed first: its version plays
         begin_with(folder, model, Journal(folder.journal, "import", folder.clock))
-        old_files.Imports(folder.root).add(old_models.identify(model), model_path.name)
+        imports = old_files.Imports(folder.root, most=folder.config.retention.imported_files)
+        imports.add(old_models.identify(model), model_path.name)
     return model
 
 

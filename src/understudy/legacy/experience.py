@@ -18,13 +18,11 @@ import numpy as np
 from understudy.core import files
 from understudy.core.arrays import NDArray, to_npz
 from understudy.core.errors import FileFormatError
-from understudy.experience.episode import Episode, Meta, Outcome, check
+from understudy.experience.episode import IMPORTED, Episode, Meta, Outcome, check
 from understudy.policy.spec import PolicySpec
 from understudy.telemetry.text import plain
 
 ARRAYS = ("states", "actions", "rewards")
-IMPORTED = "import-"
-"""What the id of an imported episode begins with."""
 _EXPERIENCE = re.compile(r"exp_(?P<at>\d{8}_\d{6})_ep(?P<episode>\d{1,9})")
 _GAME = re.compile(r"game_(?P<at>\d{8}_\d{6}|.+)_(?:result\.)?(?P<result>[a-z]+)", re.IGNORECASE)
 _RESULTS = {"victory": Outcome.VICTORY, "defeat": Outcome.DEFEAT, "tie": Outcome.TIE}
@@ -94,15 +92,25 @@ def moved_back(rewards: NDArray) -> NDArray:
 
 
 class Imports:
-    """The ids that came into a run folder from outside, in one small file that only grows.
+    """The ids that came into a run folder from outside, in one file.
 
     Versions and archived episodes are pruned; this is what remembers an import for ever. It is
     written after the episode, so a crash between the two costs a second copy, which the learner
-    finds by its id and sets aside.
+    finds by its id and sets aside. With `most` ids it is full: none is forgotten, and
+    `understudy import` refuses more files.
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *, most: int) -> None:
         self._path = root / "imported.txt"
+        self._most = most
+        self._count: int | None = None
+
+    @property
+    def full(self) -> bool:
+        """Whether no more files may be imported."""
+        if self._count is None:
+            self._count = len(self.ids())
+        return self._count >= self._most
 
     def ids(self) -> set[str]:
         try:
@@ -112,7 +120,12 @@ class Imports:
         return {line.partition(" ")[0] for line in lines}
 
     def add(self, key: str, name: str) -> None:
-        """One more, with the name of the file it came from."""
+        """One more, with the name of the file it came from; where it is full, the learner alone
+        remembers it."""
+        if self.full:
+            return
+        assert self._count is not None
+        self._count += 1
         files.append(self._path, f"{key} {plain(name)}\n".encode())
 
 

@@ -11,6 +11,7 @@ from typing import Literal
 
 from understudy.core.arrays import NDArray, from_npz, read_bytes
 from understudy.core.clock import Clock
+from understudy.core.config import Config
 from understudy.core.errors import FileFormatError, RunFolderError, UnderstudyError
 from understudy.core.spaces import Discrete
 from understudy.experience import episode as episodes
@@ -97,7 +98,9 @@ class _Importer:
         self._clock = clock
         self._late_rewards = late_rewards
         self._spec = _spec(run, clock)
-        self._imports = old_files.Imports(run)
+        kept = RunFolder.kept(run, clock)
+        self._limits = (kept.config if kept is not None else Config()).retention
+        self._imports = old_files.Imports(run, most=self._limits.imported_files)
         self._known = self._imports.ids()
         self._seen: set[Path] = set()
         self._models: dict[str, tuple[Path, OldModel]] = {}
@@ -174,6 +177,12 @@ class _Importer:
         key = episode.meta.id
         if key in self._known:
             return ImportedFile(path, "known")
+        if self._imports.full:
+            reason = (
+                f"this run remembers {self._limits.imported_files:,} imports and takes no more "
+                "(retention.imported_files): raise that, or import into another run"
+            )
+            return ImportedFile(path, "failed", reason)
         self._spool.put(episode)
         self._imports.add(key, path.name)
         self._journal.write(events.EpisodesImported(count=1))

@@ -120,6 +120,8 @@ class Checkpoints:
         """What the resumed version holds beside the trainer's state, by file name."""
         self.total_ingested = 0
         """Episodes that any version has ingested, ever; known after `ingested`."""
+        self.forgotten = ""
+        """The file name of the newest episode whose id was forgotten; known after `ingested`."""
         self._followed: int | None = None
         """The last rollback that was followed; None: this session does not follow any."""
         self.scores: tuple[Score, ...] = ()
@@ -154,6 +156,7 @@ class Checkpoints:
         """Every episode that any version has ingested, ever: id to file name."""
         versions = self._folder.versions
         found = versions.ingested_by_pruned()
+        self.forgotten = versions.forgotten()
         for number in versions.numbers():
             try:
                 manifest = versions.manifest(number)

@@ -3,8 +3,9 @@
 The rename to the next number is the commit *and* the fence: if the number exists, another learner
 won and the loser raises `Fenced`. The head is the highest directory that verifies. A directory that
 does not verify is never loaded and never counted, and its number is not used again. What a version
-ingested is known for ever: `pruned.jsonl` keeps it when the version goes. Manifests and pointers
-are sealed: their checksum is on the line before them, so a reader sees them whole or not at all.
+ingested stays known when it goes: `pruned.jsonl` keeps it, up to a bound (`forget_oldest`).
+Manifests and pointers are sealed: their checksum is on the line before them, so a reader sees them
+whole or not at all.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
 import msgspec
@@ -35,6 +36,11 @@ _PRUNED = "pruned.jsonl"
 _MAX_MANIFEST = 64 * 2**20
 _DIGITS = 8
 _NEWEST_BYTES = 2**21
+_LEAST_BYTES = 40
+"""Of an episode in `pruned.jsonl`."""
+_LINE = 1000
+_FORGOTTEN = ""
+"""In the first line of `pruned.jsonl`, in place of an id."""
 
 
 class FileSeal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -84,6 +90,8 @@ class Versions:
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        self._looked_at = 0
+        """The size at which `forget_oldest` last counted."""
         files.make_folders(root)
 
     def numbers(self) -> list[int]:
@@ -193,7 +201,50 @@ class Versions:
                 msgspec.MsgspecError, UnicodeDecodeError
             ):  # cut off by a crash, or by `newest_only`
                 ingested |= decoder.decode(line)
+        ingested.pop(_FORGOTTEN, None)
         return ingested
+
+    def forgotten(self) -> str:
+        """The file name of the newest episode that was forgotten; empty: none was."""
+        for line in self._pruned_lines()[:1]:
+            with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError):
+                return msgspec.json.decode(line, type=dict[str, str]).get(_FORGOTTEN, "")
+        return ""
+
+    def forget_oldest(self, *, most: int, keep: Callable[[str, str], bool]) -> int:
+        """Let `pruned.jsonl` have at most so many episodes; returns how many were forgotten.
+
+        The oldest go, by their file names, which begin with the time, a tenth more than must. The
+        first line then names the newest of them: no episode up to that time is ever learned from
+        again (`Intake`). One that `keep` (of id and file name) is true of is not forgotten.
+        """
+        path = self.root / _PRUNED
+        size = path.stat().st_size if path.exists() else 0
+        # Parsing a million ids takes a second: only where there may be too many, and more than
+        # the last time.
+        if size < max(most * _LEAST_BYTES, 1.1 * self._looked_at):
+            return 0
+        self._looked_at = size
+        before = self.forgotten()
+        ingested = self.ingested_by_pruned()
+        if len(ingested) <= most:
+            return 0
+        by_age = sorted((name, key) for key, name in ingested.items() if not keep(key, name))
+        doomed = by_age[: len(ingested) - int(0.9 * most)]
+        if not doomed:
+            return 0
+        for _, key in doomed:
+            del ingested[key]
+        head = {_FORGOTTEN: max(before, doomed[-1][0])}
+        pairs = list(ingested.items())
+        lines = [msgspec.json.encode(head)]
+        lines += [
+            msgspec.json.encode(dict(pairs[begin : begin + _LINE]))
+            for begin in range(0, len(pairs), _LINE)
+        ]
+        files.write_atomic(path, b"\n".join(lines) + b"\n")
+        self._looked_at = 0
+        return len(doomed)
 
     def _pruned_lines(self, most_bytes: int | None = None) -> list[bytes]:
         """Those of `pruned.jsonl`, or the last of them."""

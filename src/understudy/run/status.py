@@ -22,7 +22,6 @@ from understudy.core.errors import FileFormatError
 from understudy.experience import episode as episodes
 from understudy.experience.ledger.recovery import LEDGER
 from understudy.experience.spool import files_of, saved_at
-from understudy.legacy.experience import IMPORTED
 from understudy.registry.run_folder import RunFolder
 from understudy.registry.versions import Manifest
 from understudy.telemetry import events
@@ -132,7 +131,7 @@ def _identified(paths: Iterable[Path]) -> Iterator[tuple[str, Path]]:
 
 def _imported(key: str) -> bool:
     """Whether this is the id of an import: no match of this run, and journalled as a number."""
-    return key.startswith(IMPORTED)
+    return key.startswith(episodes.IMPORTED)
 
 
 def _entry(path: Path, folder: RunFolder) -> Entry | None:

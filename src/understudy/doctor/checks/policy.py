@@ -168,7 +168,8 @@ def far_from_what_played(evidence: Evidence) -> Iterator[Finding]:
 def one_action_dominates(evidence: Evidence) -> Iterator[Finding]:
     """A policy that loses takes one action nearly always."""
     space = evidence.folder.spec.actions
-    collapsed = (_entropy_share(evidence) or 1.0) < _COLLAPSED
+    entropy = _entropy_share(evidence)
+    collapsed = entropy is not None and entropy < _COLLAPSED
     if evidence.kind != "ring" or not isinstance(space, Discrete) or collapsed:
         return
     chosen = [

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 
 from understudy.doctor.evidence import Evidence
 from understudy.doctor.findings import Finding, section
-from understudy.telemetry.status import stalled
+from understudy.telemetry.status import patience, stalled
 
 _DEATHS, _VERSIONS_A_DEATH = 3, 100
 _PILE_BATCHES = 20
@@ -21,15 +22,16 @@ _AT_WORK = {"starting", "training", "idle", "waiting for experience"}
 def stalled_learning(evidence: Evidence) -> Iterator[Finding]:
     """Experience waits and no version comes."""
     words = stalled(evidence.status)
-    if words:
+    if words and _waits_by_the_disk(evidence):
         yield Finding(
             check="stalled",
             weight="problem",
             certainty="certain",
             title="Experience waits, and no new version comes.",
             evidence=(f"{words[0].upper()}{words[1:]}.",),
-            next_step=f"Read {evidence.folder.logs}, then start a learner: understudy learner "
-            f"--run {evidence.folder.root}",
+            next_step=f"Read {evidence.folder.logs}, where the learner says what went wrong. If it "
+            "hangs, end the session and run the learner by itself: understudy learner --run "
+            f"{evidence.folder.root}",
             link=section("stalled"),
         )
 
@@ -177,6 +179,17 @@ def unsaved_matches(evidence: Evidence) -> Iterator[Finding]:
         next_step=f"Look at the space and the permissions of {evidence.folder.root}.",
         link=section("unsaved-matches"),
     )
+
+
+def _waits_by_the_disk(evidence: Evidence) -> bool:
+    """Whether files of the buffer are as old as the journal says. Sessions in lockstep have a clock
+    of their own, years behind: their files are new."""
+    waited = patience(evidence.config).stalled_s
+    times: list[float] = []
+    for path in (evidence.folder.root / "buffer").glob("*.npz"):
+        with contextlib.suppress(OSError):  # it was archived this moment
+            times.append(path.stat().st_mtime)
+    return bool(times) and evidence.status.at - min(times) > waited
 
 
 CHECKS = (
