@@ -20,6 +20,7 @@ from understudy.core.seals import seal
 from understudy.telemetry import events as ev
 from understudy.telemetry import summary as summaries
 from understudy.telemetry.journal import Entry, Journal, Reader
+from understudy.telemetry.report import describe
 from understudy.telemetry.status import Folders, Status
 from understudy.telemetry.summary import (
     FoldedJournal,
@@ -253,6 +254,7 @@ def test_old_journals_go_once_a_summary_has_them(tmp_path: Path) -> None:
     seen = status(opened(tmp_path))
     assert (seen.matches, seen.journals_deleted, seen.journal_bytes_deleted) == (3, 1, size)
     assert seen.journals_deleted_until == pytest.approx(now - 450 * DAY_S, abs=1.0)
+    assert "1 old journal deleted" in describe(seen)
     found = newest_summary(tmp_path)
     assert found is not None and found.partial
 

@@ -378,6 +378,11 @@ def _warnings(status: Status, finding: str) -> Lines:
     if status.not_finite:
         counts = ", ".join(f"{plain(name)} ({n:,})" for name, n in status.not_finite.items())
         lines.append(("Warning", f"decided by the fallback, features not finite: {counts}"))
+    if status.journals_deleted:
+        count = _many(status.journals_deleted, "old journal", "old journals")
+        until = stamp(status.journals_deleted_until or 0.0)
+        freed = size(status.journal_bytes_deleted)
+        lines.append(("Retention", f"{count} deleted ({freed}, up to {until}), counted here"))
     if not status.errors:
         return [*lines, ("Problems", "none in the journal" if finding else "none")]
     shown = f" (the last {len(status.problems)})" if status.errors > len(status.problems) else ""
