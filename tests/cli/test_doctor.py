@@ -9,7 +9,7 @@ import pytest
 import typer
 from doctor.ring_runs import WrittenRing
 
-from understudy.cli.show import Screen
+from understudy.cli.progress import ProgressDisplay
 from understudy.supervise.sessions import SessionSummary
 
 from .calling import SMALL, understudy
@@ -62,11 +62,12 @@ def test_every_session_ends_with_the_worst_finding(
 ) -> None:
     """`train` and `serve` close through the same screen."""
     with pytest.raises(typer.Exit):
-        Screen(quiet=False).close(SessionSummary(code=0), "Done.", run=sick)
+        ProgressDisplay(quiet=False).end(SessionSummary(code=0), lambda width: "Done.", run=sick)
     said = capsys.readouterr().err
     assert said.startswith("Done.\nDoctor          warning, likely: The trained policy")
     assert max(map(len, said.splitlines()[:-1])) < 80
-    Screen(quiet=True).name_worst_finding(sick)
+    with pytest.raises(typer.Exit):
+        ProgressDisplay(quiet=True).end(SessionSummary(code=0), lambda width: "Done.", run=sick)
     assert capsys.readouterr().err == ""
 
 

@@ -56,7 +56,8 @@ def test_only_what_is_finished_is_offered() -> None:
     offered = {name.split()[0] for name in commands() if name}
     assert offered >= {
         "play", "serve", "learner", "train", "eval", "tournament", "analyze", "status",
-        "doctor", "watch", "models", "ratings", "games", "config", "version", "help",
+        "monitor", "doctor", "report", "watch", "models", "promotion", "ratings", "games",
+        "config", "import", "export", "forget", "version", "help",
     }  # fmt: skip
     assert not offered & {"dashboard"}
 

@@ -29,6 +29,7 @@ _COMMANDS = {
     "status": ("Look", "status:status"),
     "monitor": ("Look", "monitor:monitor"),
     "doctor": ("Look", "doctor:doctor"),
+    "report": ("Look", "report:report"),
     "watch": ("Look", "watch:watch"),
     "models": ("Manage", "models:app"),
     "promotion": ("Manage", "promotion:app"),
@@ -36,6 +37,7 @@ _COMMANDS = {
     "games": ("Manage", "games:games"),
     "config": ("Manage", "config:app"),
     "import": ("Manage", "import_:import_"),
+    "export": ("Manage", "export:export"),
     "forget": ("Manage", "forget:forget"),
 }
 """Commands in the order of the help: their group, and the module of this room that has them."""
