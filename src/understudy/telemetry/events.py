@@ -15,7 +15,9 @@ ENVIRONMENT = "environment"
 """The name of a Gymnasium or PettingZoo environment among `returns`."""
 
 
-class _Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag=True):
+class _Event(
+    msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag=True, gc=False
+):  # no cycles: a million of them are read without a look of the garbage collector
     pass
 
 

@@ -32,7 +32,7 @@ _LIST_EVERY_S = 30.0
 _WARM_S = 86_400.0
 
 
-class Entry(msgspec.Struct, frozen=True):
+class Entry(msgspec.Struct, frozen=True, gc=False):
     """When and by whom something happened, and what."""
 
     t: float

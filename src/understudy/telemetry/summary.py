@@ -55,7 +55,7 @@ _DAY_S = 86_400.0
 _LIGHT_ENTRIES, _LIGHT_S, _LIGHT_BYTES = 50, 0.25, 2**14
 
 
-class KnownMatch(msgspec.Struct, frozen=True, array_like=True):
+class KnownMatch(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A match that the journal tells of."""
 
     t: float

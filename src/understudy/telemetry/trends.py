@@ -25,7 +25,7 @@ _WON = {"victory": 1.0, "tie": 0.0, "defeat": 0.0}
 _RETURN_OF = {"victory": "return_won", "defeat": "return_lost"}
 
 
-class TrendBin(msgspec.Struct, array_like=True):
+class TrendBin(msgspec.Struct, array_like=True, gc=False):
     """Neighbouring values: when the last of them was, the newest version then, and their mean.
     Only `Trend.add` changes one: the last."""
 
