@@ -42,7 +42,7 @@ def test_the_worst_comes_first_and_the_surest_among_equals() -> None:
         ("warning", "certain"),
         ("note", "certain"),
     ]
-    assert worst(some) == "problem, certain: It is so. (and 1 problem, 1 warning)"
+    assert worst(some) == "problem, certain: It is so (and 1 problem, 1 warning)"
 
 
 def test_notes_alone_are_nothing_wrong() -> None:

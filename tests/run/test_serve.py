@@ -140,7 +140,7 @@ def test_every_acknowledged_decision_survives_sigkill(tmp_path: Path) -> None:
         child.send_signal(signal.SIGINT)
         assert child.wait(30) == 130
         assert child.stderr is not None
-        assert f"{len(acknowledged)} settled" in child.stderr.read()
+        assert f"{len(acknowledged):,} settled" in child.stderr.read()
 
 
 def test_a_server_of_any_game_knows_the_messages_of_all(tmp_path: Path) -> None:

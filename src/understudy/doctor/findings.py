@@ -55,11 +55,11 @@ def counted(findings: Sequence[Finding]) -> str:
 
 
 def worst(findings: Sequence[Finding]) -> str:
-    """One line on the worst finding, and how many others there are; empty where nothing but notes
-    was found."""
+    """The worst finding and how many others there are, without a full stop; empty where nothing but
+    notes was found."""
     ordered = [one for one in by_weight(findings) if one.weight != "note"]
     if not ordered:
         return ""
     first, others = ordered[0], ordered[1:]
     more = f" (and {counted(others)})" if others else ""
-    return f"{first.weight}, {first.certainty}: {first.title}{more}"
+    return f"{first.weight}, {first.certainty}: {first.title.removesuffix('.')}{more}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
@@ -96,6 +96,7 @@ class MonitorApp(App[None]):
         self._wake: Callable[[], None] = lambda: None
         """Of what is read now."""
         self._canvas = Canvas()
+        self._restore_signals: Callable[[], None] = _nothing
 
     # --- what is shown ---------------------------------------------------------------------------
 
@@ -108,12 +109,13 @@ class MonitorApp(App[None]):
         else:
             self._open_run(self._source)
         self.set_interval(_TICK_S, self.draw)
-        _end_on_term(self)
+        self._restore_signals = _end_on_term(self)
 
     def on_resize(self) -> None:
         self.call_after_refresh(self.draw)
 
     def on_unmount(self) -> None:
+        self._restore_signals()
         self._stop()
 
     def draw(self) -> None:
@@ -338,11 +340,24 @@ class MonitorApp(App[None]):
         self.draw()
 
 
-def _end_on_term(app: MonitorApp) -> None:
-    """SIGTERM and a closed terminal end the app in good order, so that the terminal is restored."""
-    if threading.current_thread() is not threading.main_thread():
-        return
-    for name in ("SIGTERM", "SIGHUP"):
-        number = getattr(signal, name, None)
-        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
-            signal.signal(number, lambda *_: app.call_later(app.exit))
+def _nothing() -> None:
+    pass
+
+
+def _end_on_term(app: MonitorApp) -> Callable[[], None]:
+    """SIGTERM and a closed terminal end the app in good order, so that the terminal is restored.
+
+    Returns what puts the former handlers back.
+    """
+    former: dict[int, Any] = {}
+    if threading.current_thread() is threading.main_thread():
+        for name in ("SIGTERM", "SIGHUP"):
+            number = getattr(signal, name, None)
+            if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+                former[number] = signal.signal(number, lambda *_: app.call_later(app.exit))
+
+    def restore() -> None:
+        for number, handler in former.items():
+            signal.signal(number, handler)
+
+    return restore
