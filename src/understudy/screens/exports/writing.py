@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -227,15 +226,8 @@ def _readable(text: str) -> str:
     return text if text.isprintable() else plain(text, limit=_LONGEST)
 
 
-def remove_earlier(folder: Path, tables: Iterable[ExportTable], summary: str) -> None:
-    """Remove the files of an earlier export, its summary first: it says that they are whole."""
-    for path in [folder / summary, *earlier_files(folder, tables)]:
-        with contextlib.suppress(FileNotFoundError):
-            files.remove(path)
-
-
-def earlier_files(folder: Path, tables: Iterable[ExportTable]) -> list[Path]:
-    """Files of these tables that lie in a folder."""
+def files_named_like(folder: Path, tables: Iterable[ExportTable]) -> list[Path]:
+    """Files in a folder with names that files of these tables have, whatever wrote them."""
     if not folder.is_dir():
         return []
     found = []
