@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gc
 import io
 import json
 import re
@@ -263,7 +264,7 @@ def test_force_removes_no_file_that_an_export_did_not_write(tmp_path: Path) -> N
     assert not (out / "matches.csv").exists() and (out / "matches.parquet").exists()
 
 
-@pytest.mark.parametrize("other", [b"no JSON", b'{"accuracy": 0.5}'])
+@pytest.mark.parametrize("other", [b"no JSON", b'{"what": "\xff"}', b'{"what": 0.5}'])
 def test_a_file_that_is_no_summary_is_not_replaced(tmp_path: Path, other: bytes) -> None:
     folder, out = run_with(tmp_path / "run", episode("one")), tmp_path / "out"
     out.mkdir()
@@ -286,6 +287,39 @@ def test_an_export_that_fails_leaves_no_half_file(tmp_path: Path) -> None:
         with pytest.raises(RuntimeError, match="in the middle"):
             export_episodes(folder, ExportTarget(folder=out, form=form), progress=fail)
         assert not list(out.iterdir())
+
+
+@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("full", [False, True])
+def test_a_file_that_was_begun_does_not_come_back(
+    tmp_path: Path, form: ExportFormat, full: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writing, "_GROUP", 1)
+
+    class Filling(files.Disk):
+        full = False
+
+        def append(self, path: Path, data: bytes) -> None:
+            if self.full:
+                raise OSError(28, "No space left on device")
+            super().append(path, data)
+
+    def begin_and_fail() -> None:
+        with TableFiles(tmp_path, ExportTable("t", EPISODES.columns[:1]), form) as into:
+            into.add([["x"]])
+            assert list(tmp_path.iterdir())
+            if not full:
+                raise OSError("in the middle")
+            disk.full = True
+            into.add([["y"]])
+
+    disk = Filling()
+    words = "No space left" if full else "in the middle"
+    with files.using(disk), pytest.raises(OSError, match=words):
+        begin_and_fail()
+    gc.collect()
+    assert not list(tmp_path.iterdir())
 
 
 _KILLED = """

@@ -161,7 +161,7 @@ def _listed(summary: Path) -> set[str]:
     """The files of the export that a summary describes."""
     try:
         earlier = msgspec.json.decode(summary.read_bytes(), type=ExportSummary)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ConfigError(
             f"--out {summary.parent}: {summary.name} is not the summary of an export ({error}); "
             "name another folder, or remove that file"

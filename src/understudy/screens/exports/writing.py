@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -65,15 +66,13 @@ class TableFiles:
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is not None:
-            if self._file is not None:
-                self._file.discard()
+            self._abandon()
             return
         try:
             self._flush()
             self._finish()
         except BaseException:
-            if self._file is not None:
-                self._file.discard()
+            self._abandon()
             raise
 
     def _flush(self) -> None:
@@ -107,6 +106,17 @@ class TableFiles:
         self._encoder.close()
         self._file.commit()
         self.bytes += self._file.size
+        self._file = self._encoder = None
+
+    def _abandon(self) -> None:
+        if self._encoder is not None:
+            # An open writer of pyarrow writes the end of its file when it is collected: it is
+            # closed now, before the file is discarded. What made the export fail, a full disk say,
+            # may fail this, too; that first error is the one that is raised.
+            with contextlib.suppress(Exception):
+                self._encoder.close()
+        if self._file is not None:
+            self._file.discard()
         self._file = self._encoder = None
 
 
