@@ -234,6 +234,25 @@ def test_every_table_and_chart_is_explained(unpacked: dict[str, Path]) -> None:
                 assert names[at - 2 : at] == ["h3", "figcaption"], kind
 
 
+def with_status(facts: ReportFacts, **changes: Any) -> ReportFacts:
+    status = msgspec.structs.replace(facts.status, **changes)
+    return dataclasses.replace(facts, view=msgspec.structs.replace(facts.view, status=status))
+
+
+@pytest.mark.parametrize(
+    ("mode", "version", "words"),
+    [
+        ("learn", 0, "(mode learn): the untrained policy plays."),
+        ("learn", 4, "(mode learn): version 4 of the policy plays."),
+        ("shadow", 0, "(mode shadow): the rules play, the untrained policy is measured."),
+        ("shadow", 4, "(mode shadow): the rules play, version 4 of the policy is measured."),
+    ],
+)
+def test_who_plays(unpacked: dict[str, Path], mode: str, version: int, words: str) -> None:
+    facts = with_status(facts_of(unpacked["ring"]), mode=mode, playing=version, promotion=None)
+    assert words in " ".join(Outline(report_page(facts)).text)
+
+
 # --- charts --------------------------------------------------------------------------------------
 
 

@@ -23,7 +23,7 @@ from understudy.telemetry.promotion_lines import (
 )
 from understudy.telemetry.promotion_status import TrialStatus
 from understudy.telemetry.report_parts import continuous_lines, reward_lines
-from understudy.telemetry.status import WinRecord
+from understudy.telemetry.status import Status, WinRecord
 from understudy.telemetry.text import evidence_text, size, stamp
 from understudy.telemetry.verdicts import VERDICTS
 
@@ -155,10 +155,8 @@ def _plays(facts: ReportFacts) -> Iterator[HtmlNode]:
     status, now = facts.status, facts.status.promotion
     if now is None:
         if facts.kind == "ring" and status.playing is not None:
-            who = f"version {status.playing} of the policy" if status.playing else "the rules"
             yield explains(
-                f"No evidence is asked for in this run (mode {status.mode}); the bot that started "
-                f"last plays with {who}."
+                f"No evidence is asked for in this run (mode {status.mode}): {_player(status)}."
             )
         return
     unit = "segments" if now.served else "matches"
@@ -198,6 +196,11 @@ def _plays(facts: ReportFacts) -> Iterator[HtmlNode]:
             kinds="w.nnn",
         )  # fmt: skip
     yield from _story(facts)
+
+
+def _player(status: Status) -> str:
+    held = f"version {status.playing} of the policy" if status.playing else "the untrained policy"
+    return f"the rules play, {held} is measured" if status.mode == "shadow" else f"{held} plays"
 
 
 def _test_row(one: TrialStatus) -> tuple[str, ...]:
