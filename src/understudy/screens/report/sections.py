@@ -29,6 +29,8 @@ from understudy.telemetry.verdicts import VERDICTS
 
 _ROWS, _FEW_ROWS = 40, 16
 """Of a table, at most; fewer of figures that are many and alike."""
+_LEAST = 5
+"""Matches of a tag that has a row: a win rate of fewer says nothing."""
 _CLASSES = {"n": "number", "w": "line"}
 _BENCHMARKS, _MET = "benchmark.", "win_rate."
 """Trends by opponent."""
@@ -288,11 +290,14 @@ def _results(facts: ReportFacts) -> Iterator[HtmlNode]:
 
 
 def _told_apart(played: Sequence[PlayedRecord]) -> list[PlayedRecord]:
-    """Players, then their most played tags; a tag that all their matches have says nothing."""
+    """Players, then their most played tags with enough matches; a tag that all their matches have
+    says nothing."""
     totals = {(one.player, one.mode): one.matches for one in played if not one.tag}
     whole = [one for one in played if not one.tag and one.matches]
     tagged = [
-        one for one in played if one.tag and 0 < one.matches < totals.get((one.player, one.mode), 0)
+        one
+        for one in played
+        if one.tag and _LEAST <= one.matches < totals.get((one.player, one.mode), 0)
     ]
     return [*whole[:_FEW_ROWS], *tagged[:_FEW_ROWS]]
 
