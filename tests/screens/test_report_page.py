@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from telemetry.test_trends import documented_trends
 
 from understudy.core.clock import SystemClock
 from understudy.doctor.evidence import gather
@@ -291,6 +292,27 @@ def test_a_tag_of_a_few_matches_has_no_row(unpacked: dict[str, Path]) -> None:
 
 
 # --- charts --------------------------------------------------------------------------------------
+
+
+class AskedTrends(dict[str, Trend]):
+    """No trends, and which were asked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: set[str] = set()
+
+    def __contains__(self, name: object) -> bool:
+        self.asked.add(str(name))
+        return False
+
+
+def test_charts_are_of_trends_that_there_are(unpacked: dict[str, Path]) -> None:
+    trends = AskedTrends()
+    for kind in ("ring", "arena", "served"):
+        facts = facts_of(unpacked[kind])
+        view = msgspec.structs.replace(facts.view, trends=trends)
+        report_page(dataclasses.replace(facts, view=view))
+    assert {"win_rate", "loss", "utilisation"} <= trends.asked <= documented_trends()
 
 
 def trend_of(*points: tuple[float, float]) -> Trend:

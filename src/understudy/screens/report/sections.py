@@ -343,7 +343,6 @@ def _server(facts: ReportFacts) -> Iterator[HtmlNode]:
     charts = _Charts(facts)
     yield from _charts(
         [
-            charts.of("Reward", "The mean reward of a decision over time.", {"reward": "reward"}),
             charts.of(
                 "Load of the learner",
                 "The share of its time that the learner spends on batches.",
