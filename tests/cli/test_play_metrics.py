@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import itertools
 import re
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -17,7 +19,9 @@ import pytest
 from telemetry.entries import FixedClock, batch, match
 
 from understudy.core.errors import ConfigError
+from understudy.server import ring_metrics
 from understudy.server.ring_metrics import MetricsEndpoint
+from understudy.server.status_poller import StatusPoller
 from understudy.telemetry import events
 from understudy.telemetry.journal import Journal
 from understudy.telemetry.promotion_status import PromotionStatus
@@ -27,6 +31,8 @@ from .calling import understudy
 
 DOCS = Path(__file__).parent.parent.parent / "docs" / "exports.md"
 _PATIENCE_S = 60.0
+RESET = struct.pack("hh" if sys.platform == "win32" else "ii", 1, 0)
+"""Of SO_LINGER: closing drops the connection at once."""
 
 
 def ask(port: int, path: str = "/metrics", host: str | None = None) -> tuple[int, str]:
@@ -147,6 +153,7 @@ def test_the_figures_are_those_of_the_journal(tmp_path: Path) -> None:
         "understudy_incumbent": 3,
     }.items():
         assert told[name] == pytest.approx(value), name
+    assert told["understudy_status_read_timestamp_seconds"] == FixedClock().time()
     assert told['understudy_decision_seconds{quantile="0.99"}'] == pytest.approx(9e-4, rel=0.05)
 
 
@@ -158,6 +165,69 @@ def test_every_metric_is_documented(tmp_path: Path) -> None:
     assert len(names) > 25
     told = {name.removeprefix("understudy_").removesuffix("_total") for name in names}
     assert told <= documented
+
+
+@pytest.mark.parametrize("host", ["[", "[::1", "[x]", "", "evil.example:80"])
+def test_a_host_that_is_not_this_one(
+    tmp_path: Path, host: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with endpoint_of(tmp_path) as made:
+        assert ask(made.port, host=host)[0] == 421
+        assert ask(made.port, host="localhost:1")[0] == 200
+    assert capfd.readouterr().err == ""
+
+
+def test_a_scraper_that_hangs_up_prints_nothing(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    before = set(threading.enumerate())
+    with endpoint_of(tmp_path) as made:
+        with socket.create_connection(("127.0.0.1", made.port)) as one:
+            one.sendall(b"GET /metr")
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+        assert ask(made.port)[0] == 200  # so the one before was accepted
+        for thread in set(threading.enumerate()) - before:
+            if "metrics" not in thread.name:
+                thread.join(_PATIENCE_S)
+    assert capfd.readouterr().err == ""
+
+
+def test_an_answer_that_fails_is_one_line(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with endpoint_of(tmp_path) as made:
+        made.metrics.text = broken  # type: ignore[method-assign]
+        for _ in range(2):
+            with pytest.raises(http.client.RemoteDisconnected):
+                ask(made.port)
+    assert capfd.readouterr().err == "understudy: --metrics: cannot answer: KeyError: 'odd'\n"
+
+
+def broken() -> bytes:
+    raise KeyError("odd")
+
+
+def test_reading_goes_on_after_an_error(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look, looks = StatusPoller.look, itertools.count()
+
+    def fails_at_first(self: StatusPoller, *, at_once: bool = False) -> None:
+        if next(looks) < 3:
+            broken()
+        look(self, at_once=at_once)
+
+    monkeypatch.setattr(ring_metrics, "_EVERY_S", 0.01)
+    monkeypatch.setattr(StatusPoller, "look", fails_at_first)
+    made = endpoint_of(tmp_path)
+    assert "understudy_status_read_timestamp_seconds 0.0" in made.metrics.text().decode()
+    with made:
+        deadline = time.monotonic() + _PATIENCE_S
+        while not made.metrics.run.matches:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+    expected = "understudy: --metrics: cannot read the journal: KeyError: 'odd'\n"
+    assert capfd.readouterr().err == expected
 
 
 def test_leaving_ends_its_threads(tmp_path: Path) -> None:

@@ -251,6 +251,18 @@ def test_a_file_in_pieces_has_its_name_when_it_is_whole(tmp_path: Path) -> None:
     assert names(tmp_path) == ["it"]
 
 
+@pytest.mark.parametrize("leave", [files.AtomicFile.commit, files.AtomicFile.discard])
+def test_a_file_in_pieces_that_was_left_takes_no_more(
+    tmp_path: Path, leave: Callable[[files.AtomicFile], None]
+) -> None:
+    made = files.AtomicFile(tmp_path / "it")
+    leave(made)
+    before = names(tmp_path)
+    with pytest.raises(ValueError, match="after commit or discard"):
+        made.write(b"late")
+    assert names(tmp_path) == before
+
+
 @pytest.mark.parametrize("effect", ["append", "sync", "rename"])
 def test_a_file_in_pieces_that_fails_leaves_everything_as_it_was(
     tmp_path: Path, effect: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gc
 import io
 import json
 import re
@@ -19,6 +20,7 @@ import pytest
 from walk.toys import SPEC, episode, open_run, settings, spool_of
 
 from understudy.core import files
+from understudy.core.errors import ConfigError
 from understudy.core.spaces import MultiBinary, MultiDiscrete
 from understudy.experience.episode import Episode
 from understudy.registry.run_folder import RunFolder
@@ -221,23 +223,57 @@ def test_a_row_fits_its_table() -> None:
 # --- whole or not there --------------------------------------------------------------------------
 
 
-def test_an_earlier_export_is_replaced_only_by_force(tmp_path: Path) -> None:
-    folder = run_with(tmp_path / "run", episode("one"), episode("two"))
+def test_an_earlier_export_is_replaced_only_by_force(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = run_with(tmp_path / "run", *(episode(f"e{i}", length=7) for i in range(20)))
     out = tmp_path / "out"
     target = ExportTarget(folder=out, form="csv")
-    export_episodes(folder, target, progress=lambda share: None)
+    with monkeypatch.context() as small:
+        small.setattr(writing, "_GROUP", 10)
+        small.setattr(writing, "_CELLS", 25 * len(decisions_table(SPEC).columns))
+        export_episodes(folder, target, progress=lambda share: None)
+    assert (out / "decisions-00003.csv").exists()
     (out / "mine.txt").write_text("keep me", encoding="utf-8")
-    (out / "decisions-00007.csv").write_text("of a longer export", encoding="utf-8")
+    (out / "decisions-00099.csv").write_text("mine, too", encoding="utf-8")
     with pytest.raises(Exception, match=r"holds episodes\.json already.*--force"):
         export_episodes(folder, target, progress=lambda share: None)
     again = ExportTarget(folder=out, form="parquet", force=True)
     export_episodes(folder, again, progress=lambda share: None)
     assert sorted(path.name for path in out.iterdir()) == [
         "decisions-00001.parquet",
+        "decisions-00099.csv",
         "episodes-00001.parquet",
         "episodes.json",
         "mine.txt",
     ]
+
+
+def test_force_removes_no_file_that_an_export_did_not_write(tmp_path: Path) -> None:
+    folder, out = run_with(tmp_path / "run"), tmp_path / "out"
+    out.mkdir()
+    for name in ("notes.csv", "matches.csv"):
+        (out / name).write_text("mine", encoding="utf-8")
+    entries = [Entry(t=0.0, by="bot", e=one) for one in every_event()]
+    entries = [one for one in entries if "notes" not in dict(metric_rows(one))]
+    with pytest.raises(ConfigError, match=r"holds matches\.csv already.*--force"):
+        export_metrics(folder, entries, ExportTarget(folder=out, form="csv"))
+    for form in FORMATS:  # the first finds no summary, the second that of the first
+        export_metrics(folder, entries, ExportTarget(folder=out, form=form, force=True))
+        assert (out / "notes.csv").read_text(encoding="utf-8") == "mine"
+    assert not (out / "matches.csv").exists() and (out / "matches.parquet").exists()
+
+
+@pytest.mark.parametrize("other", [b"no JSON", b'{"what": "\xff"}', b'{"what": 0.5}'])
+def test_a_file_that_is_no_summary_is_not_replaced(tmp_path: Path, other: bytes) -> None:
+    folder, out = run_with(tmp_path / "run", episode("one")), tmp_path / "out"
+    out.mkdir()
+    (out / "episodes.json").write_bytes(other)
+    target = ExportTarget(folder=out, form="csv", force=True)
+    with pytest.raises(ConfigError, match=r"episodes\.json is not the summary of an export"):
+        export_episodes(folder, target, progress=lambda share: None)
+    assert [path.name for path in out.iterdir()] == ["episodes.json"]
+    assert (out / "episodes.json").read_bytes() == other
 
 
 def test_an_export_that_fails_leaves_no_half_file(tmp_path: Path) -> None:
@@ -251,6 +287,39 @@ def test_an_export_that_fails_leaves_no_half_file(tmp_path: Path) -> None:
         with pytest.raises(RuntimeError, match="in the middle"):
             export_episodes(folder, ExportTarget(folder=out, form=form), progress=fail)
         assert not list(out.iterdir())
+
+
+@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("full", [False, True])
+def test_a_file_that_was_begun_does_not_come_back(
+    tmp_path: Path, form: ExportFormat, full: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writing, "_GROUP", 1)
+
+    class Filling(files.Disk):
+        full = False
+
+        def append(self, path: Path, data: bytes) -> None:
+            if self.full:
+                raise OSError(28, "No space left on device")
+            super().append(path, data)
+
+    def begin_and_fail() -> None:
+        with TableFiles(tmp_path, ExportTable("t", EPISODES.columns[:1]), form) as into:
+            into.add([["x"]])
+            assert list(tmp_path.iterdir())
+            if not full:
+                raise OSError("in the middle")
+            disk.full = True
+            into.add([["y"]])
+
+    disk = Filling()
+    words = "No space left" if full else "in the middle"
+    with files.using(disk), pytest.raises(OSError, match=words):
+        begin_and_fail()
+    gc.collect()
+    assert not list(tmp_path.iterdir())
 
 
 _KILLED = """

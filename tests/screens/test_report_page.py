@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from telemetry.test_trends import documented_trends
 
 from understudy.core.clock import SystemClock
 from understudy.doctor.evidence import gather
@@ -28,6 +29,7 @@ from understudy.screens.report.facts import (
 )
 from understudy.screens.report.html import document, picture, tag
 from understudy.screens.report.page import report_page
+from understudy.screens.report.summary import how_it_goes, key_figures
 from understudy.telemetry.events import Evaluated
 from understudy.telemetry.played import PlayedRecord
 from understudy.telemetry.promotion_status import (
@@ -36,7 +38,7 @@ from understudy.telemetry.promotion_status import (
     TrialStatus,
     VerdictNote,
 )
-from understudy.telemetry.status import Trouble
+from understudy.telemetry.status import Trouble, WinRecord
 from understudy.telemetry.trends import Trend
 
 COMPAT = sorted((Path(__file__).parent.parent / "compat" / "runs").glob("*/*.zip"))
@@ -122,8 +124,8 @@ def filled(facts: ReportFacts, text: str) -> ReportFacts:
         promotion=promotion,
         problems=(Trouble(t=0.0, where=text, message=text),),
         played=(
-            PlayedRecord(player=text, version=1, mode=text, wins=2),
-            PlayedRecord(player=text, version=1, mode=text, tag=f"{text}={text}", wins=1),
+            PlayedRecord(player=text, version=1, mode=text, wins=6),
+            PlayedRecord(player=text, version=1, mode=text, tag=f"{text}={text}", wins=5),
         ),
         opponents={name + text: one for name, one in facts.status.opponents.items()},
         constant_features=(text,),
@@ -234,7 +236,83 @@ def test_every_table_and_chart_is_explained(unpacked: dict[str, Path]) -> None:
                 assert names[at - 2 : at] == ["h3", "figcaption"], kind
 
 
+def with_status(facts: ReportFacts, **changes: Any) -> ReportFacts:
+    status = msgspec.structs.replace(facts.status, **changes)
+    return dataclasses.replace(facts, view=msgspec.structs.replace(facts.view, status=status))
+
+
+@pytest.mark.parametrize(
+    ("mode", "version", "words"),
+    [
+        ("learn", 0, "(mode learn): the untrained policy plays."),
+        ("learn", 4, "(mode learn): version 4 of the policy plays."),
+        ("shadow", 0, "(mode shadow): the rules play, the untrained policy is measured."),
+        ("shadow", 4, "(mode shadow): the rules play, version 4 of the policy is measured."),
+    ],
+)
+def test_who_plays(unpacked: dict[str, Path], mode: str, version: int, words: str) -> None:
+    facts = with_status(facts_of(unpacked["ring"]), mode=mode, playing=version, promotion=None)
+    assert words in " ".join(Outline(report_page(facts)).text)
+
+
+@pytest.mark.parametrize(
+    ("matches", "late", "fifths"),
+    [
+        (20, "the policy's 20 matches", False),
+        (49, "the policy's last 30 matches", False),
+        (50, "the policy's last 30 matches", True),
+        (400, "the policy's last 80 matches", True),
+    ],
+)
+def test_no_figure_is_of_a_few_matches(
+    unpacked: dict[str, Path], matches: int, late: str, fifths: bool
+) -> None:
+    won = trend_of(*((float(t), 1.0) for t in range(matches)))
+    played = with_status(
+        facts_of(unpacked["ring"]), matches=matches, wins=matches, defeats=0, ties=0,
+        rules_matches=0, rules_wins=0, win_rate_first=1.0, win_rate_last=1.0, reward=None,
+    )  # fmt: skip
+    met = {"based": WinRecord(matches, 0, 0)}
+    trained = with_status(facts_of(unpacked["arena"]), opponents=met, reward=None)
+    for facts in (played, trained):
+        view = msgspec.structs.replace(facts.view, trends={"win_rate": won})
+        told = dataclasses.replace(facts, view=view)
+        assert ("Win rate", "100%", late) in key_figures(told)
+        assert ("last fifth" in how_it_goes(told)) == fifths
+        assert "won 100% of" in how_it_goes(told)
+
+
+def test_a_tag_of_a_few_matches_has_no_row(unpacked: dict[str, Path]) -> None:
+    def of(tag: str, wins: int) -> PlayedRecord:
+        return PlayedRecord(player="version 1", version=1, mode="learn", tag=tag, wins=wins)
+
+    played = (of("", 9), of("map=often", 5), of("map=rare", 4))
+    text = Outline(report_page(with_status(facts_of(unpacked["ring"]), played=played))).text
+    assert "map=often" in text and "map=rare" not in text
+
+
 # --- charts --------------------------------------------------------------------------------------
+
+
+class AskedTrends(dict[str, Trend]):
+    """No trends, and which were asked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: set[str] = set()
+
+    def __contains__(self, name: object) -> bool:
+        self.asked.add(str(name))
+        return False
+
+
+def test_charts_are_of_trends_that_there_are(unpacked: dict[str, Path]) -> None:
+    trends = AskedTrends()
+    for kind in ("ring", "arena", "served"):
+        facts = facts_of(unpacked[kind])
+        view = msgspec.structs.replace(facts.view, trends=trends)
+        report_page(dataclasses.replace(facts, view=view))
+    assert {"win_rate", "loss", "utilisation"} <= trends.asked <= documented_trends()
 
 
 def trend_of(*points: tuple[float, float]) -> Trend:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from understudy.telemetry import events as ev
 from understudy.telemetry.journal import Entry
 from understudy.telemetry.trends import Trend, TrendFold
+
+from .entries import batch, continuous, match
 
 
 def test_a_long_trend_keeps_its_mean_in_bounded_room() -> None:
@@ -85,6 +89,38 @@ def test_the_latents_of_opponents_lie_apart_by_the_root_of_their_mean_square() -
     )  # fmt: skip
     fold.add(Entry(t=1.0, by="train", e=measured))
     assert fold.trends["latent_apart"].mean() == pytest.approx(0.5**0.5)
+
+
+def documented_trends() -> set[str]:
+    rows = re.findall(r"^ *\| (`[^|]+)", TrendFold.__doc__ or "", re.MULTILINE)
+    return {name for row in rows for name in re.findall(r"`([\w.]+)`", row)}
+
+
+def test_every_trend_of_the_table_is_made_and_no_other() -> None:
+    tally = ev.OpponentTally(1, 0, 0, 0.5)
+    told: list[ev.Event] = [
+        *(match(outcome) for outcome in ("victory", "defeat")),
+        match("victory", role="rules"),
+        batch(version_lag={"4-7": 3}),
+        continuous(),
+        ev.MatchesTrained(
+            steps=1, results={"a": (1, 1, 0, 0)}, ended=[("a", 1, 100, 0.0)], matches=1
+        ),
+        ev.CheckpointJudged(steps=1, version=1, seconds=1.0, opponents={"a": tally}, matches=1),
+        ev.StrategyMeasured(
+            steps=1,
+            latent_mean=0.0,
+            latent_spread=0.1,
+            attention_entropy=0.1,
+            drift=0.0,
+            by_opponent={"a": (0.0,), "b": (1.0,)},
+        ),
+        ev.VersionPublished(version=1, parent=0, matches=1, promoted=True, memory_mb=10.0),
+    ]
+    fold = TrendFold()
+    for one in told:
+        fold.add(Entry(t=1.0, by="bot", e=one))
+    assert {re.sub(r"\.a$", ".OPPONENT", name) for name in fold.trends} == documented_trends()
 
 
 def test_there_are_never_more_trends_than_a_run_may_have() -> None:

@@ -132,16 +132,20 @@ class AtomicFile:
         self._path = path
         self._temporary = _temporary_beside(path)
         _disk.write(self._temporary, b"")
+        self._left = False
         self.size = 0
         """Bytes written so far."""
 
     def write(self, data: bytes) -> None:
-        """Append a piece, of a few megabytes at most."""
+        """Append a piece, of a few megabytes at most; ValueError after `commit` or `discard`."""
+        if self._left:  # the disk would make the temporary file anew
+            raise ValueError(f"{self._path}: written to after commit or discard")
         _disk.append(self._temporary, data)
         self.size += len(data)
 
     def commit(self) -> None:
         """Give the file its name, and replace an older one of that name."""
+        self._left = True
         try:
             _disk.sync(self._temporary)
             _disk.rename(self._temporary, self._path)
@@ -152,6 +156,7 @@ class AtomicFile:
 
     def discard(self) -> None:
         """Remove what was written."""
+        self._left = True
         _discard(self._temporary)
 
 

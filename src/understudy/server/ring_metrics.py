@@ -7,6 +7,7 @@ read last. Nothing here is called by the bot, so a decision waits for none of it
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -57,6 +58,11 @@ class RingMetrics(Collector):
 
     def collect(self) -> Iterator[Metric]:
         run = self.run
+        yield gauge(
+            "status_read_timestamp_seconds",
+            "When these figures were read, in seconds since 1970; 0: not yet.",
+            run.at,
+        )
         yield from _playing(run)
         yield from _batch(run)
         yield from learning_metrics(run)
@@ -155,10 +161,12 @@ class MetricsEndpoint:
             try:
                 self._poller.look(at_once=True)
                 self.metrics.run = self._poller.now
-            except OSError as error:  # the next look reads what this one could not
+            except Exception as error:  # noqa: BLE001  a thread without supervisor
+                # The next look may read what this one could not. Until then the page has the old
+                # figures, and says when they were read.
                 if not self._complained:
                     self._complained = True
-                    complain(f"--metrics: cannot read the journal: {error}")
+                    complain(f"--metrics: cannot read the journal: {_words(error)}")
             if self._stop.wait(_EVERY_S):
                 return
 
@@ -167,6 +175,20 @@ class _Listener(ThreadingHTTPServer):
     daemon_threads = True
     # On Windows it would let two programs have the same port.
     allow_reuse_address = os.name != "nt"
+    _complained = False
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Without the traceback of the base class: the console is the game's."""
+        error = sys.exc_info()[1]
+        if error is None or isinstance(error, OSError):
+            return  # the other side hung up
+        if not self._complained:
+            self._complained = True
+            complain(f"--metrics: cannot answer: {_words(error)}")
+
+
+def _words(error: BaseException) -> str:
+    return str(error) if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
 
 
 class _Answering(BaseHTTPRequestHandler):
@@ -176,13 +198,19 @@ class _Answering(BaseHTTPRequestHandler):
     timeout = 5.0
 
     def do_GET(self) -> None:
-        host = urlsplit(f"//{self.headers.get('Host', '')}").hostname
-        if host not in _NAMES:  # a page of another site that had its name point here
+        if self._host() not in _NAMES:  # a page of another site that had its name point here
             self._answer(421, "text/plain", b"only as 127.0.0.1 or localhost\n")
         elif self.path.partition("?")[0] != "/metrics":
             self._answer(404, "text/plain", b"only /metrics is here\n")
         else:
             self._answer(200, CONTENT_TYPE_LATEST, self.metrics.text())
+
+    def _host(self) -> str | None:
+        """The name that was asked for, without the port; None: that is no name."""
+        try:
+            return urlsplit(f"//{self.headers.get('Host', '')}").hostname
+        except ValueError:  # `[` alone, say
+            return None
 
     def _answer(self, code: int, kind: str, body: bytes) -> None:
         self.send_response(code)

@@ -133,7 +133,7 @@ class TrendFold:
       `gradient_norm`, `learning_rate`, `samples_per_insert`, `behaviour_kl` | batches | batches |
     | `version_lag` | versions that the decisions of a batch were old, at least | decisions |
     | `steps_s` | decisions trained on a second of training | seconds |
-    | `reward`, `utilisation`, `buffer` | of the learner behind a server | events |
+    | `utilisation`, `buffer` | of the learner behind a server | events |
     | `entropy_share`, `gate_agreement` | of the learner behind a server | batches, events |
     | `benchmark.OPPONENT`, `benchmark` | frozen win rate of a checkpoint, against all together |
       matches |

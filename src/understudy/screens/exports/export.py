@@ -26,7 +26,7 @@ from understudy.screens.exports.episodes import (
 )
 from understudy.screens.exports.metrics import METRICS, metric_rows
 from understudy.screens.exports.schema import ExportFormat, ExportKind, ExportTable
-from understudy.screens.exports.writing import TableFiles, earlier_files, remove_earlier
+from understudy.screens.exports.writing import TableFiles, files_named_like
 from understudy.telemetry.journal import Entry
 from understudy.telemetry.text import plain
 
@@ -74,18 +74,25 @@ class ExportTarget:
     force: bool = False
 
     def begin(self, what: ExportKind, tables: Iterable[ExportTable]) -> None:
-        """Make the folder; ConfigError where an export is there and is not to be replaced."""
-        summary, tables = f"{what}.json", list(tables)
-        there = [self.folder / summary] if (self.folder / summary).exists() else []
-        there += earlier_files(self.folder, tables)
+        """Make the folder, and remove the export whose summary is there; ConfigError where it is
+        not to be replaced. Other files stay; `force` lets the new export replace those that have
+        the names of its own."""
+        summary = self.folder / f"{what}.json"
+        there = [summary] if summary.exists() else []
+        there += files_named_like(self.folder, tables)
         if there and not self.force:
             raise ConfigError(
                 f"--out {self.folder}: holds {there[0].name} already; name another folder, or "
-                "replace that export with --force"
+                "replace it with --force"
             )
         files.make_folders(self.folder)
         files.sweep(self.folder)
-        remove_earlier(self.folder, tables, summary)
+        if summary in there:
+            listed = _listed(summary)
+            # The summary goes first: it says that the files are whole.
+            for path in there:
+                if path == summary or path.name in listed:
+                    files.remove(path)
 
     def end(self, summary: ExportSummary) -> None:
         data = msgspec.json.format(msgspec.json.encode(summary), indent=1)
@@ -148,6 +155,18 @@ def export_episodes(
     summary = _summary(folder, "episodes", target, written, unreadable=unreadable)
     target.end(summary)
     return summary
+
+
+def _listed(summary: Path) -> set[str]:
+    """The files of the export that a summary describes."""
+    try:
+        earlier = msgspec.json.decode(summary.read_bytes(), type=ExportSummary)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(
+            f"--out {summary.parent}: {summary.name} is not the summary of an export ({error}); "
+            "name another folder, or remove that file"
+        ) from error
+    return {name for table in earlier.tables.values() for name in table.files}
 
 
 @dataclass

@@ -66,15 +66,13 @@ class TableFiles:
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is not None:
-            if self._file is not None:
-                self._file.discard()
+            self._abandon()
             return
         try:
             self._flush()
             self._finish()
         except BaseException:
-            if self._file is not None:
-                self._file.discard()
+            self._abandon()
             raise
 
     def _flush(self) -> None:
@@ -108,6 +106,17 @@ class TableFiles:
         self._encoder.close()
         self._file.commit()
         self.bytes += self._file.size
+        self._file = self._encoder = None
+
+    def _abandon(self) -> None:
+        if self._encoder is not None:
+            # An open writer of pyarrow writes the end of its file when it is collected: it is
+            # closed now, before the file is discarded. What made the export fail, a full disk say,
+            # may fail this, too; that first error is the one that is raised.
+            with contextlib.suppress(Exception):
+                self._encoder.close()
+        if self._file is not None:
+            self._file.discard()
         self._file = self._encoder = None
 
 
@@ -227,15 +236,8 @@ def _readable(text: str) -> str:
     return text if text.isprintable() else plain(text, limit=_LONGEST)
 
 
-def remove_earlier(folder: Path, tables: Iterable[ExportTable], summary: str) -> None:
-    """Remove the files of an earlier export, its summary first: it says that they are whole."""
-    for path in [folder / summary, *earlier_files(folder, tables)]:
-        with contextlib.suppress(FileNotFoundError):
-            files.remove(path)
-
-
-def earlier_files(folder: Path, tables: Iterable[ExportTable]) -> list[Path]:
-    """Files of these tables that lie in a folder."""
+def files_named_like(folder: Path, tables: Iterable[ExportTable]) -> list[Path]:
+    """Files in a folder with names that files of these tables have, whatever wrote them."""
     if not folder.is_dir():
         return []
     found = []

@@ -23,12 +23,14 @@ from understudy.telemetry.promotion_lines import (
 )
 from understudy.telemetry.promotion_status import TrialStatus
 from understudy.telemetry.report_parts import continuous_lines, reward_lines
-from understudy.telemetry.status import WinRecord
+from understudy.telemetry.status import Status, WinRecord
 from understudy.telemetry.text import evidence_text, size, stamp
 from understudy.telemetry.verdicts import VERDICTS
 
 _ROWS, _FEW_ROWS = 40, 16
 """Of a table, at most; fewer of figures that are many and alike."""
+_LEAST = 5
+"""Matches of a tag that has a row: a win rate of fewer says nothing."""
 _CLASSES = {"n": "number", "w": "line"}
 _BENCHMARKS, _MET = "benchmark.", "win_rate."
 """Trends by opponent."""
@@ -155,10 +157,8 @@ def _plays(facts: ReportFacts) -> Iterator[HtmlNode]:
     status, now = facts.status, facts.status.promotion
     if now is None:
         if facts.kind == "ring" and status.playing is not None:
-            who = f"version {status.playing} of the policy" if status.playing else "the rules"
             yield explains(
-                f"No evidence is asked for in this run (mode {status.mode}); the bot that started "
-                f"last plays with {who}."
+                f"No evidence is asked for in this run (mode {status.mode}): {_player(status)}."
             )
         return
     unit = "segments" if now.served else "matches"
@@ -198,6 +198,11 @@ def _plays(facts: ReportFacts) -> Iterator[HtmlNode]:
             kinds="w.nnn",
         )  # fmt: skip
     yield from _story(facts)
+
+
+def _player(status: Status) -> str:
+    held = f"version {status.playing} of the policy" if status.playing else "the untrained policy"
+    return f"the rules play, {held} is measured" if status.mode == "shadow" else f"{held} plays"
 
 
 def _test_row(one: TrialStatus) -> tuple[str, ...]:
@@ -285,11 +290,14 @@ def _results(facts: ReportFacts) -> Iterator[HtmlNode]:
 
 
 def _told_apart(played: Sequence[PlayedRecord]) -> list[PlayedRecord]:
-    """Players, then their most played tags; a tag that all their matches have says nothing."""
+    """Players, then their most played tags with enough matches; a tag that all their matches have
+    says nothing."""
     totals = {(one.player, one.mode): one.matches for one in played if not one.tag}
     whole = [one for one in played if not one.tag and one.matches]
     tagged = [
-        one for one in played if one.tag and 0 < one.matches < totals.get((one.player, one.mode), 0)
+        one
+        for one in played
+        if one.tag and _LEAST <= one.matches < totals.get((one.player, one.mode), 0)
     ]
     return [*whole[:_FEW_ROWS], *tagged[:_FEW_ROWS]]
 
@@ -335,7 +343,6 @@ def _server(facts: ReportFacts) -> Iterator[HtmlNode]:
     charts = _Charts(facts)
     yield from _charts(
         [
-            charts.of("Reward", "The mean reward of a decision over time.", {"reward": "reward"}),
             charts.of(
                 "Load of the learner",
                 "The share of its time that the learner spends on batches.",

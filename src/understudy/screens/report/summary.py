@@ -21,6 +21,9 @@ _MODES = {
     "serve": "A server decides for a live game, which is never paused, and a learner behind it "
     "improves the policy.",
 }
+_FIFTHS_FROM, _LATE = 50, 30
+"""Matches from which on fifths of them are compared, and of the late win rate at least: a share of
+fewer says almost nothing."""
 
 
 def moment(t: float) -> str:
@@ -130,11 +133,9 @@ def _played(facts: ReportFacts) -> str:
     own = finished - status.rules_matches
     if own:
         text += f" The policy won {(status.wins - status.rules_wins) / own:.0%} of its {own:,}"
-        if status.win_rate_first is not None and status.win_rate_last is not None:
-            text += (
-                f" ({status.win_rate_first:.0%} of the first fifth, {status.win_rate_last:.0%} of "
-                "the last fifth)"
-            )
+        first, last = status.win_rate_first, status.win_rate_last
+        if own >= _FIFTHS_FROM and first is not None and last is not None:
+            text += f" ({first:.0%} of the first fifth, {last:.0%} of the last fifth)"
         text += "."
     if status.rules_matches:
         text += (
@@ -168,9 +169,12 @@ def _train(facts: ReportFacts) -> str:
     wins = sum(one.wins for one in status.opponents.values())
     text = f"It has trained on {status.steps:,} decisions in {matches or status.matches:,} matches."
     trend = facts.trends.get("win_rate")
-    if matches and trend is not None:
-        late = trend.mean(of=trend.last(trend.weight / 5))
-        text += f" It won {wins / matches:.0%} of them, {late:.0%} of the last fifth."
+    if matches:
+        text += f" It won {wins / matches:.0%} of them"
+        if trend is not None and trend.weight >= _FIFTHS_FROM:
+            late = trend.mean(of=trend.last(trend.weight / 5))
+            text += f", {late:.0%} of the last fifth"
+        text += "."
     if status.stage:
         text += f" The curriculum is in its stage {status.stage}."
     if status.rating is not None:
@@ -213,9 +217,11 @@ def key_figures(facts: ReportFacts) -> list[tuple[str, str, str]]:
         shown.append(("Steps", _short(status.steps), "decisions trained on"))
     trend = facts.trends.get("win_rate")
     if trend is not None and trend.weight:
-        late = trend.last(trend.weight / 5)
+        late = trend.last(max(trend.weight / 5, _LATE))
         mean, count = trend.mean(of=late), sum(one.weight for one in late)
-        shown.append(("Win rate", f"{mean:.0%}", f"the policy's last {count:,.0f} matches"))
+        whole = len(late) == len(trend.bins)
+        words = f"the policy's {'' if whole else 'last '}{count:,.0f} matches"
+        shown.append(("Win rate", f"{mean:.0%}", words))
     elif status.reward is not None:
         words = f"mean of the last {status.reward_matches:,} matches"
         shown.append(("Reward", f"{status.reward:.4g}", words))
