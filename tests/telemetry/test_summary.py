@@ -155,6 +155,23 @@ def test_an_entry_of_the_future_holds_nothing_up(tmp_path: Path) -> None:
     assert FoldedJournal(tmp_path).follow_old(FixedClock(2_000.0)) == 2
 
 
+def test_a_writer_that_folds_a_little_at_a_time_keeps_the_order_of_old_journals(
+    tmp_path: Path,
+) -> None:
+    now = time.time()
+    for days in (30, 20, 10, 0):
+        begin = now - days * DAY_S - 100.0
+        write(tmp_path, f"bot{days}", [(begin + n, match(id=f"{days}-{n}")) for n in range(5)])
+        (path,) = tmp_path.glob(f"bot{days}-*")
+        os.utime(path, (begin, begin))
+    os.utime(tmp_path, (now - 100.0,) * 2)  # nothing was made lately: the folder is listed once
+    folded = FoldedJournal(tmp_path)
+    while folded.follow_old(FixedClock(now), most=2):
+        pass
+    assert folded.folds.entries == 20
+    assert folded.folds.state() == whole(tmp_path)
+
+
 def test_of_two_writers_one_makes_a_number_and_the_other_goes_on_from_there(
     tmp_path: Path,
 ) -> None:

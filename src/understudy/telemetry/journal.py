@@ -102,7 +102,8 @@ class Reader:
         self.offsets = dict(offsets or {})
         """Bytes read of each journal, by file name."""
         self._warm: list[str] = []
-        """Journals that were written to lately; those alone are looked at most of the time."""
+        """Journals that were written to lately, or that are not read to their ends; those alone
+        are looked at most of the time."""
         self._mtime_ns = -1
         self._listed = -_LIST_EVERY_S
 
@@ -184,7 +185,11 @@ class Reader:
                         stat = os.stat(entry.path)  # noqa: PTH116  a path object takes as long again
                         found.append((entry.name, stat.st_size, stat.st_mtime))
         newest = max((written for _, _, written in found), default=0.0)
-        self._warm = [name for name, _, written in found if written > newest - _WARM_S]
+        self._warm = [
+            name
+            for name, size, written in found
+            if written > newest - _WARM_S or self.offsets.get(name, 0) != size
+        ]
         # A journal made in the same tick of the file system's clock would not change the time.
         settled = mtime_ns < time.time_ns() - 1_000_000_000
         self._mtime_ns, self._listed = mtime_ns if settled else -1, now
