@@ -254,6 +254,50 @@ def test_a_summary_of_other_folds_counts_only_where_journals_are_missing(tmp_pat
         assert status(opened(tmp_path)).matches == matches
 
 
+def partial_summary(folder: Path, **changes: object) -> Path:
+    """One of a newer program, of two matches whose journal was deleted."""
+    write(folder, "bot", [(1_000.0, match(id="a")), (1_001.0, match(id="b"))])
+    folded = FoldedJournal(folder)
+    folded.follow()
+    folded.partial = True
+    assert folded.write()
+    next(folder.glob("*.jsonl")).unlink()
+    path = folder / summaries.SUMMARIES / "000001.json"
+    content = msgspec.json.decode(path.read_bytes().partition(b"\n")[2]) | changes
+    path.write_bytes(seal(msgspec.json.encode(content)))
+    return path
+
+
+def test_entries_of_a_newer_program_cost_no_more_than_themselves(tmp_path: Path) -> None:
+    known = Entry(t=1_001.0, by="bot", e=match(id="b"))
+    unknown = {"t": 1_000.0, "by": "bot", "e": {"event": "OfAnotherYear", "x": 1}}
+    partial_summary(tmp_path, recent=[unknown, msgspec.to_builtins(known)], refused=[unknown])
+    found = newest_summary(tmp_path)
+    assert found is not None
+    assert (found.recent, found.refused) == ([known], [])
+    assert found.partial and status(opened(tmp_path)).matches == 2
+
+
+def test_what_only_a_newer_program_can_read_is_neither_replaced_nor_added_to(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = partial_summary(tmp_path, status="told otherwise")
+    before = path.read_bytes()
+    now = time.time()
+    clock = FixedClock(now)
+    write(tmp_path, "bot", [(now - 500 * DAY_S, match(id="c"))])
+    (old,) = tmp_path.glob("bot-*")
+    os.utime(old, (now - 500 * DAY_S,) * 2)
+    journal = Journal(tmp_path, "learner", clock)
+    writer = SummaryWriter(tmp_path, clock, limits=LIMITS, journal=journal, every=1)
+    for _ in range(2):
+        writer.work()
+    assert summary_numbers(tmp_path) == [1] and path.read_bytes() == before
+    assert old.exists()
+    assert capsys.readouterr().err.count("summary 1 is of a newer Understudy") == 1
+    assert status(opened(tmp_path)).matches == 1, "what can be read is shown"
+
+
 def test_old_journals_go_once_a_summary_has_them(tmp_path: Path) -> None:
     now = time.time()
     clock = FixedClock(now)
