@@ -338,18 +338,29 @@ def test_the_oldest_journals_go_first_and_none_of_the_last_day(tmp_path: Path) -
     assert [path.name[16] for path, _, _ in doomed] == ["1"], "the first has an entry more"
 
 
-def test_a_journal_that_is_written_to_after_its_deletion_is_read_again(tmp_path: Path) -> None:
-    clock = FixedClock(1_000.0)
-    journal = Journal(tmp_path, "bot", clock)
-    for key in ("a", "b", "c"):
-        journal.write(match(id=key))
+def test_a_journal_that_is_written_to_after_its_deletion_is_read_whole(tmp_path: Path) -> None:
+    journal = Journal(tmp_path, "bot", FixedClock(1_000.0))
+    journal.write(match(id="a"))
     folded = FoldedJournal(tmp_path)
-    assert folded.follow() == 3
+    assert folded.follow() == 1
     (path,) = tmp_path.glob("*.jsonl")
     path.unlink()
-    journal.write(match(id="d"))
-    assert folded.follow() == 1
+    for key in ("b", "c", "d"):  # more than was read of the old one
+        journal.write(match(id=key))
+    assert [one.name > path.name for one in tmp_path.glob("*.jsonl")] == [True]
+    assert folded.follow() == 3
     assert status(folded.folds.state()).matches == 4
+
+
+def test_a_journal_that_became_shorter_is_read_from_its_beginning(tmp_path: Path) -> None:
+    """A process of an older release writes under the same name after the deletion."""
+    write(tmp_path, "bot", [(1_000.0, match(id="a")), (1_000.0, match(id="b"))])
+    folded = FoldedJournal(tmp_path)
+    assert folded.follow() == 2
+    (path,) = tmp_path.glob("*.jsonl")
+    path.unlink()
+    write(tmp_path, "bot", [(1_000.0, match(id="c"))])
+    assert path.exists() and folded.follow() == 1
 
 
 def test_only_the_newest_ids_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

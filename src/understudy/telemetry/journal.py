@@ -44,16 +44,16 @@ _DECODER = msgspec.json.Decoder(Entry)
 
 
 class Journal:
-    """The file of one process."""
+    """The file of one process; another one, under a new name, once that was deleted."""
 
     def __init__(
         self, folder: Path, by: str, clock: Clock, also: Callable[[Entry], None] | None = None
     ) -> None:
-        stamp = int(clock.time() * 1e3)
         self.folder = folder
         self.clock = clock
-        self._path = folder / f"{by}-{stamp:013d}-{os.getpid()}.jsonl"
         self._by = by
+        self._stamp = int(clock.time() * 1e3)
+        self._begun = False
         self._readers = [] if also is None else [also]
         self._complained = False
         self._lock = threading.Lock()
@@ -73,7 +73,15 @@ class Journal:
                     self._complain(error)
 
     def _append(self, entry: Entry) -> None:
+        if self._begun and not self._path.exists():
+            # Retention deleted it. Readers know how much of that name they have read.
+            self._stamp = max(int(entry.t * 1e3), self._stamp + 1)
         files.append(self._path, _encoded(entry))
+        self._begun = True
+
+    @property
+    def _path(self) -> Path:
+        return self.folder / f"{self._by}-{self._stamp:013d}-{os.getpid()}{SUFFIX}"
 
     def _complain(self, error: OSError) -> None:
         if not self._complained:
@@ -154,7 +162,7 @@ class Reader:
 
     def _grown(self) -> list[tuple[str, int]]:
         """Journals with more bytes than were read, and their sizes. One that is shorter than what
-        was read was deleted by retention and begun anew by a process that still writes."""
+        was read was deleted by retention and begun anew by a process of an older release."""
         found = []
         for name, size in self._sizes():
             offset = self.offsets.get(name, 0)
