@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -15,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from understudy.core import files
 from understudy.core.config import RetentionConfig
 from understudy.core.seals import seal
 from understudy.telemetry import events as ev
@@ -318,6 +320,42 @@ def test_old_journals_go_once_a_summary_has_them(tmp_path: Path) -> None:
     assert "1 old journal deleted" in describe(seen)
     found = newest_summary(tmp_path)
     assert found is not None and found.partial
+
+
+class Locked(files.Disk):
+    """Another process has a file open, as on Windows."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def remove(self, path: Path) -> None:
+        if path.name == self.name:
+            raise PermissionError(errno.EACCES, "in use", str(path))
+        super().remove(path)
+
+
+def test_a_journal_that_cannot_be_deleted_keeps_no_other_one_and_is_tried_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = time.time()
+    clock = FixedClock(now)
+    for by, days in (("a", 500), ("b", 490), ("c", 480)):
+        write(tmp_path, by, [(now - days * DAY_S, match(id=by))])
+        (path,) = tmp_path.glob(f"{by}-*")
+        os.utime(path, (now - days * DAY_S,) * 2)
+    (locked,) = tmp_path.glob("b-*")
+    journal = Journal(tmp_path, "learner", clock)
+    writer = SummaryWriter(tmp_path, clock, limits=LIMITS, journal=journal, every=1)
+    with files.using(Locked(locked.name)):
+        for message in ("first", "second"):
+            writer.work()
+            assert [path.name[0] for path in sorted(tmp_path.glob("*.jsonl"))] == ["b", "l"]
+            assert status(opened(tmp_path)).journals_deleted == 2
+            journal.write(ev.Problem(where="learner", message=message))
+            clock.now += 10.0
+    assert capsys.readouterr().err.count("cannot delete an old journal") == 1
+    writer.work()
+    assert not locked.exists() and status(opened(tmp_path)).journals_deleted == 3
 
 
 def test_the_oldest_journals_go_first_and_none_of_the_last_day(tmp_path: Path) -> None:

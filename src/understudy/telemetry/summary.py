@@ -372,6 +372,7 @@ class SummaryWriter:
         self._folded: FoldedJournal | None = None
         self._worked = -every_s
         self._complained = False
+        self._complained_of_removal = False
 
     def work(self) -> None:
         """Fold some entries, and make a summary once enough of them are in no other."""
@@ -418,15 +419,28 @@ class SummaryWriter:
         folded.partial = True
         if not folded.write():  # what is deleted must be known as missing first
             return
-        for path, _, _ in doomed:
-            files.remove(path)
-        self._journal.write(
-            ev.JournalsDeleted(
-                files=len(doomed),
-                bytes=sum(size for _, size, _ in doomed),
-                until=max(written for _, _, written in doomed),
+        removed = [one for one in doomed if self._remove(one[0])]
+        if removed:
+            self._journal.write(
+                ev.JournalsDeleted(
+                    files=len(removed),
+                    bytes=sum(size for _, size, _ in removed),
+                    until=max(written for _, _, written in removed),
+                )
             )
-        )
+
+    def _remove(self, path: Path) -> bool:
+        """Whether this process deleted a journal; one that is open in another may stay."""
+        try:
+            files.remove(path)
+        except FileNotFoundError:  # another writer deleted it, and tells so
+            return False
+        except OSError as error:
+            if not self._complained_of_removal:
+                self._complained_of_removal = True
+                complain(f"cannot delete an old journal, and tries again later: {error}")
+            return False
+        return True
 
 
 def light_writer(journal: Journal, limits: RetentionConfig) -> SummaryWriter:
