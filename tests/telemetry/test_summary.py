@@ -362,7 +362,7 @@ def test_the_oldest_journals_go_first_and_none_of_the_last_day(tmp_path: Path) -
     now, folded = time.time(), {}
     for place, days in enumerate((9, 5, 0.5)):
         path = tmp_path / f"bot-{place:013d}-1.jsonl"
-        path.write_bytes(b"x" * 100)
+        path.write_bytes(b"x" * 99 + b"\n")
         os.utime(path, (now - days * DAY_S,) * 2)
         folded[path.name] = 100
     for limit, gone in ((300, 0), (299, 1), (1, 2)):
@@ -374,6 +374,31 @@ def test_the_oldest_journals_go_first_and_none_of_the_last_day(tmp_path: Path) -
     folded["bot-0000000000000-1.jsonl"] = 99
     doomed = old_journals(tmp_path, folded, limits=RetentionConfig(journal_bytes=150), now=now)
     assert [path.name[16] for path, _, _ in doomed] == ["1"], "the first has an entry more"
+
+
+@pytest.mark.parametrize("rest", [b'{"t": 1', b""])
+def test_a_line_that_a_crash_cut_off_keeps_no_old_journal(tmp_path: Path, rest: bytes) -> None:
+    now = time.time()
+    write(tmp_path, "bot", [(now - 500 * DAY_S, match(id="a"))])
+    (path,) = tmp_path.glob("bot-*")
+    whole_lines = path.stat().st_size
+    with path.open("ab") as file:
+        file.write(rest)
+    os.utime(path, (now - 500 * DAY_S,) * 2)
+    assert old_journals(tmp_path, {}, limits=LIMITS, now=now) == [], "its entry is in no summary"
+    journal = Journal(tmp_path, "learner", FixedClock(now))
+    SummaryWriter(tmp_path, FixedClock(now), limits=LIMITS, journal=journal, every=1).work()
+    assert not path.exists()
+    assert status(opened(tmp_path)).journal_bytes_deleted == whole_lines + len(rest)
+
+
+def test_a_writer_removes_unfinished_summaries_of_ended_processes(tmp_path: Path) -> None:
+    left = tmp_path / summaries.SUMMARIES / f"{files.TEMPORARY}1-0-0"
+    files.make_folders(left.parent)
+    left.write_bytes(b"half")
+    os.utime(left, (time.time() - DAY_S,) * 2)
+    SummaryWriter(tmp_path, FixedClock(), limits=LIMITS).work()
+    assert not left.exists()
 
 
 def test_a_journal_that_is_written_to_after_its_deletion_is_read_whole(tmp_path: Path) -> None:

@@ -388,6 +388,7 @@ class SummaryWriter:
     def _fold(self, most: int | None) -> None:
         try:
             if self._folded is None:
+                files.sweep(self._folder / SUMMARIES)
                 self._folded = FoldedJournal(self._folder, chunk=self._chunk)
             folded = self._folded
             folded.follow_old(self._clock, most)
@@ -444,8 +445,12 @@ class SummaryWriter:
 
 
 def light_writer(journal: Journal, limits: RetentionConfig) -> SummaryWriter:
-    """A writer for a thread beside one that must answer at once: a call of `work` keeps the GIL for
-    less than a millisecond, but for the few milliseconds in which a summary is encoded."""
+    """A writer for a thread beside one that must answer at once.
+
+    A call of `work` folds few entries, in less than a millisecond. Decoding a full summary, at the
+    beginning and after that of another writer, keeps the GIL for about 26 ms in one call, and
+    encoding one for about 7 ms.
+    """
     return SummaryWriter(
         journal.folder,
         journal.clock,
@@ -463,7 +468,7 @@ def old_journals(
     """Journals that may go, oldest first, with their sizes and the times of their last entries.
 
     `folded`: bytes of each journal that a durable summary holds. One of which it does not hold all
-    stays, and so does one that was written to within a day: its process may still be there.
+    lines stays, and so does one that was written to within a day: its process may still be there.
     """
     found = []
     for path in folder.glob(f"*{SUFFIX}"):
@@ -478,7 +483,17 @@ def old_journals(
         too_old = now - written > limits.journal_days * _DAY_S
         if not too_old and total <= limits.journal_bytes:
             break
-        if folded.get(path.name) == size:
+        if folded.get(path.name) == size or _is_torn(path, folded.get(path.name, 0)):
             doomed.append((path, size, written))
             total -= size
     return doomed
+
+
+def _is_torn(path: Path, offset: int) -> bool:
+    """Whether all that lies behind an offset is a line that a crash cut off; no reader takes it."""
+    try:
+        with path.open("rb") as file:
+            file.seek(offset)
+            return not file.readline().endswith(b"\n")
+    except OSError:  # gone this moment, or open in another process: it can wait
+        return False
