@@ -301,7 +301,8 @@ def _decoded(body: bytes) -> JournalSummary:
         fields = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
     for name in ("refused", "recent"):
         entries = msgspec.json.decode(fields.get(name, b"[]"), type=list[msgspec.Raw])
-        fields[name] = msgspec.Raw(b"[" + b",".join(filter(_is_entry, entries)) + b"]")
+        known = [bytes(one) for one in entries if _is_entry(one)]
+        fields[name] = msgspec.Raw(b"[" + b",".join(known) + b"]")
     return msgspec.json.decode(msgspec.json.encode(fields), type=JournalSummary)
 
 
