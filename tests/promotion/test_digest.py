@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -104,6 +106,62 @@ def test_a_damaged_summary_is_passed_over(tmp_path: Path, monkeypatch: pytest.Mo
     path.write_bytes(path.read_bytes()[:-1])
     expected = promotion_status(history(log.records), pinned=None)
     assert promotion_status(DigestReader(tmp_path).read(), pinned=None) == expected
+
+
+class FullDisk(files.Disk):
+    def write(self, path: Path, data: bytes) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_a_full_disk_is_said_once_and_the_summary_comes_when_there_is_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from telemetry.entries import FixedClock
+
+    monkeypatch.setattr(digests, "_BLOCKS", 1)
+    write_log(tmp_path, long_log(BLOCK + 20), blocks=1)
+    clock = FixedClock()
+    writer = DigestWriter(tmp_path, clock)
+    with files.using(FullDisk()):
+        for _ in range(2):
+            writer.work()
+            clock.now += 60.0
+    assert capsys.readouterr().err.count("No space left") == 1
+    writer.work()
+    assert [path.stem for path in (tmp_path / digests.SUMMARIES).iterdir()] == ["00001000"]
+
+
+def test_a_record_of_a_newer_program_ends_summaries(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from telemetry.entries import FixedClock
+
+    monkeypatch.setattr(digests, "_BLOCKS", 1)
+    write_log(tmp_path, long_log(BLOCK), blocks=1)
+    (block,) = tmp_path.glob("*.jsonl")
+    known = block.read_bytes()
+    lines = known.split(b"\n")
+    lines[:2] = seal(b'{"type": "OfAnotherYear"}').split(b"\n")
+    block.write_bytes(b"\n".join(lines))
+    clock = FixedClock()
+    writer = DigestWriter(tmp_path, clock)
+    writer.work()
+    assert "update this one" in capsys.readouterr().err
+    block.write_bytes(known)
+    clock.now += 60.0
+    writer.work()
+    assert not (tmp_path / digests.SUMMARIES).exists()
+
+
+def test_a_writer_removes_unfinished_summaries_of_ended_processes(tmp_path: Path) -> None:
+    from telemetry.entries import FixedClock
+
+    left = tmp_path / digests.SUMMARIES / f"{files.TEMPORARY}1-0-0"
+    files.make_folders(left.parent)
+    left.write_bytes(b"half")
+    os.utime(left, (0.0, 0.0))
+    DigestWriter(tmp_path, FixedClock()).work()
+    assert not left.exists()
 
 
 def test_a_run_without_promotion_has_nothing_to_summarise(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -15,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from understudy.core import files
 from understudy.core.config import RetentionConfig
 from understudy.core.seals import seal
 from understudy.telemetry import events as ev
@@ -155,6 +157,23 @@ def test_an_entry_of_the_future_holds_nothing_up(tmp_path: Path) -> None:
     assert FoldedJournal(tmp_path).follow_old(FixedClock(2_000.0)) == 2
 
 
+def test_a_writer_that_folds_a_little_at_a_time_keeps_the_order_of_old_journals(
+    tmp_path: Path,
+) -> None:
+    now = time.time()
+    for days in (30, 20, 10, 0):
+        begin = now - days * DAY_S - 100.0
+        write(tmp_path, f"bot{days}", [(begin + n, match(id=f"{days}-{n}")) for n in range(5)])
+        (path,) = tmp_path.glob(f"bot{days}-*")
+        os.utime(path, (begin, begin))
+    os.utime(tmp_path, (now - 100.0,) * 2)  # nothing was made lately: the folder is listed once
+    folded = FoldedJournal(tmp_path)
+    while folded.follow_old(FixedClock(now), most=2):
+        pass
+    assert folded.folds.entries == 20
+    assert folded.folds.state() == whole(tmp_path)
+
+
 def test_of_two_writers_one_makes_a_number_and_the_other_goes_on_from_there(
     tmp_path: Path,
 ) -> None:
@@ -237,6 +256,50 @@ def test_a_summary_of_other_folds_counts_only_where_journals_are_missing(tmp_pat
         assert status(opened(tmp_path)).matches == matches
 
 
+def partial_summary(folder: Path, **changes: object) -> Path:
+    """One of a newer program, of two matches whose journal was deleted."""
+    write(folder, "bot", [(1_000.0, match(id="a")), (1_001.0, match(id="b"))])
+    folded = FoldedJournal(folder)
+    folded.follow()
+    folded.partial = True
+    assert folded.write()
+    next(folder.glob("*.jsonl")).unlink()
+    path = folder / summaries.SUMMARIES / "000001.json"
+    content = msgspec.json.decode(path.read_bytes().partition(b"\n")[2]) | changes
+    path.write_bytes(seal(msgspec.json.encode(content)))
+    return path
+
+
+def test_entries_of_a_newer_program_cost_no_more_than_themselves(tmp_path: Path) -> None:
+    known = Entry(t=1_001.0, by="bot", e=match(id="b"))
+    unknown = {"t": 1_000.0, "by": "bot", "e": {"event": "OfAnotherYear", "x": 1}}
+    partial_summary(tmp_path, recent=[unknown, msgspec.to_builtins(known)], refused=[unknown])
+    found = newest_summary(tmp_path)
+    assert found is not None
+    assert (found.recent, found.refused) == ([known], [])
+    assert found.partial and status(opened(tmp_path)).matches == 2
+
+
+def test_what_only_a_newer_program_can_read_is_neither_replaced_nor_added_to(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = partial_summary(tmp_path, status="told otherwise")
+    before = path.read_bytes()
+    now = time.time()
+    clock = FixedClock(now)
+    write(tmp_path, "bot", [(now - 500 * DAY_S, match(id="c"))])
+    (old,) = tmp_path.glob("bot-*")
+    os.utime(old, (now - 500 * DAY_S,) * 2)
+    journal = Journal(tmp_path, "learner", clock)
+    writer = SummaryWriter(tmp_path, clock, limits=LIMITS, journal=journal, every=1)
+    for _ in range(2):
+        writer.work()
+    assert summary_numbers(tmp_path) == [1] and path.read_bytes() == before
+    assert old.exists()
+    assert capsys.readouterr().err.count("summary 1 is of a newer Understudy") == 1
+    assert status(opened(tmp_path)).matches == 1, "what can be read is shown"
+
+
 def test_old_journals_go_once_a_summary_has_them(tmp_path: Path) -> None:
     now = time.time()
     clock = FixedClock(now)
@@ -259,11 +322,47 @@ def test_old_journals_go_once_a_summary_has_them(tmp_path: Path) -> None:
     assert found is not None and found.partial
 
 
+class Locked(files.Disk):
+    """Another process has a file open, as on Windows."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def remove(self, path: Path) -> None:
+        if path.name == self.name:
+            raise PermissionError(errno.EACCES, "in use", str(path))
+        super().remove(path)
+
+
+def test_a_journal_that_cannot_be_deleted_keeps_no_other_one_and_is_tried_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = time.time()
+    clock = FixedClock(now)
+    for by, days in (("a", 500), ("b", 490), ("c", 480)):
+        write(tmp_path, by, [(now - days * DAY_S, match(id=by))])
+        (path,) = tmp_path.glob(f"{by}-*")
+        os.utime(path, (now - days * DAY_S,) * 2)
+    (locked,) = tmp_path.glob("b-*")
+    journal = Journal(tmp_path, "learner", clock)
+    writer = SummaryWriter(tmp_path, clock, limits=LIMITS, journal=journal, every=1)
+    with files.using(Locked(locked.name)):
+        for message in ("first", "second"):
+            writer.work()
+            assert [path.name[0] for path in sorted(tmp_path.glob("*.jsonl"))] == ["b", "l"]
+            assert status(opened(tmp_path)).journals_deleted == 2
+            journal.write(ev.Problem(where="learner", message=message))
+            clock.now += 10.0
+    assert capsys.readouterr().err.count("cannot delete an old journal") == 1
+    writer.work()
+    assert not locked.exists() and status(opened(tmp_path)).journals_deleted == 3
+
+
 def test_the_oldest_journals_go_first_and_none_of_the_last_day(tmp_path: Path) -> None:
     now, folded = time.time(), {}
     for place, days in enumerate((9, 5, 0.5)):
         path = tmp_path / f"bot-{place:013d}-1.jsonl"
-        path.write_bytes(b"x" * 100)
+        path.write_bytes(b"x" * 99 + b"\n")
         os.utime(path, (now - days * DAY_S,) * 2)
         folded[path.name] = 100
     for limit, gone in ((300, 0), (299, 1), (1, 2)):
@@ -277,18 +376,54 @@ def test_the_oldest_journals_go_first_and_none_of_the_last_day(tmp_path: Path) -
     assert [path.name[16] for path, _, _ in doomed] == ["1"], "the first has an entry more"
 
 
-def test_a_journal_that_is_written_to_after_its_deletion_is_read_again(tmp_path: Path) -> None:
-    clock = FixedClock(1_000.0)
-    journal = Journal(tmp_path, "bot", clock)
-    for key in ("a", "b", "c"):
-        journal.write(match(id=key))
+@pytest.mark.parametrize("rest", [b'{"t": 1', b""])
+def test_a_line_that_a_crash_cut_off_keeps_no_old_journal(tmp_path: Path, rest: bytes) -> None:
+    now = time.time()
+    write(tmp_path, "bot", [(now - 500 * DAY_S, match(id="a"))])
+    (path,) = tmp_path.glob("bot-*")
+    whole_lines = path.stat().st_size
+    with path.open("ab") as file:
+        file.write(rest)
+    os.utime(path, (now - 500 * DAY_S,) * 2)
+    assert old_journals(tmp_path, {}, limits=LIMITS, now=now) == [], "its entry is in no summary"
+    journal = Journal(tmp_path, "learner", FixedClock(now))
+    SummaryWriter(tmp_path, FixedClock(now), limits=LIMITS, journal=journal, every=1).work()
+    assert not path.exists()
+    assert status(opened(tmp_path)).journal_bytes_deleted == whole_lines + len(rest)
+
+
+def test_a_writer_removes_unfinished_summaries_of_ended_processes(tmp_path: Path) -> None:
+    left = tmp_path / summaries.SUMMARIES / f"{files.TEMPORARY}1-0-0"
+    files.make_folders(left.parent)
+    left.write_bytes(b"half")
+    os.utime(left, (time.time() - DAY_S,) * 2)
+    SummaryWriter(tmp_path, FixedClock(), limits=LIMITS).work()
+    assert not left.exists()
+
+
+def test_a_journal_that_is_written_to_after_its_deletion_is_read_whole(tmp_path: Path) -> None:
+    journal = Journal(tmp_path, "bot", FixedClock(1_000.0))
+    journal.write(match(id="a"))
     folded = FoldedJournal(tmp_path)
-    assert folded.follow() == 3
+    assert folded.follow() == 1
     (path,) = tmp_path.glob("*.jsonl")
     path.unlink()
-    journal.write(match(id="d"))
-    assert folded.follow() == 1
+    for key in ("b", "c", "d"):  # more than was read of the old one
+        journal.write(match(id=key))
+    assert [one.name > path.name for one in tmp_path.glob("*.jsonl")] == [True]
+    assert folded.follow() == 3
     assert status(folded.folds.state()).matches == 4
+
+
+def test_a_journal_that_became_shorter_is_read_from_its_beginning(tmp_path: Path) -> None:
+    """A process of an older release writes under the same name after the deletion."""
+    write(tmp_path, "bot", [(1_000.0, match(id="a")), (1_000.0, match(id="b"))])
+    folded = FoldedJournal(tmp_path)
+    assert folded.follow() == 2
+    (path,) = tmp_path.glob("*.jsonl")
+    path.unlink()
+    write(tmp_path, "bot", [(1_000.0, match(id="c"))])
+    assert path.exists() and folded.follow() == 1
 
 
 def test_only_the_newest_ids_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

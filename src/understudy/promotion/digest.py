@@ -315,10 +315,10 @@ class DigestReader:
                 fold.add(records)
         if self._log.read - self._summarised < _BLOCKS * BLOCK or self._log.read % BLOCK:
             return False
-        self._summarised = self._log.read
         files.make_folders(self._folder / SUMMARIES)
         with contextlib.suppress(FileExistsError):  # another process made the same
             files.create_exclusive(_path(self._folder, self._log.read), seal(fold.encoded()))
+        self._summarised = self._log.read
         for number in sorted(_numbers(self._folder))[:-_KEPT]:
             with contextlib.suppress(FileNotFoundError):  # another process removes it too
                 files.remove(_path(self._folder, number))
@@ -335,7 +335,8 @@ class DigestReader:
 class DigestWriter:
     """Keeps the summaries of a promotion log up to date, a little at a time. For one thread.
 
-    Raises nothing: a full disk or a record of a newer program costs summaries alone.
+    Raises nothing: a full disk costs summaries until there is room, and a record of a newer program
+    costs all that would follow. Either is said once.
     """
 
     def __init__(self, folder: Path, clock: Clock) -> None:
@@ -343,21 +344,31 @@ class DigestWriter:
         self._clock = clock
         self._reader: DigestReader | None = None
         self._worked = -_EVERY_S
-        self._failed = False
+        self._outdated = False
+        """Whether a newer program wrote a record that this one does not know."""
+        self._complained = False
 
     def work(self) -> None:
         """Fold a block, every ten seconds at most."""
-        if self._failed or self._clock.monotonic() - self._worked < _EVERY_S:
+        if self._outdated or self._clock.monotonic() - self._worked < _EVERY_S:
             return
         self._worked = self._clock.monotonic()
         if not self._folder.is_dir():
             return
         try:
             if self._reader is None:
+                files.sweep(self._folder / SUMMARIES)
                 self._reader = DigestReader(self._folder)
             self._reader.summarise(most_blocks=1)
-        except (OSError, FileFormatError) as error:
-            self._failed = True
+        except OSError as error:  # a full disk, for a while
+            self._complain(error)
+        except FileFormatError as error:
+            self._outdated = True
+            self._complain(error)
+
+    def _complain(self, error: Exception) -> None:
+        if not self._complained:
+            self._complained = True
             complain(f"cannot keep a summary of the promotion log: {error}")
 
 

@@ -44,16 +44,16 @@ _DECODER = msgspec.json.Decoder(Entry)
 
 
 class Journal:
-    """The file of one process."""
+    """The file of one process; another one, under a new name, once that was deleted."""
 
     def __init__(
         self, folder: Path, by: str, clock: Clock, also: Callable[[Entry], None] | None = None
     ) -> None:
-        stamp = int(clock.time() * 1e3)
         self.folder = folder
         self.clock = clock
-        self._path = folder / f"{by}-{stamp:013d}-{os.getpid()}.jsonl"
         self._by = by
+        self._stamp = int(clock.time() * 1e3)
+        self._begun = False
         self._readers = [] if also is None else [also]
         self._complained = False
         self._lock = threading.Lock()
@@ -73,7 +73,15 @@ class Journal:
                     self._complain(error)
 
     def _append(self, entry: Entry) -> None:
+        if self._begun and not self._path.exists():
+            # Retention deleted it. Readers know how much of that name they have read.
+            self._stamp = max(int(entry.t * 1e3), self._stamp + 1)
         files.append(self._path, _encoded(entry))
+        self._begun = True
+
+    @property
+    def _path(self) -> Path:
+        return self.folder / f"{self._by}-{self._stamp:013d}-{os.getpid()}{SUFFIX}"
 
     def _complain(self, error: OSError) -> None:
         if not self._complained:
@@ -102,7 +110,8 @@ class Reader:
         self.offsets = dict(offsets or {})
         """Bytes read of each journal, by file name."""
         self._warm: list[str] = []
-        """Journals that were written to lately; those alone are looked at most of the time."""
+        """Journals that were written to lately, or that are not read to their ends; those alone
+        are looked at most of the time."""
         self._mtime_ns = -1
         self._listed = -_LIST_EVERY_S
 
@@ -153,7 +162,7 @@ class Reader:
 
     def _grown(self) -> list[tuple[str, int]]:
         """Journals with more bytes than were read, and their sizes. One that is shorter than what
-        was read was deleted by retention and begun anew by a process that still writes."""
+        was read was deleted by retention and begun anew by a process of an older release."""
         found = []
         for name, size in self._sizes():
             offset = self.offsets.get(name, 0)
@@ -184,7 +193,11 @@ class Reader:
                         stat = os.stat(entry.path)  # noqa: PTH116  a path object takes as long again
                         found.append((entry.name, stat.st_size, stat.st_mtime))
         newest = max((written for _, _, written in found), default=0.0)
-        self._warm = [name for name, _, written in found if written > newest - _WARM_S]
+        self._warm = [
+            name
+            for name, size, written in found
+            if written > newest - _WARM_S or self.offsets.get(name, 0) != size
+        ]
         # A journal made in the same tick of the file system's clock would not change the time.
         settled = mtime_ns < time.time_ns() - 1_000_000_000
         self._mtime_ns, self._listed = mtime_ns if settled else -1, now
