@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -25,6 +27,12 @@ def test_the_error_of_a_share_is_that_of_wins_and_losses() -> None:
 
 def test_one_bin_of_other_values_has_no_known_error() -> None:
     assert deviations(mean_of(rates(9.0).bins), mean_of(rates(0.0, 0.1).bins)) == 0.0
+
+
+def test_values_without_spread_are_equal_or_apart_beyond_doubt() -> None:
+    same, more = mean_of(rates(0.1, 0.1).bins), mean_of(rates(0.2, 0.2).bins)
+    assert deviations(same, same) == deviations(same, mean_of(rates(*[0.1] * 3).bins)) == 0.0
+    assert deviations(more, same) == math.inf == -deviations(same, more)
 
 
 def test_the_first_bins_weigh_what_was_asked_for() -> None:

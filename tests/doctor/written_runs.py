@@ -72,6 +72,7 @@ class WrittenTraining:
         draws: bool = False,
         frames: int | None = None,
         returned: float = 0.0,
+        varied: float = 0.01,
         seconds: float = 1.0,
         stage: str = "",
     ) -> None:
@@ -91,7 +92,7 @@ class WrittenTraining:
                 ev.MatchesTrained(
                     steps=self.steps,
                     results=results,
-                    returns=dict.fromkeys(results, returned + 0.01 * (turn % 3)),
+                    returns=dict.fromkeys(results, returned + varied * (turn % 3)),
                     ended=[("x", 0, one, 0.0) for one in length],
                     stage=stage,
                 )

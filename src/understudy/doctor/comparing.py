@@ -12,6 +12,9 @@ from typing import NamedTuple
 
 from understudy.telemetry.trends import Trend, TrendBin
 
+_ROUNDING = 1e-12
+"""Means of equal values differ by this share at most, with the order of their sums."""
+
 
 class WindowMean(NamedTuple):
     """The mean over some bins, its standard error, and what it is of."""
@@ -67,11 +70,11 @@ def windows(trend: Trend, *, count: int, least: float, share: bool = False) -> l
 
 
 def deviations(a: WindowMean, b: WindowMean) -> float:
-    """By how many standard errors `a` lies above `b`; 0 where none is known."""
-    error = math.hypot(a.error, b.error)
-    if not math.isfinite(error):
+    """By how many standard errors `a` lies above `b`; 0 where none is known, or they are equal."""
+    error, apart = math.hypot(a.error, b.error), a.mean - b.mean
+    if not math.isfinite(error) or math.isclose(a.mean, b.mean, rel_tol=_ROUNDING):
         return 0.0
-    return (a.mean - b.mean) / error if error else math.copysign(math.inf, a.mean - b.mean)
+    return apart / error if error else math.copysign(math.inf, apart)
 
 
 def swings(values: Sequence[WindowMean], *, least: float, errors: float = 4.0) -> list[WindowMean]:

@@ -202,7 +202,7 @@ def return_went_backwards(evidence: Evidence) -> Iterator[Finding]:
         max(parts[:-2], key=lambda one: one.mean),
         mean_of(bins[-2 * size :]),
     )
-    if best.mean - now.mean < _LOST_SHARE * (best.mean - start.mean):
+    if best.mean <= start.mean or best.mean - now.mean < _LOST_SHARE * (best.mean - start.mean):
         return
     if min(deviations(best, now), deviations(best, start)) < _SURE_OF_RETURNS:
         return
