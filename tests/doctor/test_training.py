@@ -68,7 +68,7 @@ def test_one_opponent_that_is_never_beaten_is_named(tmp_path: Path) -> None:
 
 def test_a_best_benchmark_that_is_long_past_is_found(tmp_path: Path) -> None:
     run = WrittenTraining(tmp_path / "run")
-    for rate in (0.2, 0.9, 0.5, 0.4, 0.4):
+    for rate in (0.2, 0.9, 0.5, 0.4, 0.4, 0.4):
         run.iterate({"based": rate}, count=5, returned=run.steps)
         run.judge({"based": rate, "random": rate})
     finding = run.found()["training-went-backwards"]

@@ -77,6 +77,25 @@ def deviations(a: WindowMean, b: WindowMean) -> float:
     return apart / error if error else math.copysign(math.inf, apart)
 
 
+def fallen(
+    bins: Sequence[TrendBin], *, least: float, errors: float, last: int = 4
+) -> tuple[WindowMean, WindowMean] | None:
+    """The best bin of a share and the last ones together, which came after it, if they lie below it
+    by `least` at least and beyond chance. None: they do not.
+
+    The best of many bins is high by chance alone, the more so the more there are, by about
+    sqrt(2 ln n) errors: so many more than `errors` are asked for.
+    """
+    best = max(range(len(bins)), key=lambda at: bins[at].mean, default=0)
+    if len(bins) - 1 - best < last:
+        return None
+    then, now = mean_of([bins[best]], share=True), mean_of(bins[-last:], share=True)
+    asked = errors + math.sqrt(2.0 * math.log(len(bins)))
+    if then.mean - now.mean < least or deviations(then, now) < asked:
+        return None
+    return then, now
+
+
 def swings(values: Sequence[WindowMean], *, least: float, errors: float = 4.0) -> list[WindowMean]:
     """The turning points of a series: where it turned by `least` at least, and by so many standard
     errors. Smaller movements between two of them are passed over."""

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from understudy.core.opponents import SELF
 from understudy.core.statistics import wilson
-from understudy.doctor.comparing import deviations, first, mean_of, swings, windows
+from understudy.doctor.comparing import deviations, fallen, first, mean_of, swings, windows
 from understudy.doctor.evidence import Evidence
 from understudy.doctor.findings import Finding, section
 from understudy.policy.strategist import Strategist
@@ -162,16 +162,13 @@ def never_beaten(evidence: Evidence) -> Iterator[Finding]:
 
 def went_backwards(evidence: Evidence) -> Iterator[Finding]:
     """The best benchmark is long past."""
-    trend = evidence.trend("benchmark")
-    if evidence.kind != "training" or len(trend.bins) < _BENCHMARKS:
+    bins = evidence.trend("benchmark").bins
+    if evidence.kind != "training":
         return
-    best = max(range(len(trend.bins)), key=lambda at: trend.bins[at].mean)
-    later = trend.bins[best + 1 :]
-    if len(later) < 2:
+    found = fallen(bins, least=_DROP, errors=_SURE, last=_BENCHMARKS)
+    if found is None:
         return
-    then, now = mean_of([trend.bins[best]], share=True), mean_of(trend.bins[-2:], share=True)
-    if then.mean - now.mean < _DROP or deviations(then, now) < _SURE:
-        return
+    then, now = found
     yield Finding(
         check="training-went-backwards",
         weight="problem",
@@ -179,8 +176,8 @@ def went_backwards(evidence: Evidence) -> Iterator[Finding]:
         title=f"Learning went backwards: version {then.version} was better than those of today.",
         evidence=(
             f"Benchmarks: version {then.version} won {then.mean:.0%} of {then.weight:,.0f}, the "
-            f"last two {now.mean:.0%} of {now.weight:,.0f}; {len(later)} benchmarks came after the "
-            "best one.",
+            f"last {_BENCHMARKS} together {now.mean:.0%} of {now.weight:,.0f}; it is the best of "
+            f"{len(bins)} benchmarks.",
         ),
         next_step=f"Go back: understudy models rollback {then.version} --run "
         f"{evidence.folder.root}; then train on with a smaller learner.learning_rate_max or "
