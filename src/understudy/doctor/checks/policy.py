@@ -9,11 +9,11 @@ import numpy as np
 
 from understudy.core.ops import NUMPY
 from understudy.core.spaces import Continuous, Discrete
-from understudy.doctor.comparing import first
 from understudy.doctor.evidence import Evidence
 from understudy.doctor.findings import Finding, section
-from understudy.doctor.intervals import mean_of, share_of
+from understudy.doctor.intervals import gain, mean_of, share_of
 from understudy.policy import distributions
+from understudy.telemetry.status import RewardStatus
 from understudy.telemetry.trends import Trend, TrendBin
 
 _LAST = 20.0
@@ -33,18 +33,24 @@ _BEHAVIOUR_KL = 10.0
 _DOMINATES = 0.95
 _DECISIONS = 1000
 _GOOD = 0.6
+_STRETCH = 4
+"""Bins of returns that are compared: of fewer the spread, and so the interval, is not known. A bin
+of a long run holds many matches."""
 
 
 def entropy_collapsed(evidence: Evidence) -> Iterator[Finding]:
     """The policy chooses as good as one action in each situation, and loses."""
     share = _entropy_share(evidence)
-    if share is None or share >= _COLLAPSED or _wins(evidence):
+    if share is None or share >= _COLLAPSED:
+        return
+    wins = _wins(evidence)
+    if wins:
         return
     config = evidence.config.learner
     yield Finding(
         check="entropy-collapsed",
-        weight="problem",
-        certainty="certain" if _won(evidence) else "likely",
+        weight="note" if wins is None else "problem",
+        certainty="possible" if wins is None else "certain" if _won(evidence) else "likely",
         title="The policy no longer explores: its entropy has collapsed.",
         evidence=(
             f"Entropy over the last {_LAST:.0f} batches: {share:.2%} of the largest possible.",
@@ -233,15 +239,31 @@ def _entropy_share(evidence: Evidence) -> float | None:
     return _mean(last) / largest if largest > 0.0 else None
 
 
-def _wins(evidence: Evidence) -> bool:
-    """Whether the policy wins most of its last matches, or, in an environment without winners,
-    earns more than at first: then being sure of itself is right."""
+def _wins(evidence: Evidence) -> bool | None:
+    """Whether the policy wins most of its last matches, or, where there are no winners, earns more
+    than at first: then being sure of itself is right. None: it cannot be told."""
     last = share_of(evidence.trend("win_rate").last(100))
     if last.size:
         return last.size >= 20 and last.mean >= _GOOD
-    returns = evidence.trend("return")
-    then, now = (mean_of(part) for part in (first(returns, 20), returns.last(20)))
-    return now.low > then.high
+    if evidence.kind == "server":
+        return _earns_more(evidence.status.version_rewards)
+    bins = evidence.trend("return").bins
+    if len(bins) < 2 * _STRETCH:
+        return None
+    then, now = mean_of(bins[:_STRETCH]), mean_of(bins[-max(_STRETCH, len(bins) // 10) :])
+    return gain(then, now)[0] > 0.0
+
+
+def _earns_more(reward: RewardStatus | None) -> bool | None:
+    """Whether versions of today earn more than the first ones, or than random actions would. None:
+    neither is known."""
+    if reward is None:
+        return None
+    pairs = [(reward.policy, reward.random)]
+    if reward.now is not None and reward.start is not None and reward.start != reward.now:
+        pairs.append((reward.now.reward, reward.start.reward))
+    known = [a.low > b.high for a, b in pairs if a is not None and b is not None]
+    return any(known) if known else None
 
 
 def _won(evidence: Evidence) -> tuple[str, ...]:
