@@ -75,6 +75,18 @@ def test_what_healthy_runs_show_is_not_accused(
     assert _findings(tmp_path / "run", figures, won=won, count=count) == {}
 
 
+@pytest.mark.parametrize(("since", "weight"), [(99, "problem"), (100, "note")])
+def test_a_jump_of_the_policy_is_a_problem_for_a_hundred_batches(
+    tmp_path: Path, since: int, weight: str
+) -> None:
+    run = WrittenRing(tmp_path / "run")
+    run.matches(100, won=0.2)
+    run.batches(1, kl=40.0)
+    run.batches(since)
+    findings = found(run.folder)
+    assert set(findings) == {"steps-too-large"} and findings["steps-too-large"].weight == weight
+
+
 @pytest.mark.parametrize("joined", [1, 40])
 @pytest.mark.parametrize(
     ("returns", "weight"),

@@ -252,3 +252,19 @@ def test_numbers_that_are_not_finite_again_and_again_are_found(
     assert checks.keys() == ({"training-not-finite"} if sick else set())
     if sick:
         assert "{'loss': nan}" in checks["training-not-finite"].evidence[1]
+
+
+@pytest.mark.parametrize(
+    ("batches", "weight"), [(150, "warning"), (250, "note")], ids=["often", "seldom"]
+)
+def test_numbers_that_were_seldom_not_finite_are_a_note(
+    tmp_path: Path, batches: int, weight: str
+) -> None:
+    run = WrittenTraining(tmp_path / "run")
+    run.judge({"based": 0.5})
+    run.journal.write(ev.RolledBack(version=1, to=1, reason="not finite"))
+    run.journal.write(ev.RolledBack(version=1, to=1, reason="not finite"))
+    assert run.found()["training-not-finite"].weight == "problem", "no version has come since"
+    run.judge({"based": 0.5})
+    run.iterate({"based": 0.5}, count=batches)
+    assert run.found()["training-not-finite"].weight == weight

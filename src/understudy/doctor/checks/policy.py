@@ -23,7 +23,7 @@ _COLLAPSED = 0.02
 _UNIFORM = 0.98
 _STILL_KL, _STILL_BATCHES = 1e-7, 40.0
 """A batch moves a healthy policy by 0.0005 to 0.1, and a tiny one by 0.0000004."""
-_FAR_KL = 2.0
+_FAR_KL, _RECENT_BATCHES = 2.0, 100.0
 _VALUE_LOSS = 100.0
 """In units of the spread of returns; healthy runs stay below 0.5."""
 _EXPLAINED = -0.5
@@ -96,20 +96,21 @@ def policy_stands_still(evidence: Evidence) -> Iterator[Finding]:
 
 def steps_too_large(evidence: Evidence) -> Iterator[Finding]:
     """A batch moves the policy so far that it forgets what it knew."""
-    bins = evidence.trend("kl").bins
-    most = max((one.most for one in bins), default=0.0)
+    kl = evidence.trend("kl")
+    most, newest = (
+        max((one.most for one in bins), default=0.0) for bins in (kl.bins, kl.last(_RECENT_BATCHES))
+    )
     if most < _FAR_KL:
         return
     config = evidence.config.learner
-    recent = max(one.most for one in bins[-max(1, len(bins) // 4) :]) >= _FAR_KL
-    lost = evidence.kind == "ring" and not _wins(evidence)
     yield Finding(
         check="steps-too-large",
-        weight="problem" if recent or lost else "note",
+        weight="problem" if newest >= _FAR_KL else "note",
         certainty="certain",
         title="One batch changes the policy beyond recognition: the learning steps are too large.",
         evidence=(
-            f"Largest KL divergence of a batch: {most:.3g} (target: {config.kl_target:g}).",
+            f"Largest KL divergence of a batch: {most:.3g}, of late {newest:.3g} (target: "
+            f"{config.kl_target:g}).",
             f"learner.learning_rate={config.learning_rate:g}, "
             f"learner.learning_rate_max={config.learning_rate_max:g}.",
             *_won(evidence),

@@ -30,7 +30,8 @@ _LOW = 0.4
 _DROP = 0.15
 """A benchmark that has fallen by this from its best is a loss, if chance does not explain it."""
 _LOST_SHARE, _SURE_OF_RETURNS = 0.5, 5.0
-_FAILURES = 2
+_FAILURES, _FAILED_SHARE = 2, 0.01
+"""Failures of training, and their share of batches from which on they are more than bad luck."""
 _NAN = "not finite"
 _BEATS_ITSELF, _LOSES_TO_BOTS = 0.6, 0.5
 _SWING = 0.25
@@ -225,14 +226,19 @@ def not_finite(evidence: Evidence) -> Iterator[Finding]:
     count = max(len(failed), status.rollbacks)
     if count < _FAILURES:
         return
+    since = [one for one in failed if one.t >= (status.last_version_time or 0.0)]
+    stuck = not status.versions or max(len(since), status.fruitless) >= _FAILURES
+    often = count >= _FAILED_SHARE * status.batches_trained
     version = f"; the newest version is {status.version}" if status.versions else ""
     yield Finding(
         check="training-not-finite",
-        weight="problem" if not status.versions or status.fruitless >= _FAILURES else "warning",
+        weight="problem" if stuck else "warning" if often else "note",
         certainty="certain",
-        title="Training fails again and again, and goes back to what it had.",
+        title="Training fails again and again, and goes back to what it had."
+        if stuck or often
+        else "Training failed a few times, and went back to what it had.",
         evidence=(
-            f"{count:,} times or more{version}.",
+            f"{count:,} times or more in {status.batches_trained:,} batches{version}.",
             *(f"The last time: {one.message}"[:300] for one in failed[-1:]),
         ),
         next_step="Smaller steps: learner.learning_rate_max a third of what it is "
