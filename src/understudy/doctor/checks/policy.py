@@ -102,15 +102,17 @@ def steps_too_large(evidence: Evidence) -> Iterator[Finding]:
     )
     if most < _FAR_KL:
         return
-    config = evidence.config.learner
+    config, recent = evidence.config.learner, newest >= _FAR_KL
     yield Finding(
         check="steps-too-large",
-        weight="problem" if newest >= _FAR_KL else "note",
+        weight="problem" if recent else "note",
         certainty="certain",
-        title="One batch changes the policy beyond recognition: the learning steps are too large.",
+        title="One batch changes the policy beyond recognition: the learning steps are too large."
+        if recent
+        else "One batch, long ago, changed the policy beyond recognition.",
         evidence=(
-            f"Largest KL divergence of a batch: {most:.3g}, of late {newest:.3g} (target: "
-            f"{config.kl_target:g}).",
+            f"Largest KL divergence of a batch: {most:.3g} (target: {config.kl_target:g}).",
+            *([] if recent else [f"Of the last {_RECENT_BATCHES:.0f} batches: {newest:.3g}."]),
             f"learner.learning_rate={config.learning_rate:g}, "
             f"learner.learning_rate_max={config.learning_rate_max:g}.",
             *_won(evidence),
