@@ -226,9 +226,12 @@ def test_a_return_that_is_lost_again_is_found(tmp_path: Path) -> None:
     assert finding.certainty == "possible" and "at its best" in finding.evidence[0]
 
 
-def test_a_return_that_is_always_the_same_has_not_gone_backwards(tmp_path: Path) -> None:
+@pytest.mark.parametrize("value", [0.1, 1.0])  # one whose sums are rounded, one whose are exact
+def test_a_return_that_is_always_the_same_has_not_gone_backwards(
+    tmp_path: Path, value: float
+) -> None:
     run = WrittenTraining(tmp_path / "run")
-    rewarded(run, *[0.1] * 8, varied=0.0)
+    rewarded(run, *[value] * 8, varied=0.0)
     assert run.found().keys() == {"training-not-learning"}
 
 
