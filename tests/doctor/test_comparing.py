@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
-from understudy.doctor.comparing import deviations, first, mean_of, swings, windows
+from understudy.doctor.comparing import deviations, fallen, first, mean_of, swings, windows
 from understudy.telemetry.trends import Trend
 
 
@@ -25,6 +27,12 @@ def test_the_error_of_a_share_is_that_of_wins_and_losses() -> None:
 
 def test_one_bin_of_other_values_has_no_known_error() -> None:
     assert deviations(mean_of(rates(9.0).bins), mean_of(rates(0.0, 0.1).bins)) == 0.0
+
+
+def test_values_without_spread_are_equal_or_apart_beyond_doubt() -> None:
+    same, more = mean_of(rates(0.1, 0.1).bins), mean_of(rates(0.2, 0.2).bins)
+    assert deviations(same, same) == deviations(same, mean_of(rates(*[0.1] * 3).bins)) == 0.0
+    assert deviations(more, same) == math.inf == -deviations(same, more)
 
 
 def test_the_first_bins_weigh_what_was_asked_for() -> None:
@@ -50,3 +58,31 @@ def test_chance_alone_hardly_ever_swings() -> None:
             windows(rates(*values, matches=50), count=16, least=50, share=True), least=0.25
         )
         assert len(found) - 2 < 2
+
+
+def accused(chances: list[float], rng: np.random.Generator, *, matches: int = 60) -> bool:
+    """Whether any look, one after each benchmark, says that a policy of these chances has fallen:
+    as `training-went-backwards` looks."""
+    bins = rates(*(rng.binomial(matches, chances) / matches), matches=matches).bins
+    looks = (bins[: count + 1] for count in range(len(bins)))
+    return any(fallen(look, least=0.15, errors=3.0) for look in looks)
+
+
+@pytest.mark.parametrize("chance", [0.2, 0.5, 0.9])
+def test_a_policy_that_stays_the_same_has_hardly_ever_fallen(chance: float) -> None:
+    rng = np.random.default_rng(0)
+    assert sum(accused([chance] * 100, rng) for _ in range(300)) <= 6
+
+
+@pytest.mark.parametrize("best", [0.5, 0.65, 0.8, 0.95])
+def test_a_policy_that_falls_by_thirty_points_has_fallen(best: float) -> None:
+    rng = np.random.default_rng(1)
+    assert sum(accused([best] * 50 + [best - 0.3] * 50, rng) for _ in range(40)) == 40
+
+
+def test_a_fall_is_known_after_four_benchmarks() -> None:
+    assert fallen([], least=0.15, errors=3.0) is None
+    assert fallen(rates(0.9, *[0.1] * 3).bins, least=0.15, errors=3.0) is None
+    then, now = fallen(rates(0.9, *[0.1] * 4).bins, least=0.15, errors=3.0) or (None, None)
+    assert then is not None and now is not None
+    assert (then.version, now.weight) == (0, 400) and now.mean == pytest.approx(0.1)

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from bot.minds import publish
 
+from understudy.doctor.checks.policy import entropy_collapsed
 from understudy.doctor.findings import Finding
 from understudy.policy.weights import fresh
+from understudy.telemetry.status import Estimate, RewardStatus, VersionReward
+from understudy.telemetry.trends import Trend
 
 from .ring_runs import ACTIONS, Goalkeeper, WrittenRing
-from .written_runs import found
+from .written_runs import evidence_on, found
 
 LARGEST = math.log(len(ACTIONS))
 
@@ -68,6 +73,73 @@ def test_what_healthy_runs_show_is_not_accused(
     tmp_path: Path, won: float, count: int, figures: dict[str, float]
 ) -> None:
     assert _findings(tmp_path / "run", figures, won=won, count=count) == {}
+
+
+@pytest.mark.parametrize(("since", "weight"), [(99, "problem"), (100, "note")])
+def test_a_jump_of_the_policy_is_a_problem_for_a_hundred_batches(
+    tmp_path: Path, since: int, weight: str
+) -> None:
+    run = WrittenRing(tmp_path / "run")
+    run.matches(100, won=0.2)
+    run.batches(1, kl=40.0)
+    run.batches(since)
+    findings = found(run.folder)
+    assert set(findings) == {"steps-too-large"} and findings["steps-too-large"].weight == weight
+
+
+@pytest.mark.parametrize("joined", [1, 40])
+@pytest.mark.parametrize(
+    ("returns", "weight"),
+    [
+        ([1.0, 4.0, 6.0, 8.0, *[50.0] * 40], None),  # solved, and sure of itself
+        ([5.0, 4.0, 6.0, 8.0, *[5.0] * 40], "problem"),
+        ([1.0, 50.0, 50.0], "note"),  # too few to tell
+    ],
+)
+def test_a_sure_policy_without_winners_is_judged_by_its_returns(
+    tmp_path: Path, returns: list[float], weight: str | None, joined: int
+) -> None:
+    run = WrittenRing(tmp_path / "run")
+    run.batches(30, entropy=0.001)
+    trend = Trend()
+    for turn, value in enumerate(returns):  # a bin of a long run weighs many matches
+        trend.add(float(turn), value, version=1, weight=joined)
+    evidence = evidence_on(run.folder)
+    evidence.trends["return"] = trend
+    assert [one.weight for one in entropy_collapsed(evidence)] == ([weight] if weight else [])
+
+
+def _reward(first: int, mean: float) -> VersionReward:
+    return VersionReward(
+        first=first, last=first, count=50, reward=Estimate(mean, mean - 0.1, mean + 0.1)
+    )
+
+
+@pytest.mark.parametrize(
+    ("reward", "weight"),
+    [
+        (None, "note"),
+        (RewardStatus(per="decision", now=_reward(9, 1.0)), "note"),
+        (RewardStatus(per="decision", start=_reward(1, 0.0), now=_reward(9, 1.0)), None),
+        (RewardStatus(per="decision", start=_reward(1, 0.0), now=_reward(9, 0.1)), "problem"),
+        (
+            RewardStatus(
+                per="decision", policy=Estimate(0.5, 0.4, 0.6), random=Estimate(0.0, -0.1, 0.1)
+            ),
+            None,
+        ),
+    ],
+)
+def test_a_sure_policy_behind_a_server_is_judged_by_its_reward(
+    tmp_path: Path, reward: RewardStatus | None, weight: str | None
+) -> None:
+    run = WrittenRing(tmp_path / "run")
+    run.batches(30, entropy=0.001)
+    seen = evidence_on(run.folder)
+    status = msgspec.structs.replace(seen.status, version_rewards=reward)
+    view = msgspec.structs.replace(seen.view, status=status)
+    evidence = dataclasses.replace(seen, kind="server", view=view)
+    assert [one.weight for one in entropy_collapsed(evidence)] == ([weight] if weight else [])
 
 
 @pytest.mark.parametrize(("bias", "expected"), [(5.0, True), (1.0, False)])

@@ -95,9 +95,13 @@ def test_experience_that_is_many_versions_old_is_found(tmp_path: Path) -> None:
 
 def test_matches_that_could_not_be_saved_are_found(tmp_path: Path) -> None:
     run = WrittenRing(tmp_path / "run")
-    run.bot.write(
-        ev.MatchFinished(
-            id="x", outcome="defeat", decisions=1, reward=0.0, version=0, seconds=1.0, saved=False
-        )
+    unsaved = ev.MatchFinished(
+        id="x", outcome="defeat", decisions=1, reward=0.0, version=0, seconds=1.0, saved=False
     )
+    run.bot.write(unsaved)
     assert found(run.folder)["unsaved-matches"].weight == "warning"
+    run.matches(600, won=0.5)
+    finding = found(run.folder)["unsaved-matches"]
+    assert finding.weight == "note" and finding.evidence == ("Of 601 matches.",)
+    run.bot.write(unsaved)
+    assert found(run.folder)["unsaved-matches"].weight == "warning", "it goes on"

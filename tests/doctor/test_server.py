@@ -11,7 +11,7 @@ from walk.toys import SetClock
 from understudy.telemetry import events as ev
 from understudy.telemetry.journal import Journal
 
-from .written_runs import ACTIONS, found, play, publish_certain, served
+from .written_runs import ACTIONS, found, play, publish_certain, served, switches
 
 pytest.importorskip("starlette")
 GATE = "doctor.written_runs:TestGate"
@@ -54,6 +54,16 @@ def test_a_policy_that_never_acts_is_found(tmp_path: Path) -> None:
     assert finding.evidence[0].startswith("none: 400 of the last 400 decisions")
 
 
+def test_actions_in_many_parts_are_counted_as_they_were_taken(tmp_path: Path) -> None:
+    declared = switches()
+    publish_certain(tmp_path / "run", *range(1, 80, 2), declared=declared)
+    with served(tmp_path / "run", declared=declared) as at:
+        play(at)
+    finding = found(tmp_path / "run")["server-action-dominates"]
+    assert finding.evidence[0].startswith("/".join("1" * 40) + ": 400 of the last 400 decisions")
+    assert "1,099,511,627,776 actions to choose from; 1 were used" in finding.evidence[0]
+
+
 def test_rewards_that_never_come_are_found(tmp_path: Path) -> None:
     with served(tmp_path / "run") as at:
         play(at, rewarded=False)
@@ -81,7 +91,7 @@ def test_territories_that_never_get_a_reward_are_found(tmp_path: Path) -> None:
 
 def test_a_reward_that_is_always_zero_is_found(tmp_path: Path) -> None:
     with served(tmp_path / "run") as at:
-        play(at, reward=0.0)
+        play(at, rewards=[0.0])
     assert found(tmp_path / "run")["reward-always-zero"].weight == "problem"
 
 
@@ -90,7 +100,24 @@ def test_rewards_beyond_the_clip_are_found(tmp_path: Path) -> None:
         play(at)
     checks = found(tmp_path / "run")
     assert "live.reward_clip" in checks["reward-clipped"].title
+    assert checks["reward-clipped"].certainty == "likely"
     assert "reward-always-zero" not in checks
+
+
+@pytest.mark.parametrize(
+    ("rewards", "clipped"),
+    [
+        ([1.0, -1.0], False),  # what the game pays is just what the clip is
+        ([1.0, 0.0, -1.0, 0.5, -0.5], False),
+        ([7.0, 0.1, -7.0, 0.2, 0.3, 0.4], True),
+    ],
+)
+def test_a_game_that_pays_just_what_the_clip_is_is_not_cut_off(
+    tmp_path: Path, rewards: list[float], *, clipped: bool
+) -> None:
+    with served(tmp_path / "run", {"live.reward_clip": 1.0}) as at:
+        play(at, rewards=rewards)
+    assert set(found(tmp_path / "run")) == ({"reward-clipped"} if clipped else set())
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,12 @@ def test_a_run_that_wins_nothing_after_ten_million_steps_does_not_learn(tmp_path
     assert "Against based: 2% of late." in finding.evidence
 
 
+def test_a_run_whose_returns_are_all_equal_does_not_learn(tmp_path: Path) -> None:
+    run = WrittenTraining(tmp_path / "run")
+    run.iterate({"based": 0.0}, count=100, returned=-0.1, varied=0.0)
+    assert run.found().keys() == {"training-not-learning"}
+
+
 def test_a_young_run_that_wins_nothing_may_yet_learn(tmp_path: Path) -> None:
     run = WrittenTraining(tmp_path / "run")
     run.iterate({"based": 0.0}, count=9, matches=300)
@@ -62,7 +68,7 @@ def test_one_opponent_that_is_never_beaten_is_named(tmp_path: Path) -> None:
 
 def test_a_best_benchmark_that_is_long_past_is_found(tmp_path: Path) -> None:
     run = WrittenTraining(tmp_path / "run")
-    for rate in (0.2, 0.9, 0.5, 0.4, 0.4):
+    for rate in (0.2, 0.9, 0.5, 0.4, 0.4, 0.4):
         run.iterate({"based": rate}, count=5, returned=run.steps)
         run.judge({"based": rate, "random": rate})
     finding = run.found()["training-went-backwards"]
@@ -194,7 +200,7 @@ def test_benchmarks_that_take_most_of_the_time_are_found(tmp_path: Path) -> None
     assert "83%" in finding.title and "monitor.benchmark_steps" in finding.next_step
 
 
-def rewarded(run: WrittenTraining, *returns: float) -> None:
+def rewarded(run: WrittenTraining, *returns: float, varied: float = 1.0) -> None:
     """Matches of an environment, a hundred iterations for each of these mean returns."""
     for mean in returns:
         for turn in range(20):
@@ -202,7 +208,7 @@ def rewarded(run: WrittenTraining, *returns: float) -> None:
             run.journal.write(
                 ev.MatchesTrained(
                     steps=run.steps, results={}, matches=4, total_matches=4,
-                    returns={"environment": mean + turn % 3},
+                    returns={"environment": mean + varied * (turn % 3)},
                 )
             )  # fmt: skip
 
@@ -218,6 +224,15 @@ def test_a_return_that_is_lost_again_is_found(tmp_path: Path) -> None:
     rewarded(run, 20, 100, 300, 400, 380, 150, 60, 40)
     finding = run.found()["training-went-backwards"]
     assert finding.certainty == "possible" and "at its best" in finding.evidence[0]
+
+
+@pytest.mark.parametrize("value", [0.1, 1.0])  # one whose sums are rounded, one whose are exact
+def test_a_return_that_is_always_the_same_has_not_gone_backwards(
+    tmp_path: Path, value: float
+) -> None:
+    run = WrittenTraining(tmp_path / "run")
+    rewarded(run, *[value] * 8, varied=0.0)
+    assert run.found().keys() == {"training-not-learning"}
 
 
 def test_a_return_that_rises_with_setbacks_is_healthy(tmp_path: Path) -> None:
@@ -240,3 +255,19 @@ def test_numbers_that_are_not_finite_again_and_again_are_found(
     assert checks.keys() == ({"training-not-finite"} if sick else set())
     if sick:
         assert "{'loss': nan}" in checks["training-not-finite"].evidence[1]
+
+
+@pytest.mark.parametrize(
+    ("batches", "weight"), [(150, "warning"), (250, "note")], ids=["often", "seldom"]
+)
+def test_numbers_that_were_seldom_not_finite_are_a_note(
+    tmp_path: Path, batches: int, weight: str
+) -> None:
+    run = WrittenTraining(tmp_path / "run")
+    run.judge({"based": 0.5})
+    run.journal.write(ev.RolledBack(version=1, to=1, reason="not finite"))
+    run.journal.write(ev.RolledBack(version=1, to=1, reason="not finite"))
+    assert run.found()["training-not-finite"].weight == "problem", "no version has come since"
+    run.judge({"based": 0.5})
+    run.iterate({"based": 0.5}, count=batches)
+    assert run.found()["training-not-finite"].weight == weight

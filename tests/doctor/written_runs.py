@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +72,7 @@ class WrittenTraining:
         draws: bool = False,
         frames: int | None = None,
         returned: float = 0.0,
+        varied: float = 0.01,
         seconds: float = 1.0,
         stage: str = "",
     ) -> None:
@@ -91,7 +92,7 @@ class WrittenTraining:
                 ev.MatchesTrained(
                     steps=self.steps,
                     results=results,
-                    returns=dict.fromkeys(results, returned + 0.01 * (turn % 3)),
+                    returns=dict.fromkeys(results, returned + varied * (turn % 3)),
                     ended=[("x", 0, one, 0.0) for one in length],
                     stage=stage,
                 )
@@ -150,6 +151,16 @@ class TestGate:
         return Verdict.of(observation[0], threshold=self._threshold)
 
 
+def switches() -> SchemaGame:
+    """Forty things to do or not, at once: a million million of actions."""
+    names = [f"switch {number}" for number in range(40)]
+    return game(
+        features=["worth", "other"],
+        actions={name: ["off", "on"] for name in names},
+        fallback=dict.fromkeys(names, "off"),
+    )
+
+
 def chunks() -> SchemaGame:
     """Twelve places to act, or none."""
     return game(features=["worth", "other"], actions=[*ACTIONS, "none"], fallback="none")
@@ -157,7 +168,11 @@ def chunks() -> SchemaGame:
 
 @contextlib.contextmanager
 def served(
-    run: Path, settings: Mapping[str, Any] | None = None, *, gate: str = "open"
+    run: Path,
+    settings: Mapping[str, Any] | None = None,
+    *,
+    gate: str = "open",
+    declared: SchemaGame | None = None,
 ) -> Iterator[ServerWiring]:
     """A real session behind no socket, and without a learner."""
     patient = {
@@ -166,7 +181,7 @@ def served(
         "live.segment": 64,
     }
     options = ServeOptions(
-        translator=chunks(),
+        translator=declared or chunks(),
         game="skirmish",
         run=run,
         network=SMALL,
@@ -186,12 +201,13 @@ def play(
     *,
     ticks: int = 400,
     rewarded: bool = True,
-    reward: float | None = None,
+    rewards: Sequence[float] = (),
     gap: int = 1,
     client: str = "c",
     territory: str = "t",
 ) -> None:
-    """One territory; each decision gets its reward before the next, or none does."""
+    """One territory; each decision gets its reward before the next, or none does. `rewards`:
+    the amounts, in turn."""
     rng = np.random.default_rng(0)
     for turn in range(ticks):
         features = [float(rng.uniform(-1, 1)), float(rng.uniform(-1, 1))]
@@ -199,7 +215,8 @@ def play(
             at, client, type="observation", territory=territory, features=features, tick=gap * turn
         )
         if rewarded:
-            worth = float(rng.uniform(-0.5, 0.5)) if reward is None else reward
+            chance = float(rng.uniform(-0.5, 0.5))
+            worth = rewards[turn % len(rewards)] if rewards else chance
             _ask(at, client, type="reward", decision_id=answer["decision_id"], reward=worth)
     _ask(at, client, type="end", territory=territory)
 
@@ -211,17 +228,18 @@ def _ask(at: ServerWiring, client: str, **message: Any) -> dict[str, Any]:
     return told
 
 
-def publish_certain(run: Path, action: int) -> None:
-    """A version that always chooses one action."""
+def publish_certain(run: Path, *options: int, declared: SchemaGame | None = None) -> None:
+    """A version that always chooses one action: these options, counted over all parts."""
+    named = declared or chunks()
     with contextlib.ExitStack():
         folder = RunFolder.open(
             run,
-            spec=PolicySpec(chunks().features, chunks().actions, SMALL),
+            spec=PolicySpec(named.features, named.actions, SMALL),
             config=None,
             clock=SystemClock(),
             game="skirmish",
         )
     fresh = weight_files.fresh(folder.spec, np.random.default_rng(0))
     params = {name: np.array(value) for name, value in fresh.params.items()}
-    params["policy.b"][action] = 30.0
+    params["policy.b"][list(options)] = 30.0
     publish(folder, 1, weights=weight_files.Weights(**{**vars(fresh), "params": params}))

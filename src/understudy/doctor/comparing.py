@@ -12,6 +12,9 @@ from typing import NamedTuple
 
 from understudy.telemetry.trends import Trend, TrendBin
 
+_ROUNDING = 1e-12
+"""Means of equal values differ by this share at most, with the order of their sums."""
+
 
 class WindowMean(NamedTuple):
     """The mean over some bins, its standard error, and what it is of."""
@@ -67,11 +70,30 @@ def windows(trend: Trend, *, count: int, least: float, share: bool = False) -> l
 
 
 def deviations(a: WindowMean, b: WindowMean) -> float:
-    """By how many standard errors `a` lies above `b`; 0 where none is known."""
-    error = math.hypot(a.error, b.error)
-    if not math.isfinite(error):
+    """By how many standard errors `a` lies above `b`; 0 where none is known, or they are equal."""
+    error, apart = math.hypot(a.error, b.error), a.mean - b.mean
+    if not math.isfinite(error) or math.isclose(a.mean, b.mean, rel_tol=_ROUNDING):
         return 0.0
-    return (a.mean - b.mean) / error if error else math.copysign(math.inf, a.mean - b.mean)
+    return apart / error if error else math.copysign(math.inf, apart)
+
+
+def fallen(
+    bins: Sequence[TrendBin], *, least: float, errors: float, last: int = 4
+) -> tuple[WindowMean, WindowMean] | None:
+    """The best bin of a share and the last ones together, which came after it, if they lie below it
+    by `least` at least and beyond chance. None: they do not.
+
+    The best of many bins is high by chance alone, the more so the more there are, by about
+    sqrt(2 ln n) errors: so many more than `errors` are asked for.
+    """
+    best = max(range(len(bins)), key=lambda at: bins[at].mean, default=0)
+    if len(bins) - 1 - best < last:
+        return None
+    then, now = mean_of([bins[best]], share=True), mean_of(bins[-last:], share=True)
+    asked = errors + math.sqrt(2.0 * math.log(len(bins)))
+    if then.mean - now.mean < least or deviations(then, now) < asked:
+        return None
+    return then, now
 
 
 def swings(values: Sequence[WindowMean], *, least: float, errors: float = 4.0) -> list[WindowMean]:

@@ -9,11 +9,11 @@ import numpy as np
 
 from understudy.core.ops import NUMPY
 from understudy.core.spaces import Continuous, Discrete
-from understudy.doctor.comparing import first
 from understudy.doctor.evidence import Evidence
 from understudy.doctor.findings import Finding, section
-from understudy.doctor.intervals import mean_of, share_of
+from understudy.doctor.intervals import gain, mean_of, share_of
 from understudy.policy import distributions
+from understudy.telemetry.status import RewardStatus
 from understudy.telemetry.trends import Trend, TrendBin
 
 _LAST = 20.0
@@ -23,7 +23,7 @@ _COLLAPSED = 0.02
 _UNIFORM = 0.98
 _STILL_KL, _STILL_BATCHES = 1e-7, 40.0
 """A batch moves a healthy policy by 0.0005 to 0.1, and a tiny one by 0.0000004."""
-_FAR_KL = 2.0
+_FAR_KL, _RECENT_BATCHES = 2.0, 100.0
 _VALUE_LOSS = 100.0
 """In units of the spread of returns; healthy runs stay below 0.5."""
 _EXPLAINED = -0.5
@@ -33,18 +33,24 @@ _BEHAVIOUR_KL = 10.0
 _DOMINATES = 0.95
 _DECISIONS = 1000
 _GOOD = 0.6
+_STRETCH = 4
+"""Bins of returns that are compared: of fewer the spread, and so the interval, is not known. A bin
+of a long run holds many matches."""
 
 
 def entropy_collapsed(evidence: Evidence) -> Iterator[Finding]:
     """The policy chooses as good as one action in each situation, and loses."""
     share = _entropy_share(evidence)
-    if share is None or share >= _COLLAPSED or _wins(evidence):
+    if share is None or share >= _COLLAPSED:
+        return
+    wins = _wins(evidence)
+    if wins:
         return
     config = evidence.config.learner
     yield Finding(
         check="entropy-collapsed",
-        weight="problem",
-        certainty="certain" if _won(evidence) else "likely",
+        weight="note" if wins is None else "problem",
+        certainty="possible" if wins is None else "certain" if _won(evidence) else "likely",
         title="The policy no longer explores: its entropy has collapsed.",
         evidence=(
             f"Entropy over the last {_LAST:.0f} batches: {share:.2%} of the largest possible.",
@@ -90,20 +96,23 @@ def policy_stands_still(evidence: Evidence) -> Iterator[Finding]:
 
 def steps_too_large(evidence: Evidence) -> Iterator[Finding]:
     """A batch moves the policy so far that it forgets what it knew."""
-    bins = evidence.trend("kl").bins
-    most = max((one.most for one in bins), default=0.0)
+    kl = evidence.trend("kl")
+    most, newest = (
+        max((one.most for one in bins), default=0.0) for bins in (kl.bins, kl.last(_RECENT_BATCHES))
+    )
     if most < _FAR_KL:
         return
-    config = evidence.config.learner
-    recent = max(one.most for one in bins[-max(1, len(bins) // 4) :]) >= _FAR_KL
-    lost = evidence.kind == "ring" and not _wins(evidence)
+    config, recent = evidence.config.learner, newest >= _FAR_KL
     yield Finding(
         check="steps-too-large",
-        weight="problem" if recent or lost else "note",
+        weight="problem" if recent else "note",
         certainty="certain",
-        title="One batch changes the policy beyond recognition: the learning steps are too large.",
+        title="One batch changes the policy beyond recognition: the learning steps are too large."
+        if recent
+        else "One batch, long ago, changed the policy beyond recognition.",
         evidence=(
             f"Largest KL divergence of a batch: {most:.3g} (target: {config.kl_target:g}).",
+            *([] if recent else [f"Of the last {_RECENT_BATCHES:.0f} batches: {newest:.3g}."]),
             f"learner.learning_rate={config.learning_rate:g}, "
             f"learner.learning_rate_max={config.learning_rate_max:g}.",
             *_won(evidence),
@@ -233,15 +242,31 @@ def _entropy_share(evidence: Evidence) -> float | None:
     return _mean(last) / largest if largest > 0.0 else None
 
 
-def _wins(evidence: Evidence) -> bool:
-    """Whether the policy wins most of its last matches, or, in an environment without winners,
-    earns more than at first: then being sure of itself is right."""
+def _wins(evidence: Evidence) -> bool | None:
+    """Whether the policy wins most of its last matches, or, where there are no winners, earns more
+    than at first: then being sure of itself is right. None: it cannot be told."""
     last = share_of(evidence.trend("win_rate").last(100))
     if last.size:
         return last.size >= 20 and last.mean >= _GOOD
-    returns = evidence.trend("return")
-    then, now = (mean_of(part) for part in (first(returns, 20), returns.last(20)))
-    return now.low > then.high
+    if evidence.kind == "server":
+        return _earns_more(evidence.status.version_rewards)
+    bins = evidence.trend("return").bins
+    if len(bins) < 2 * _STRETCH:
+        return None
+    then, now = mean_of(bins[:_STRETCH]), mean_of(bins[-max(_STRETCH, len(bins) // 10) :])
+    return gain(then, now)[0] > 0.0
+
+
+def _earns_more(reward: RewardStatus | None) -> bool | None:
+    """Whether versions of today earn more than the first ones, or than random actions would. None:
+    neither is known."""
+    if reward is None:
+        return None
+    pairs = [(reward.policy, reward.random)]
+    if reward.now is not None and reward.start is not None and reward.start != reward.now:
+        pairs.append((reward.now.reward, reward.start.reward))
+    known = [a.low > b.high for a, b in pairs if a is not None and b is not None]
+    return any(known) if known else None
 
 
 def _won(evidence: Evidence) -> tuple[str, ...]:

@@ -7,12 +7,14 @@ from collections.abc import Iterator
 
 from understudy.doctor.evidence import Evidence
 from understudy.doctor.findings import Finding, section
+from understudy.telemetry import events as ev
 from understudy.telemetry.status import patience, stalled
 
 _DEATHS, _VERSIONS_A_DEATH = 3, 100
 _PILE_BATCHES = 20
 _QUARANTINED = 5
 _QUARANTINED_SHARE = 0.05
+_UNSAVED_SHARE = 0.01
 _TOO_OLD, _TOO_OLD_SHARE = 20, 0.2
 _REUSED = 32.0
 """Samples of each match; the default allows 8, and training 480 times on one is memorising."""
@@ -170,9 +172,12 @@ def unsaved_matches(evidence: Evidence) -> Iterator[Finding]:
     status = evidence.status
     if not status.unsaved:
         return
+    ended = [one.e for one in evidence.view.recent if isinstance(one.e, ev.MatchFinished)]
+    newest = any(one.recorded and not one.saved for one in ended)
+    often = status.unsaved >= _UNSAVED_SHARE * status.matches
     yield Finding(
         check="unsaved-matches",
-        weight="warning",
+        weight="warning" if newest or often else "note",
         certainty="certain",
         title=f"{status.unsaved:,} matches could not be saved.",
         evidence=(f"Of {status.matches:,} matches.",),

@@ -6,16 +6,17 @@ the ledger, how the learner goes on from its events.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 
 from understudy.core.arrays import NDArray
+from understudy.core.spaces import ActionSpace, Continuous, Discrete
 from understudy.doctor.evidence import Evidence
 from understudy.doctor.findings import Finding, section
 from understudy.experience.ledger.recovery import LEDGER, territories_in
-from understudy.registry.rewards import action_name
 
 _FEWEST = 300
 """Decisions; with fewer nothing is judged."""
@@ -26,7 +27,8 @@ frequent spawn is 2% of spawns, and no spawn is 36 to 60% of decisions."""
 _OPTIONS = 8
 _UNDATED = 0.2
 _TERRITORY, _SILENT = 20, 0.1
-_CLIPPED = 0.2
+_CLIPPED, _FEW_REWARDS = 0.2, 3
+"""A game that pays so few amounts below the clip may pay just what the clip is: -1, 0 and 1."""
 _AGREES = 0.7
 _ABOVE = 1.25
 _BUSY = 0.9
@@ -131,17 +133,16 @@ def one_action_dominates(evidence: Evidence) -> Iterator[Finding]:
     """One of many actions is most of what the policy does; or it does nothing at all."""
     seen = _decisions(evidence)
     space = evidence.folder.spec.actions
-    options = int(np.prod(space.parts))
-    if seen is None or options < _OPTIONS:
+    options = math.prod(space.parts)
+    if seen is None or isinstance(space, Continuous) or options < _OPTIONS:
         return
     # A gate judges every action but the safe one: to do nothing in half of all cases is healthy.
     # Without a gate the safe action is not known.
     acts = seen.sampled & seen.judged
-    flat = np.ravel_multi_index(tuple(seen.actions.T), space.parts)
     for chosen, most in ((seen.sampled, _ALONE), (acts, _DOMINATES)):
         if int(chosen.sum()) < _FEWEST:
             continue
-        counts = np.bincount(flat[chosen], minlength=options)
+        used, counts = np.unique(seen.actions[chosen], axis=0, return_counts=True)
         top, total = int(counts.argmax()), int(counts.sum())
         share = float(counts[top] / total)
         if share < most:
@@ -152,14 +153,21 @@ def one_action_dominates(evidence: Evidence) -> Iterator[Finding]:
             certainty="likely",
             title=f"One action is {share:.0%} of all that the policy does: it has collapsed.",
             evidence=(
-                f"{action_name(top, space)}: {int(counts[top]):,} of the last {total:,} decisions, "
-                f"with {options:,} actions to choose from; {int((counts > 0).sum()):,} were used.",
+                f"{_named(used[top], space)}: {int(counts[top]):,} of the last {total:,} "
+                f"decisions, with {options:,} actions to choose from; {len(used):,} were used.",
             ),
             next_step="Raise learner.entropy_weight, go back to a version before it (understudy "
             "models list, then rollback), and see whether its reward is right.",
             link=section("server-action-dominates"),
         )
         return
+
+
+def _named(action: NDArray, space: ActionSpace) -> str:
+    """`attack`, or of an action in parts the option of each: `2/0`; action [parts]."""
+    if isinstance(space, Discrete):
+        return space.names[int(action[0])]
+    return "/".join(str(int(option)) for option in action)
 
 
 def undated_rewards(evidence: Evidence) -> Iterator[Finding]:
@@ -249,12 +257,13 @@ def reward_says_nothing(evidence: Evidence) -> Iterator[Finding]:
             link=section("reward-always-zero"),
         )
         return
-    clipped = float((np.abs(rewards) >= 0.999 * clip).mean())
-    if clipped >= _CLIPPED:
+    at_clip = np.abs(rewards) >= 0.999 * clip
+    clipped = float(at_clip.mean())
+    if clipped >= _CLIPPED and len(np.unique(rewards[~at_clip])) > _FEW_REWARDS:
         yield Finding(
             check="reward-clipped",
             weight="warning",
-            certainty="certain",
+            certainty="likely",
             title=f"{clipped:.0%} of rewards are cut off at live.reward_clip.",
             evidence=(
                 f"Of the last {len(rewards):,} rewards {clipped:.0%} are plus or minus {clip:g}: "

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from understudy.core.opponents import SELF
 from understudy.core.statistics import wilson
-from understudy.doctor.comparing import deviations, first, mean_of, swings, windows
+from understudy.doctor.comparing import deviations, fallen, first, mean_of, swings, windows
 from understudy.doctor.evidence import Evidence
 from understudy.doctor.findings import Finding, section
 from understudy.policy.strategist import Strategist
@@ -30,7 +30,8 @@ _LOW = 0.4
 _DROP = 0.15
 """A benchmark that has fallen by this from its best is a loss, if chance does not explain it."""
 _LOST_SHARE, _SURE_OF_RETURNS = 0.5, 5.0
-_FAILURES = 2
+_FAILURES, _FAILED_SHARE = 2, 0.01
+"""Failures of training, and their share of batches from which on they are more than bad luck."""
 _NAN = "not finite"
 _BEATS_ITSELF, _LOSES_TO_BOTS = 0.6, 0.5
 _SWING = 0.25
@@ -162,16 +163,13 @@ def never_beaten(evidence: Evidence) -> Iterator[Finding]:
 
 def went_backwards(evidence: Evidence) -> Iterator[Finding]:
     """The best benchmark is long past."""
-    trend = evidence.trend("benchmark")
-    if evidence.kind != "training" or len(trend.bins) < _BENCHMARKS:
+    bins = evidence.trend("benchmark").bins
+    if evidence.kind != "training":
         return
-    best = max(range(len(trend.bins)), key=lambda at: trend.bins[at].mean)
-    later = trend.bins[best + 1 :]
-    if len(later) < 2:
+    found = fallen(bins, least=_DROP, errors=_SURE, last=_BENCHMARKS)
+    if found is None:
         return
-    then, now = mean_of([trend.bins[best]], share=True), mean_of(trend.bins[-2:], share=True)
-    if then.mean - now.mean < _DROP or deviations(then, now) < _SURE:
-        return
+    then, now = found
     yield Finding(
         check="training-went-backwards",
         weight="problem",
@@ -179,8 +177,8 @@ def went_backwards(evidence: Evidence) -> Iterator[Finding]:
         title=f"Learning went backwards: version {then.version} was better than those of today.",
         evidence=(
             f"Benchmarks: version {then.version} won {then.mean:.0%} of {then.weight:,.0f}, the "
-            f"last two {now.mean:.0%} of {now.weight:,.0f}; {len(later)} benchmarks came after the "
-            "best one.",
+            f"last {_BENCHMARKS} together {now.mean:.0%} of {now.weight:,.0f}; it is the best of "
+            f"{len(bins)} benchmarks.",
         ),
         next_step=f"Go back: understudy models rollback {then.version} --run "
         f"{evidence.folder.root}; then train on with a smaller learner.learning_rate_max or "
@@ -202,7 +200,7 @@ def return_went_backwards(evidence: Evidence) -> Iterator[Finding]:
         max(parts[:-2], key=lambda one: one.mean),
         mean_of(bins[-2 * size :]),
     )
-    if best.mean - now.mean < _LOST_SHARE * (best.mean - start.mean):
+    if best.mean <= start.mean or best.mean - now.mean < _LOST_SHARE * (best.mean - start.mean):
         return
     if min(deviations(best, now), deviations(best, start)) < _SURE_OF_RETURNS:
         return
@@ -228,14 +226,19 @@ def not_finite(evidence: Evidence) -> Iterator[Finding]:
     count = max(len(failed), status.rollbacks)
     if count < _FAILURES:
         return
+    since = [one for one in failed if one.t >= (status.last_version_time or 0.0)]
+    stuck = not status.versions or max(len(since), status.fruitless) >= _FAILURES
+    often = count >= _FAILED_SHARE * status.batches_trained
     version = f"; the newest version is {status.version}" if status.versions else ""
     yield Finding(
         check="training-not-finite",
-        weight="problem" if not status.versions or status.fruitless >= _FAILURES else "warning",
+        weight="problem" if stuck else "warning" if often else "note",
         certainty="certain",
-        title="Training fails again and again, and goes back to what it had.",
+        title="Training fails again and again, and goes back to what it had."
+        if stuck or often
+        else "Training failed a few times, and went back to what it had.",
         evidence=(
-            f"{count:,} times or more{version}.",
+            f"{count:,} times or more in {status.batches_trained:,} batches{version}.",
             *(f"The last time: {one.message}"[:300] for one in failed[-1:]),
         ),
         next_step="Smaller steps: learner.learning_rate_max a third of what it is "
