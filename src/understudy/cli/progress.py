@@ -132,9 +132,10 @@ class ProgressDisplay:
                 self._version = line.version
             if self._due(now) or (self._keeps and line.share == 1.0):
                 self._keep(now)
+            elif not self._keeps and now - self._began < _PATIENCE_S:
+                return
             elif self._moves and now - self._drawn_at >= _REDRAW_EVERY_S:
-                if self._keeps or now - self._began >= _PATIENCE_S:
-                    self._draw(now)
+                self._draw(now)
 
     def show_share(self, share: float, words: str) -> None:
         """`show` for work of which only the share is known, 0 to 1."""

@@ -147,9 +147,9 @@ class Intake:
         """Learned from since the last commit: id to file name."""
 
     def resume(self, ingested: Mapping[str, str], *, forgotten: str = "") -> None:
-        """Learn what earlier learners ingested (id to name), archive what they left behind, and keep
-        the bounds of the quarantine. `forgotten`: the file name of the newest episode that they may have ingested and that is
-        not known any more."""
+        """Learn what earlier learners ingested (id to name), archive what they left behind, and
+        prune the quarantine. `forgotten`: the file name of the newest episode that they may have
+        ingested and that is not known any more."""
         self._ingested = dict(ingested)
         self._forgotten_until = saved_at(forgotten)
         in_buffer = set(self.spool.pending())
