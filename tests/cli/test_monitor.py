@@ -146,8 +146,43 @@ def test_following_survives_a_run_that_goes(run: Path) -> None:
             raise answer
         return answer
 
-    follow(read, first, said.append, interval_s=0.001, stop=stop)
+    def say(line: str) -> bool:
+        said.append(line)
+        return True
+
+    follow(read, first, say, interval_s=0.001, stop=stop)
     assert said == ["LOST: the disk is gone (tried again)", "it can be read again"]
+
+
+def test_following_ends_with_the_line_that_nothing_reads(run: Path) -> None:
+    first = ViewReader(RunFolder.load(run, SystemClock())).read()
+    said: list[str] = []
+
+    def read() -> RunView:
+        raise OSError(f"reading {len(said)}")
+
+    def say(line: str) -> bool:
+        said.append(line)
+        return len(said) < 2
+
+    follow(read, first, say, interval_s=0.001)
+    assert len(said) == 2
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Windows tells it only of a line that is written")
+def test_following_ends_when_the_reader_of_the_pipe_has_gone(run: Path) -> None:
+    """As in `understudy monitor RUN | head -1`, of a run in which nothing happens any more."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "understudy", "monitor", str(run), "--interval", "0.1"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    ) as child:  # fmt: skip
+        assert child.stdout is not None and child.stderr is not None
+        assert child.stdout.readline()
+        child.stdout.close()
+        try:
+            assert (child.wait(timeout=60), child.stderr.read()) == (0, b"")
+        finally:
+            child.kill()
 
 
 # --- a server ------------------------------------------------------------------------------------

@@ -145,11 +145,18 @@ def test_with_json_it_is_silent(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr() == ("", "")
 
 
-def test_quick_work_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_work_of_less_than_a_second_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = terminal_at(monkeypatch)
     with working("reading", quiet=False):
         pass
-    assert terminal.getvalue() == ""
+    clock = Clock()
+    with ProgressDisplay(quiet=False, keeps=False, clock=clock) as display:
+        for clock.now in (0.2, 0.6, 0.9):
+            display.show_share(clock.now, "reading")
+        assert terminal.getvalue() == ""
+        clock.now = 1.1
+        display.show_share(0.95, "reading")
+        assert "95%" in terminal.getvalue()
 
 
 def screen_of(written: str, width: int) -> list[str]:
@@ -180,11 +187,11 @@ def test_the_line_is_redrawn_in_place_and_goes_away(
 ) -> None:
     terminal, clock = terminal_at(monkeypatch, width=width), Clock()
     with ProgressDisplay(quiet=False, clock=clock, keeps=False) as display:
-        for clock.now in (0.2, 0.4, 0.6):
+        for clock.now in (1.2, 1.4, 1.6):
             display.show(play_progress(played=int(10 * clock.now)))
         display.note("  a note that stays")
         sys.stderr.write("understudy: a complaint\n")
-        clock.now = 0.8
+        clock.now = 1.8
         display.show(play_progress())
         drawn = terminal.getvalue()
         assert "wins of last 40:  62%" in drawn and "\x1b[2K" in drawn

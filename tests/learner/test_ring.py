@@ -274,6 +274,21 @@ def test_bounds_are_kept_while_it_learns_and_are_said(tmp_path: Path) -> None:
     assert any("retention.quarantine_files" in note for note in notes)
 
 
+def test_the_quarantine_is_bounded_where_no_version_is_ever_published(tmp_path: Path) -> None:
+    folder = run(tmp_path, retention__quarantine_files=30)
+    one = learner(folder)
+    for number in range(70):
+        (tmp_path / "buffer" / f"bad{number}.npz").write_bytes(b"bad")
+        work_to_the_end(one)
+    assert not folder.versions.numbers()
+    assert len(reasons(folder)) == 40, "30, and the last 10 until the next turn"
+    learner(folder)  # another one starts
+    assert len(reasons(folder)) == 30
+    told = [entry.e for entry in Reader(folder.journal).new()]
+    notes = [event.message for event in told if isinstance(event, ev.Note)]
+    assert [note.partition(" oldest")[0] for note in notes] == ["the 10", "the 20", "the 10"]
+
+
 def test_a_copy_is_known_long_after_its_version_was_pruned(tmp_path: Path) -> None:
     folder = run(tmp_path, registry__keep_versions=2, learner__batch_matches=1)
     play(folder, *map(str, range(20)))

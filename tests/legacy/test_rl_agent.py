@@ -183,6 +183,25 @@ def test_a_batch_is_handed_to_the_learner_once(
     assert not any(episode.sampled.any() for episode in episodes)
 
 
+def test_a_run_that_takes_no_more_imports_says_so_and_learns_from_no_copy(
+    model_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = with_values(QUIET, {"retention.imported_files": 1})
+    paths = [tmp_path / f"game_{number}_Victory.npz" for number in range(3)]
+    with RLAgent(model_path=model_path, learner="off", config=config, seed=1) as agent:
+        for number, path in enumerate(paths):
+            agent.get_action(STATE * number)
+            agent.end_episode(10.0)
+            assert agent.save_experience_data(path)
+        told = capsys.readouterr().err
+        assert told.count("retention.imported_files") == 1 and str(paths[1]) in told
+        copies = [dict(np.load(path)) for path in paths]
+        report = agent.train_from_batch(copies)
+        assert (report["games"], report["skipped"], report["rejected"]) == (0, 1, 2)
+        assert capsys.readouterr().err.count("takes no more (retention.imported_files)") == 2
+    assert len(kept(model_path)) == 3, "the matches, and no copy"
+
+
 def test_counters_survive_a_restart(model_path: Path) -> None:
     options = {"model_path": model_path, "learner": "off", "config": QUIET}
     with RLAgent(**options) as first:  # type: ignore[arg-type]

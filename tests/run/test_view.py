@@ -15,6 +15,8 @@ from understudy.core import files
 from understudy.core.clock import SystemClock
 from understudy.registry.run_folder import RunFolder
 from understudy.run.view import ViewReader, read_view, runs_in, summarise
+from understudy.screens.monitor.plain import ChangeLines
+from understudy.screens.monitor.run_table import last_heard
 from understudy.telemetry import events as ev
 from understudy.telemetry import journal as journals
 from understudy.telemetry import status_reader
@@ -121,6 +123,27 @@ def test_lost_matches_are_looked_for_since_the_oldest_known_one(
             play(bot, "victory")
     now = read_view(folder).status
     assert (now.matches, now.wins) == (6, 1)
+
+
+def test_a_lost_match_is_at_its_time_among_the_recent_entries(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with mind(tmp_path) as bot:
+        with monkeypatch.context() as patch:
+            patch.setattr(files, "append", full)
+            play(bot, "victory")
+        play(bot, "defeat")
+        reader = ViewReader(RunFolder.load(tmp_path, SystemClock()))
+        first = reader.read()
+        changes = ChangeLines(first)
+        play(bot, "tie")
+        second = reader.read()
+    for view in (first, second):
+        times = [one.t for one in view.recent]
+        assert times == sorted(times) and last_heard(view) == times[-1]
+    won = [isinstance(one.e, ev.MatchFinished) and one.e.outcome for one in second.recent]
+    assert won[-3:] == ["victory", "defeat", "tie"]
+    assert len(changes.of(second)) == 1, "the match that was played since"
 
 
 def test_progress_of_the_first_reading_goes_from_nothing_to_all(tmp_path: Path) -> None:

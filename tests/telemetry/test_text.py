@@ -88,17 +88,17 @@ def test_say_prints_any_text(text: str, encoding: str) -> None:
 
 
 def test_say_uses_stdout(capsys: pytest.CaptureFixture[str]) -> None:
-    say("hello")
+    assert say("hello")
     assert capsys.readouterr().out == "hello\n"
 
 
 def test_say_without_a_console_is_quiet(monkeypatch: pytest.MonkeyPatch) -> None:
     closed = io.StringIO()
     closed.close()
-    say("x", closed)
-    say("x", Broken(errno.EPIPE))
+    assert not say("x", closed)
+    assert not say("x", Broken(errno.EPIPE))
     monkeypatch.setattr(sys, "stdout", None)
-    say("x")
+    assert not say("x")
 
 
 def test_say_raises_what_is_not_a_missing_reader() -> None:

@@ -104,6 +104,7 @@ def _show(source: RunSource | FolderSource, *, interval_s: float, first: _FirstR
 def _print(source: RunSource | FolderSource, *, interval_s: float, once: bool, json: bool) -> None:
     import shutil
 
+    from understudy.screens.console import reader_left
     from understudy.screens.monitor.plain import folder_block, follow, run_block
     from understudy.screens.monitor.sources import FolderSource
     from understudy.screens.monitor.sparkline import glyphs_for
@@ -124,9 +125,12 @@ def _print(source: RunSource | FolderSource, *, interval_s: float, once: bool, j
     if json:
         say_json(first)
         return
-    say("\n".join(run_block(source.name, first, width=width, glyphs=glyphs)))
-    if not once:
-        follow(source.read, first, say, interval_s=interval_s, glyphs=glyphs)
+    read = say("\n".join(run_block(source.name, first, width=width, glyphs=glyphs)))
+    if read and not once:
+        follow(
+            source.read, first, say,
+            interval_s=interval_s, glyphs=glyphs, gone=lambda: reader_left(sys.stdout),
+        )  # fmt: skip
 
 
 def _server(url: str, token_file: Path | None) -> RunSource:

@@ -86,7 +86,8 @@ class ProgressDisplay:
 
     `ticks`: a thread redraws it twice a second, so that the time goes on while a step takes long.
     A bot that decides in this process goes without: the thread would take turns with it.
-    `keeps`: in a terminal too, a line stays now and then. `before`: the newest version when the
+    `keeps`: in a terminal too, a line stays now and then; without, work of less than a second shows
+    nothing. `before`: the newest version when the
     session begins; None: the first one shown. `tells_new`: lines that stay end with the number of
     versions that are new since the one before.
     """
@@ -131,6 +132,8 @@ class ProgressDisplay:
                 self._version = line.version
             if self._due(now) or (self._keeps and line.share == 1.0):
                 self._keep(now)
+            elif not self._keeps and now - self._began < _PATIENCE_S:
+                return
             elif self._moves and now - self._drawn_at >= _REDRAW_EVERY_S:
                 self._draw(now)
 

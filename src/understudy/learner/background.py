@@ -272,23 +272,15 @@ class BackgroundLearner(ABC, Generic[R]):
 
     def _keep_bounds(self) -> None:
         """Of what would grow for ever: ids of removed versions, and the quarantine."""
-        limits = self._folder.config.retention
-        most = limits.remembered_episodes
+        most = self._folder.config.retention.remembered_episodes
         count = self._folder.versions.forget_oldest(most=most, keep=_never_forgotten)
         if count:
-            self._note(
+            message = (
                 f"{count:,} of the oldest episodes were forgotten (retention.remembered_episodes = "
                 f"{most:,}): none as old as they are is learned from again"
             )
-        removed = self._intake.spool.prune_quarantine(limits)
-        if removed:
-            self._note(
-                f"the {removed:,} oldest files of quarantine/ were deleted "
-                "(retention.quarantine_files, retention.quarantine_bytes)"
-            )
-
-    def _note(self, message: str) -> None:
-        self._journal.write(events.Note(where="retention", message=message))
+            self._journal.write(events.Note(where="retention", message=message))
+        self._intake.prune_quarantine()
 
     def _problem(self, where: str, message: str) -> None:
         self._journal.write(events.Problem(where=where, message=message))

@@ -31,6 +31,8 @@ from understudy.telemetry.journal import Journal
 _TRIES = 3
 _READ_TRIES = 5
 _READ_AGAIN_S = 5.0
+_PRUNE_EVERY = 20
+"""Files that are quarantined from one removal of the oldest to the next."""
 
 
 class SuspectGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -137,19 +139,22 @@ class Intake:
         """How often reading a file has failed, and when to try again."""
         self._odd: dict[str, str] = {}
         """What files were called before the spool renamed them."""
+        self._quarantined = 0
+        """Files that were quarantined since the oldest were removed."""
         self.spool = Spool(folder.root, folder.spec, folder.clock)
         self.suspects = Suspects(folder.root / "suspects.json")
         self.uncommitted: dict[str, str] = {}
         """Learned from since the last commit: id to file name."""
 
     def resume(self, ingested: Mapping[str, str], *, forgotten: str = "") -> None:
-        """Learn what earlier learners ingested (id to name), and archive what they left behind.
-        `forgotten`: the file name of the newest episode that they may have ingested and that is
-        not known any more."""
+        """Learn what earlier learners ingested (id to name), archive what they left behind, and
+        prune the quarantine. `forgotten`: the file name of the newest episode that they may have
+        ingested and that is not known any more."""
         self._ingested = dict(ingested)
         self._forgotten_until = saved_at(forgotten)
         in_buffer = set(self.spool.pending())
         self._archive([name for name in ingested.values() if name in in_buffer])
+        self.prune_quarantine()
 
     def committed(self) -> None:
         """A version now names what was learned from: it may leave the buffer."""
@@ -214,6 +219,25 @@ class Intake:
                 reason += f"; the largest number of {words}"
                 break
         self._quarantine(name, reason)
+
+    def prune_quarantine(self) -> None:
+        """Remove the oldest files of the quarantine beyond its bounds, and say how many.
+
+        Also done after every few files that are quarantined: where all of them are, no version is
+        ever published, which is when the learner keeps its other bounds.
+        """
+        self._quarantined = 0
+        try:
+            removed = self.spool.prune_quarantine(self._folder.config.retention)
+        except OSError as error:  # a file that another process has open can wait for the next turn
+            self._journal.write(events.Problem(where="retention", message=str(error)))
+            return
+        if removed:
+            message = (
+                f"the {removed:,} oldest files of quarantine/ were deleted "
+                "(retention.quarantine_files, retention.quarantine_bytes)"
+            )
+            self._journal.write(events.Note(where="retention", message=message))
 
     def load(self, names: Sequence[str]) -> dict[str, Episode]:
         """Good, new and fresh episodes by name; the others go where they belong."""
@@ -290,6 +314,9 @@ class Intake:
         self.spool.quarantine(name, reason)
         self.suspects.forget(name)
         self._journal.write(events.EpisodeQuarantined(name=name, reason=reason))
+        self._quarantined += 1
+        if self._quarantined >= _PRUNE_EVERY:
+            self.prune_quarantine()
 
     def _problem(self, message: str) -> None:
         self._journal.write(events.Problem(where="spool", message=message))

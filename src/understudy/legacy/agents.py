@@ -178,6 +178,7 @@ class SharedUnderstudy:
         self.counters = counters
         limits = mind.folder.config.retention
         self.imports = old_files.Imports(mind.folder.root, most=limits.imported_files)
+        self._told_full = False
         self._spool = Spool(mind.folder.root, mind.spec, mind.folder.clock)
         self._journal = Journal(mind.folder.journal, "agent", mind.folder.clock)
         self._agents: list[LegacyMatches] = []
@@ -211,10 +212,24 @@ class SharedUnderstudy:
         return old_files.decode(arrays, self.mind.spec, name=name, now=now)
 
     def put(self, episode: Episode, name: str) -> None:
-        """Puts an old match into the spool; the learner looks every second."""
+        """Puts an old match into the spool; the learner looks every second. `RunFolderError` where
+        the run takes no more imports."""
+        if refusal := self.imports.refusal:
+            raise RunFolderError(refusal)
         self._spool.put(episode)
         self.imports.add(episode.meta.id, name)
         self._journal.write(events.EpisodesImported(count=1))
+
+    def remember_copy(self, arrays: Mapping[str, NDArray], path: Path) -> None:
+        """Never imports this copy of a match, which the run has with its log-probabilities; tells
+        once where it cannot remember it."""
+        if self.imports.add(old_files.identify(arrays), path.name) or self._told_full:
+            return
+        self._told_full = True
+        complain(
+            f"{path}: this run does not remember that it has this match: {self.imports.refusal}; "
+            "do not import copies that are saved from now on into this run"
+        )
 
     def metrics(self) -> dict[str, float]:
         """Of the batch that made the version that plays; empty for an untrained one."""

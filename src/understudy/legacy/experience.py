@@ -96,8 +96,8 @@ class Imports:
 
     Versions and archived episodes are pruned; this is what remembers an import for ever. It is
     written after the episode, so a crash between the two costs a second copy, which the learner
-    finds by its id and sets aside. With `most` ids it is full: none is forgotten, and
-    `understudy import` refuses more files.
+    finds by its id and sets aside. With `most` ids it is full: none is forgotten, and no more files
+    are imported.
     """
 
     def __init__(self, root: Path, *, most: int) -> None:
@@ -106,11 +106,14 @@ class Imports:
         self._count: int | None = None
 
     @property
-    def full(self) -> bool:
-        """Whether no more files may be imported."""
-        if self._count is None:
-            self._count = len(self.ids())
-        return self._count >= self._most
+    def refusal(self) -> str:
+        """Why no more files may be imported; empty: they may."""
+        if not self._full:
+            return ""
+        return (
+            f"this run remembers {self._most:,} imports and takes no more "
+            "(retention.imported_files): raise that, or import into another run"
+        )
 
     def ids(self) -> set[str]:
         try:
@@ -119,14 +122,21 @@ class Imports:
             return set()
         return {line.partition(" ")[0] for line in lines}
 
-    def add(self, key: str, name: str) -> None:
-        """One more, with the name of the file it came from; where it is full, the learner alone
-        remembers it."""
-        if self.full:
-            return
+    def add(self, key: str, name: str) -> bool:
+        """One more, with the name of the file it came from; False: it is full, and this id is not
+        remembered."""
+        if self._full:
+            return False
         assert self._count is not None
         self._count += 1
         files.append(self._path, f"{key} {plain(name)}\n".encode())
+        return True
+
+    @property
+    def _full(self) -> bool:
+        if self._count is None:
+            self._count = len(self.ids())
+        return self._count >= self._most
 
 
 def _checked(

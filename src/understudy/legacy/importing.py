@@ -99,8 +99,8 @@ class _Importer:
         self._late_rewards = late_rewards
         self._spec = _spec(run, clock)
         kept = RunFolder.kept(run, clock)
-        self._limits = (kept.config if kept is not None else Config()).retention
-        self._imports = old_files.Imports(run, most=self._limits.imported_files)
+        limits = (kept.config if kept is not None else Config()).retention
+        self._imports = old_files.Imports(run, most=limits.imported_files)
         self._known = self._imports.ids()
         self._seen: set[Path] = set()
         self._models: dict[str, tuple[Path, OldModel]] = {}
@@ -177,12 +177,8 @@ class _Importer:
         key = episode.meta.id
         if key in self._known:
             return ImportedFile(path, "known")
-        if self._imports.full:
-            reason = (
-                f"this run remembers {self._limits.imported_files:,} imports and takes no more "
-                "(retention.imported_files): raise that, or import into another run"
-            )
-            return ImportedFile(path, "failed", reason)
+        if refusal := self._imports.refusal:
+            return ImportedFile(path, "failed", refusal)
         self._spool.put(episode)
         self._imports.add(key, path.name)
         self._journal.write(events.EpisodesImported(count=1))

@@ -169,8 +169,7 @@ class RLAgent:
         arrays = match.arrays()
         if not _written(Path(path), old_files.encode(arrays)):
             return False
-        # This run has the match itself, with its log-probabilities: the copy must not be imported.
-        self._shared.imports.add(old_files.identify(arrays), Path(path).name)
+        self._shared.remember_copy(arrays, Path(path))
         return True
 
     def train_from_batch(self, experiences: Sequence[Mapping[str, Any]]) -> dict[str, float]:

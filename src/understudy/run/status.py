@@ -11,6 +11,8 @@ more. The archive keeps 5,000 episodes by default, so that an episode on disk is
 from __future__ import annotations
 
 import contextlib
+import heapq
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -85,7 +87,8 @@ def lost_matches(
 
 
 def with_lost(folds: JournalFolds, lost: LostMatches, *, run: str) -> JournalFolds:
-    """Other folds, with what was lost; these where nothing was."""
+    """Other folds, with what was lost; these where nothing was. Lost matches are at their time
+    among the recent entries, whose own order stays."""
     entries = [one for one in lost.entries if _id(one) not in folds.matches]
     saved = [key for key in lost.saved if key in folds.matches and not folds.matches[key].saved]
     if not entries and not saved:
@@ -101,6 +104,8 @@ def with_lost(folds: JournalFolds, lost: LostMatches, *, run: str) -> JournalFol
     whole = JournalFolds(run, folds.patience, summary)
     for entry in entries:
         whole.add(entry)
+    recent = heapq.merge(folds.recent, entries, key=lambda one: one.t)
+    whole.recent = deque(recent, maxlen=folds.recent.maxlen)
     return whole
 
 

@@ -1,4 +1,5 @@
-"""The console behind a stream: whether its cursor can be moved, and leaving it as it was.
+"""The console behind a stream: whether its cursor can be moved, whether anything reads it, and
+leaving it as it was.
 
 Older consoles of Windows take escape codes only when they are asked to, for as long as it is asked.
 """
@@ -7,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import sys
 from collections.abc import Iterator
 from typing import Protocol, TextIO
@@ -28,6 +30,20 @@ class Console(Protocol):
 def supports_cursor(stream: TextIO) -> bool:
     """A terminal that says it has a cursor to move; a person says `TERM=dumb` if it has none."""
     return stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def reader_left(stream: TextIO) -> bool:
+    """Whether a pipe is known to have lost its reader, without writing to it. Windows tells this
+    only of a line that is written."""
+    if sys.platform == "win32":  # pragma: no cover
+        return False
+    try:
+        number = stream.fileno()
+    except (OSError, ValueError):  # no file of the system is behind it
+        return False
+    poll = select.poll()
+    poll.register(number, 0)  # errors alone
+    return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
 
 
 def console_of(stream: TextIO) -> Console | None:

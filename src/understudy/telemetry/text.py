@@ -38,15 +38,15 @@ def plain(text: str, *, limit: int = 200, markup: bool = False) -> str:
     return _without_markup(text) if markup else text
 
 
-def say(text: str, file: TextIO | None = None) -> None:
+def say(text: str, file: TextIO | None = None) -> bool:
     """Print a line and flush it; what the console cannot show is written as `\\u2713`.
 
-    A console that is not there or whose reader has gone is no error.
+    A console that is not there or whose reader has gone is no error: False is returned.
     Every other failure (a full disk behind a redirect, say) is raised.
     """
     stream: TextIO | None = sys.stdout if file is None else file
     if stream is None or stream.closed:  # pythonw.exe has no stdout at all
-        return
+        return False
     line = text + "\n"
     try:
         try:
@@ -59,6 +59,8 @@ def say(text: str, file: TextIO | None = None) -> None:
         if not _reader_gone(error):
             raise
         _hush(stream)
+        return False
+    return True
 
 
 def say_json(value: object) -> None:

@@ -150,7 +150,7 @@ def test_tabs_filter_and_help(run: Path) -> None:
         await until(pilot, lambda: "[1 ring]" in shown(app))
         await pilot.press("tab")
         assert "[2 training]" in shown(app) and "Value loss" in shown(app)
-        await pilot.press("1", "slash", *"publish")
+        await pilot.press("1", *["up"] * 5, "slash", *"publish")
         await until(pilot, lambda: "Log with 'publish'" in shown(app))
         log = shown(app).partition("Log with")[2]
         assert "published" in log and "batch:" not in log

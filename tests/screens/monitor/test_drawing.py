@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -123,6 +124,25 @@ def test_the_filter_shows_lines_with_the_words_alone() -> None:
     assert found and all("published" in line.text for line in found)
 
 
+def test_after_scrolling_the_filtered_log_shows_its_newest_lines() -> None:
+    state = RunState("runs/1", views.NOW)
+    state.take(Reading(views.ring()))
+
+    def log() -> str:
+        lines = state.lines(width=80, height=60, now=views.NOW, keys=(TonedText(" q quit"),))
+        return "\n".join(map(plain_text, lines)).partition("Log")[2]
+
+    state.scroll(4)
+    assert "4 newer below" in log()
+    state.filter_by("published")
+    assert "newer below" not in log() and "version 12 published" in log()
+    state.filter_by("")
+    state.scroll(4)
+    shorter = views.ring()
+    state.take(Reading(msgspec.structs.replace(shorter, recent=shorter.recent[:1])))
+    assert "newer below" not in log() and "matches:" not in log() and "bot" in log()
+
+
 def test_matches_that_follow_each_other_are_one_line() -> None:
     found = log_lines(views.ring().recent)
     assert sum("matches:" in line.text for line in found) == 2
@@ -149,7 +169,7 @@ def test_the_table_of_runs_drops_columns_that_do_not_fit() -> None:
     assert "trend" in wide and "trend" not in narrow
     state.move(5)
     assert state.chosen == "bad"
-    state.words = "SWARM"
+    state.filter_by("SWARM")
     assert state.chosen == "swarm-1" and len(state.shown) == 1
 
 

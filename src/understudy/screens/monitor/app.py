@@ -250,7 +250,7 @@ class MonitorApp(App[None]):
         """Show everything again, or go back to the table of runs."""
         shown = self._run or self._folder
         if shown is not None and shown.words:
-            shown.words = ""
+            shown.filter_by("")
         elif self._run is not None and isinstance(self._source, FolderSource):
             self._run, self._run_source = None, None
             self._open_folder(self._source)
@@ -276,7 +276,7 @@ class MonitorApp(App[None]):
 
     def on_filter_line_typed(self, message: FilterLine.Typed) -> None:
         if (shown := self._run or self._folder) is not None:
-            shown.words = message.words
+            shown.filter_by(message.words)
             self.draw()
 
     async def on_filter_line_kept(self) -> None:
@@ -286,7 +286,7 @@ class MonitorApp(App[None]):
         """Close the line in which words are typed; Escape shows everything again."""
         shown, box = self._run or self._folder, self._filter_input()
         if shown is not None and not keep:
-            shown.words = ""
+            shown.filter_by("")
         if box is not None:
             await box.remove()
         self.draw()

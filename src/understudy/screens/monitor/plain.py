@@ -102,17 +102,19 @@ def _state(view: RunView) -> dict[str, str]:
 def follow(
     read: Callable[[], RunView],
     first: RunView,
-    say: Callable[[str], None],
+    say: Callable[[str], bool],
     *,
     interval_s: float,
     glyphs: Glyphs = UNICODE,
+    gone: Callable[[], bool] = lambda: False,
     stop: threading.Event | None = None,
 ) -> None:
-    """Say what happens until `stop` is set, or Ctrl-C."""
+    """Say what happens until `stop` is set, or Ctrl-C, or what reads it has gone: `say` then
+    returns False. `gone` knows this also while there is nothing to say."""
     changes, stop = ChangeLines(first, glyphs), stop or threading.Event()
-    while not stop.wait(interval_s):
+    while not stop.wait(interval_s) and not gone():
         reading = taken(read)
         lost = reading.value is None
         lines = changes.lost(reading.error) if lost else changes.of(reading.value)  # type: ignore[arg-type]
-        for line in lines:
-            say(line)
+        if not all(say(line) for line in lines):
+            return

@@ -43,8 +43,7 @@ _COLUMNS = (
 
 def last_heard(view: RunView) -> float | None:
     """When anything happened last; None: nothing did."""
-    newest = view.recent[-1].t if view.recent else None
-    return newest or view.status.last_version_time
+    return max((one.t for one in view.recent), default=view.status.last_version_time)
 
 
 def _cells(one: RunLine, glyphs: Glyphs) -> list[tuple[str, Tone]]:

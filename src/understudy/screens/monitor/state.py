@@ -79,6 +79,11 @@ class RunState:
         count = 0 if self.view is None else len(log_lines(self.view.recent, words=self.words))
         self.scrolled = min(max(self.scrolled + by, 0), max(count - 1, 0))
 
+    def filter_by(self, words: str) -> None:
+        """Show the newest lines of the log that have these words; all have the empty ones."""
+        if words != self.words:
+            self.words, self.scrolled = words, 0
+
     def lines(self, *, width: int, height: int, now: float, keys: Line) -> list[Line]:
         """The whole screen: exactly `height` lines."""
         head = [self._header(width, now), self._tab_line(width, now)]
@@ -100,9 +105,9 @@ class RunState:
             return [blank, first, *[blank] * height][:height]
         log = log_lines(self.view.recent, words=self.words)
         title = "Log" if not self.words else f"Log with {plain(self.words, limit=40)!r}"
-        if self.scrolled:
-            log = log[: -self.scrolled]
-            title += f", {self.scrolled:,} newer below"
+        if below := min(self.scrolled, max(len(log) - 1, 0)):  # the log may have become shorter
+            log = log[:-below]
+            title += f", {below:,} newer below"
         return drawn(
             panels(self.view, self.tab, self.new), log,
             width=width, height=height, log_title=title, glyphs=self.glyphs,
@@ -196,6 +201,10 @@ class FolderState:
         self.error = reading.error
         if reading.value is not None:
             self.runs, self.read = tuple(reading.value), True
+
+    def filter_by(self, words: str) -> None:
+        """Show the runs whose name has these words; all have the empty ones."""
+        self.words = words
 
     @property
     def shown(self) -> list[RunLine]:
