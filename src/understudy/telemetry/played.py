@@ -95,7 +95,7 @@ class PlayedFold:
             self._count((player, mode, f"{name}={value}", version), result)
         # Twice as many may gather, so that a new player has time to get its matches.
         if self._limit is not None and len(self._counts) > 2 * self._limit:
-            kept = set(map(_key, self.records(self._limit)))
+            kept = set(self._most_played(self._limit))
             self._counts = {key: one for key, one in self._counts.items() if key in kept}
 
     def _count(self, key: tuple[str, str, str, int], result: int) -> None:
@@ -106,16 +106,16 @@ class PlayedFold:
 
     def records(self, most: int | None = None) -> list[PlayedRecord]:
         """Players first, then players by tag; of both the most played."""
-        rows = sorted(self.state(), key=lambda one: (bool(one.tag), -one.matches))
-        if most is None or len(rows) <= most:
-            return rows
-        whole = [one for one in rows if not one.tag][: most // 2]
-        tagged = [one for one in rows if one.tag]
+        return [_record(key, self._counts[key]) for key in self._most_played(most)]
+
+    def _most_played(self, most: int | None) -> list[tuple[str, str, str, int]]:
+        matches = {key: sum(one[:_ABORTED]) for key, one in self._counts.items()}
+        keys = sorted(matches, key=lambda key: (bool(key[2]), -matches[key]))
+        if most is None or len(keys) <= most:
+            return keys
+        whole = [key for key in keys if not key[2]][: most // 2]
+        tagged = [key for key in keys if key[2]]
         return [*whole, *tagged[: most - len(whole)]]
-
-
-def _key(one: PlayedRecord) -> tuple[str, str, str, int]:
-    return one.player, one.mode, one.tag, one.version
 
 
 def _record(key: tuple[str, str, str, int], counts: list[int]) -> PlayedRecord:

@@ -53,7 +53,6 @@ class Trend(msgspec.Struct):
         self,
         t: float,
         value: float,
-        *,
         version: int,
         weight: float = 1.0,
         least: float | None = None,
@@ -72,8 +71,11 @@ class Trend(msgspec.Struct):
             last.t, last.version = t, version
             last.weight += weight
             last.total += value * weight
-            last.least = min(last.least, low)
-            last.most = max(last.most, high)
+            # Not `min` and `max`: calls, in the line that a long journal runs through most often.
+            if low < last.least:  # noqa: PLR1730
+                last.least = low
+            if high > last.most:  # noqa: PLR1730
+                last.most = high
         else:
             if len(self.bins) == _MOST:
                 pairs = zip(self.bins[::2], self.bins[1::2], strict=True)
@@ -249,14 +251,13 @@ class TrendFold:
         least: float | None = None,
         most: float | None = None,
     ) -> None:
-        if weight <= 0 or not -_LARGEST < value < _LARGEST:
-            return
         trend = self.trends.get(name)
         if trend is None:
-            if len(self.trends) >= _MOST_TRENDS:
+            counts = weight > 0 and -_LARGEST < value < _LARGEST
+            if not counts or len(self.trends) >= _MOST_TRENDS:
                 return
             trend = self.trends[name] = Trend()
-        trend.add(t, value, version=self.version, weight=weight, least=least, most=most)
+        trend.add(t, value, self.version, weight, least, most)
 
 
 _OF_A_BATCH = (
