@@ -21,6 +21,8 @@ SCRIPTS = (
     ("reward_sets.py",),
     ("league_overhead.py",),
     ("monitoring_overhead.py",),
+    ("monitor_cost.py",),
+    ("year_of_play.py",),
     ("serve_load.py",),
     ("serve_flood.py",),
     ("serve_learning.py",),

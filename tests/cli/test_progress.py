@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import re
 import signal
@@ -13,6 +12,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from screens.consoles import EncodedConsole
 
 from understudy.cli.play import _line as play_line
 from understudy.cli.progress import ProgressDisplay, ProgressLine, bar, working
@@ -24,25 +24,6 @@ from understudy.telemetry.layout import Part, cells
 from understudy.training.session import TrainProgress
 
 WIDTHS = (60, 80, 120, 160)
-
-
-class Terminal(io.StringIO):
-    """A console that takes escape codes, with an encoding of its own."""
-
-    def __init__(self, encoding: str = "utf-8") -> None:
-        super().__init__()
-        self._encoding = encoding
-
-    @property
-    def encoding(self) -> str:  # type: ignore[override]
-        return self._encoding
-
-    def isatty(self) -> bool:
-        return True
-
-    def write(self, text: str) -> int:
-        text.encode(self._encoding)  # raises where a console would
-        return super().write(text)
 
 
 class Clock:
@@ -59,8 +40,8 @@ def terminal_at(
     width: int = 80,
     term: str = "xterm",
     encoding: str = "utf-8",
-) -> Terminal:
-    screen = Terminal(encoding)
+) -> EncodedConsole:
+    screen = EncodedConsole(encoding)
     monkeypatch.setenv("TERM", term)
     monkeypatch.setenv("COLUMNS", str(width))
     monkeypatch.setattr(sys, "stderr", screen)

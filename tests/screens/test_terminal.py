@@ -13,29 +13,12 @@ from understudy.games import catalog
 from understudy.games.brawl.drawing.match import MatchDrawing
 from understudy.screens.terminal import AnimatedTerminal, TextStyle, text
 
+from .consoles import EncodedConsole
+
 STATE = catalog.make("brawl").start(NUMPY, np.array([3], np.uint32))
 LEFT = (0, 1) if STATE.x[0, 0] < STATE.x[1, 0] else (1, 0)
 SCENE = MatchDrawing(("runs/x@12", "based"), LEFT).scene(STATE)
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
-
-
-class Console(io.StringIO):
-    """A terminal with an encoding of its own that refuses what it does not have."""
-
-    def __init__(self, encoding: str) -> None:
-        super().__init__()
-        self._encoding = encoding
-
-    @property
-    def encoding(self) -> str:  # type: ignore[override]
-        return self._encoding
-
-    def isatty(self) -> bool:
-        return True
-
-    def write(self, words: str) -> int:
-        words.encode(self._encoding)  # raises as a real console would
-        return super().write(words)
 
 
 def sized(monkeypatch: pytest.MonkeyPatch, columns: int, lines: int) -> None:
@@ -76,9 +59,9 @@ def test_a_console_without_half_blocks_gets_letters_and_never_crashes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     sized(monkeypatch, 80, 24)
-    assert TextStyle.of(Console("utf-8")).blocks
+    assert TextStyle.of(EncodedConsole("utf-8")).blocks
     for encoding in ("cp949", "ascii", "cp1252", "latin-1"):
-        console = Console(encoding)
+        console = EncodedConsole(encoding)
         style = TextStyle.of(console)
         assert style.colour and style.animated and not style.blocks
         named = MatchDrawing(("런/하나", "based"), LEFT).scene(STATE)
@@ -89,7 +72,7 @@ def test_a_console_without_half_blocks_gets_letters_and_never_crashes(
 
 def test_the_terminal_is_left_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     sized(monkeypatch, 80, 24)
-    console = Console("utf-8")
+    console = EncodedConsole("utf-8")
     with pytest.raises(KeyboardInterrupt), AnimatedTerminal(console) as terminal:
         terminal.show(SCENE)
         raise KeyboardInterrupt
@@ -102,11 +85,11 @@ def test_the_terminal_is_left_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None
 def test_no_color_and_pipes_are_respected(monkeypatch: pytest.MonkeyPatch) -> None:
     sized(monkeypatch, 80, 24)
     monkeypatch.setenv("NO_COLOR", "1")
-    style = TextStyle.of(Console("utf-8"))
+    style = TextStyle.of(EncodedConsole("utf-8"))
     assert style.animated and not style.colour and not style.blocks
     assert not TextStyle.of(io.StringIO()).animated
     monkeypatch.setenv("TERM", "dumb")
-    assert not TextStyle.of(Console("utf-8")).animated
+    assert not TextStyle.of(EncodedConsole("utf-8")).animated
 
 
 def test_of_a_long_name_the_end_is_shown() -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from understudy.cli.options import Json, LatestRun
-from understudy.cli.output import out_width
+from understudy.cli.output import out_width, summary_row
 from understudy.cli.progress import working
 from understudy.telemetry.layout import Width, hanging, labelled, wrapped
 from understudy.telemetry.text import plain
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from understudy.doctor.findings import Finding
 
 _FOUND = 1
-_LABEL = 16
 
 
 def doctor(
@@ -78,7 +77,7 @@ def closing_lines(run: Path, *, width: Width) -> list[str]:
     if not line:
         return []
     text = f"{plain(line, limit=500)}: understudy doctor --run {_path(run)}"
-    return labelled("Doctor", text, label_width=_LABEL, width=width)
+    return summary_row("Doctor", text, width)
 
 
 def _evidence(run: Path, progress: Callable[[float], None] | None = None) -> Evidence:

@@ -9,9 +9,9 @@ from understudy.core.opponents import kind_of
 from understudy.core.statistics import wilson
 from understudy.registry.scores import Score
 from understudy.screens.report import pictures
-from understudy.screens.report.chart import ChartLine, PlayTime, Unit, line_chart
 from understudy.screens.report.facts import ReportFacts, VersionRow
-from understudy.screens.report.html import Element, HtmlNode, tag
+from understudy.screens.report.html import HtmlNode, tag
+from understudy.screens.report.parts import TrendCharts, chart_row, explains, table
 from understudy.telemetry.history import SNAPSHOTS
 from understudy.telemetry.played import PlayedRecord
 from understudy.telemetry.promotion_lines import (
@@ -31,7 +31,6 @@ _ROWS, _FEW_ROWS = 40, 16
 """Of a table, at most; fewer of figures that are many and alike."""
 _LEAST = 5
 """Matches of a tag that has a row: a win rate of fewer says nothing."""
-_CLASSES = {"n": "number", "w": "line"}
 _BENCHMARKS, _MET = "benchmark.", "win_rate."
 """Trends by opponent."""
 
@@ -64,67 +63,6 @@ def sections(facts: ReportFacts) -> Iterator[ReportSection]:
         body = tuple(make(facts))
         if body:
             yield ReportSection(key, heading, body)
-
-
-# --- parts that all sections share ---------------------------------------------------------------
-
-
-def explains(text: str) -> Element:
-    """One sentence below a heading."""
-    return tag("p", text, class_="explains")
-
-
-def table(
-    words: str, columns: Sequence[str], rows: Iterable[Sequence[HtmlNode]], *, kinds: str = ""
-) -> Element:
-    """A table with its explanation above. `kinds` has a letter for each column: `n` is a number,
-    `w` stays on one line."""
-    classes = [_CLASSES.get(one) for one in kinds.ljust(len(columns), ".")]
-    head = [
-        tag("th", name, class_=kind, scope="col")
-        for name, kind in zip(columns, classes, strict=True)
-    ]
-    body = [
-        tag("tr", *(tag("td", cell, class_=kind) for cell, kind in zip(row, classes, strict=True)))
-        for row in rows
-    ]
-    return tag(
-        "div",
-        explains(words),
-        tag(
-            "div",
-            tag("table", tag("thead", tag("tr", *head)), tag("tbody", *body), aria__label=words),
-            class_="table",
-            tabindex="0",  # a wide one is scrolled with the keyboard, too
-        ),
-    )
-
-
-def _charts(figures: Iterable[Element | None]) -> list[HtmlNode]:
-    drawn = [one for one in figures if one is not None]
-    return [tag("div", *drawn, class_="charts")] if drawn else []
-
-
-class _Charts:
-    """Makes charts of the trends of one run."""
-
-    def __init__(self, facts: ReportFacts) -> None:
-        self._trends = facts.trends
-        self._time = PlayTime(facts.trends)
-
-    def of(
-        self, title: str, explains: str, names: dict[str, str], unit: Unit = "number"
-    ) -> Element | None:
-        """`names`: the trends, and what their lines are called."""
-        lines = [
-            ChartLine(called, self._trends[name])
-            for name, called in names.items()
-            if name in self._trends
-        ]
-        return line_chart(lines, self._time, title=title, explains=explains, unit=unit)
-
-
-# --- the sections --------------------------------------------------------------------------------
 
 
 def _findings(facts: ReportFacts) -> Iterator[HtmlNode]:
@@ -237,8 +175,8 @@ def _story(facts: ReportFacts) -> Iterator[HtmlNode]:
 
 
 def _results(facts: ReportFacts) -> Iterator[HtmlNode]:
-    charts, status = _Charts(facts), facts.status
-    yield from _charts(
+    charts, status = TrendCharts(facts.trends), facts.status
+    yield from chart_row(
         [
             charts.of(
                 "Win rate",
@@ -340,8 +278,8 @@ def _server(facts: ReportFacts) -> Iterator[HtmlNode]:
             lines,
             kinds="w.",
         )
-    charts = _Charts(facts)
-    yield from _charts(
+    charts = TrendCharts(facts.trends)
+    yield from chart_row(
         [
             charts.of(
                 "Load of the learner",
@@ -428,13 +366,13 @@ def _population(facts: ReportFacts) -> Iterator[HtmlNode]:
 
 
 def _benchmarks(facts: ReportFacts) -> Iterator[HtmlNode]:
-    charts = _Charts(facts)
+    charts = TrendCharts(facts.trends)
     names = {
         name: name.removeprefix(_BENCHMARKS)
         for name in facts.trends
         if name.startswith(_BENCHMARKS)
     }
-    yield from _charts(
+    yield from chart_row(
         [
             charts.of(
                 "Frozen benchmarks",
@@ -469,8 +407,8 @@ def _benchmarks(facts: ReportFacts) -> Iterator[HtmlNode]:
 
 
 def _learning(facts: ReportFacts) -> Iterator[HtmlNode]:
-    charts = _Charts(facts)
-    drawn = _charts(
+    charts = TrendCharts(facts.trends)
+    drawn = chart_row(
         [
             charts.of(
                 "Entropy",
