@@ -207,10 +207,14 @@ def is_defined(home: str) -> bool:
 
 
 def test_a_public_class_name_means_one_thing() -> None:
-    """Games have the same parts, so each may have its `State`; all other rooms share one space."""
+    """Games have the same parts, so each may have its `State`; all other rooms share one space.
+
+    The names in a stand-in are those of what it stands for."""
     homes: dict[str, list[str]] = {}
     for path in modules():
-        room, *_ = path.relative_to(SOURCE).parts
+        room, *inner = path.relative_to(SOURCE).parts
+        if "stand_in" in inner:
+            continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_") and room != "games":
                 homes.setdefault(node.name, []).append(str(path.relative_to(SOURCE)))

@@ -30,7 +30,7 @@ _PLAIN_CONFIG = "small"
 
 def train(
     game: Annotated[
-        str, typer.Argument(help="A game of two players, gymnasium:ID or pettingzoo:MODULE.")
+        str, typer.Argument(help="A game of two players, gymnasium:ID, pettingzoo:MODULE or ai2.")
     ],
     network: Annotated[
         str | None,
@@ -169,7 +169,9 @@ class _TrainOptions:
     @property
     def of_environment(self) -> bool:
         """Whether the game is a Gymnasium or PettingZoo environment."""
-        return self.game.partition(":")[0] in ("gymnasium", "pettingzoo")
+        from understudy.training.environments.factory import is_environment
+
+        return is_environment(self.game)
 
     def refuse(self, **given: object) -> None:
         """An error for options that the game does not have."""
@@ -267,6 +269,7 @@ class _TrainOptions:
     def environment_session(self, pairs: list[str], evaluate: int | None) -> EnvironmentSession:
         """A session in an environment."""
         from understudy.policy.presets import network
+        from understudy.training.environments.factory import resolved as resolved_options
         from understudy.training.environments.session import EnvironmentSession, environment_config
         from understudy.training.named_configs import config
 
@@ -280,7 +283,7 @@ class _TrainOptions:
         options |= dict(parsed(one, flag="--option", example="opponent=based") for one in pairs)
         return EnvironmentSession(
             environment=self.game,
-            options=options,
+            options=resolved_options(self.game, options),
             run=self._folder(self.game.replace(":", "-").replace("/", "-")),
             budget=self._budget(resolved.train.steps or _ENVIRONMENT_STEPS),
             evaluate=_ENVIRONMENT_EVALUATION if evaluate is None else evaluate,

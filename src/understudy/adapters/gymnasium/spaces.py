@@ -9,7 +9,7 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from itertools import product
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -23,9 +23,12 @@ from understudy.policy import distributions
 with needs("{} is not installed", extra="envs"):
     from gymnasium import spaces
 
+SpaceT = TypeVar("SpaceT", bound="spaces.Space[Any]")
 MASK = "action_mask"
 """The key of a mask, in an observation (PettingZoo's convention) or in an info (Gymnasium's)."""
 _IMAGE_AXES = 3
+_NAMES = "understudy_names"
+"""The attribute of a space that has names for its numbers (`named`)."""
 
 
 class SpaceTranslator:
@@ -103,6 +106,15 @@ class SpaceTranslator:
         return legal
 
 
+def named(space: SpaceT, names: Sequence[str]) -> SpaceT:
+    """Give names to the numbers of a `Box`, or to the switches of a `MultiBinary`: features and
+    actions have them here. Returns the space."""
+    if len(names) != math.prod(space.shape or ()):
+        raise ConfigError(f"names: expected one for each number of {space}, got {len(names)}")
+    setattr(space, _NAMES, tuple(names))
+    return space
+
+
 def _of_the_mask(feature: str) -> bool:
     return re.match(rf"{MASK}($|[.=])", feature) is not None
 
@@ -128,7 +140,9 @@ def _features(space: Any, name: str, default: str) -> Iterator[str]:
                 f"{at}: {space} looks like an image, and networks here read named numbers; "
                 "wrap the environment so that it gives features"
             )
-        if not shape or math.prod(shape) == 1:
+        if hasattr(space, _NAMES):
+            yield from (f"{name}.{one}" if name else one for one in getattr(space, _NAMES))
+        elif not shape or math.prod(shape) == 1:
             yield at
         else:
             cells = product(*(range(size) for size in shape))
@@ -148,7 +162,8 @@ def _action_space(space: Any) -> ActionSpace:
         if isinstance(space, spaces.MultiDiscrete):
             return MultiDiscrete(tuple(int(size) for size in np.ravel(space.nvec)))
         if isinstance(space, spaces.MultiBinary):
-            return MultiBinary(tuple(str(index) for index in range(math.prod(space.shape))))
+            keys = tuple(str(index) for index in range(math.prod(space.shape)))
+            return MultiBinary(getattr(space, _NAMES, keys))
         if isinstance(space, spaces.Box) and np.issubdtype(space.dtype, np.floating):
             low, high = np.ravel(space.low), np.ravel(space.high)
             return Continuous(

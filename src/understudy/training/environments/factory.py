@@ -3,6 +3,7 @@
     gymnasium:CartPole-v1           whatever `gymnasium.make` knows; gymnasium:my_module:MyEnv-v0
                                     imports a module first
     pettingzoo:my_package.my_game   a module with `parallel_env()`
+    ai2                             the AI² tournament: a checkout (`adapters.ai2`)
 
 Modules are also looked for in the working directory.
 """
@@ -19,6 +20,7 @@ from understudy.core.dependencies import install_line
 from understudy.core.errors import ConfigError, MissingDependency
 
 KINDS = ("gymnasium", "pettingzoo")
+AI2 = "ai2"
 _AGENT = "agent"
 
 
@@ -53,15 +55,31 @@ class Alone:
         self._env.close()
 
 
+def is_environment(name: str) -> bool:
+    """Whether a game is named as an environment."""
+    return name == AI2 or name.partition(":")[0] in KINDS
+
+
 def maker(name: str, **options: Any) -> Callable[[], Any]:
-    """A factory of environments of this name: `gymnasium:<id>` or `pettingzoo:<module>`."""
+    """A factory of environments of this name: `gymnasium:<id>`, `pettingzoo:<module>` or `ai2`."""
+    if name == AI2:
+        return _ai2(options)
     kind, _, rest = name.partition(":")
     if kind not in KINDS or not rest:
-        raise ConfigError(f"expected gymnasium:<id> or pettingzoo:<module>, got {name!r}")
+        raise ConfigError(f"expected gymnasium:<id> or pettingzoo:<module>, or {AI2}; got {name!r}")
     here = str(Path.cwd())
     if here not in sys.path:  # custom environments usually lie in the working directory
         sys.path.append(here)
     return _gymnasium(rest, options) if kind == "gymnasium" else _pettingzoo(rest, options)
+
+
+def resolved(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options of an environment as its run keeps them, with defaults that later readers need."""
+    if name != AI2:
+        return dict(options)
+    from understudy.adapters.ai2 import env
+
+    return env.resolved(options)
 
 
 def _gymnasium(name: str, options: Mapping[str, Any]) -> Callable[[], Any]:
@@ -93,3 +111,21 @@ def _pettingzoo(name: str, options: Mapping[str, Any]) -> Callable[[], Any]:
     if make is None:
         raise ConfigError(f"pettingzoo:{name}: the module has no parallel_env()")
     return lambda: make(**options)
+
+
+def _ai2(options: Mapping[str, Any]) -> Callable[[], Any]:
+    """Both sides of the tournament's game, or one side of it where an opponent is named."""
+    from understudy.adapters.ai2.env import TournamentEnv, TournamentParallelEnv
+
+    def make() -> Any:
+        if "opponent" in options:
+            return Alone(TournamentEnv(**options))
+        return TournamentParallelEnv(**options)
+
+    try:
+        env = make()
+    except TypeError as error:
+        raise ConfigError(f"--option: {AI2}: {error}") from error
+    env.reset(seed=0)  # a game that cannot start is told of once, and before anything is made
+    env.close()
+    return make

@@ -1,0 +1,201 @@
+"""The process of one game: the tournament's code on one side, a pipe on the other.
+
+    python game_child.py HOME        # with HOME, the checkout, as the working directory
+
+It runs under the Python of the tournament, which need not have Understudy: only NumPy and the
+standard library are imported here, in the syntax of Python 3.10. Messages are a length (uint32,
+little-endian), a byte that says what follows, and that. Standard output and input are taken away
+from the game before it is imported, since it prints; what it prints is lost, errors go to standard
+error. The process ends when its parent closes the pipe.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import random
+import signal
+import struct
+import sys
+from typing import IO, Any
+
+import numpy as np
+
+HELLO, FAILED, RESET, STEP, STATE = b"H", b"F", b"R", b"S", b"T"
+LENGTH = struct.Struct("<I")
+RESETTING = struct.Struct("<Q16s16s")
+"""The seed, and the agents of the checkout that play the two slots (empty: the parent does)."""
+STEPPING = struct.Struct("<B10s10s")
+"""Frames, and the keys of both slots, each 0 or 1."""
+STATE_HEAD = struct.Struct("<BI4d")
+"""1 terminated + 2 truncated, frames since the reset, stocks of both, damage taken by both."""
+VALUES = 128
+"""Numbers (float32) after the head: the observations of both slots."""
+
+AGENTS = {
+    "constant": "ConstantAgent",
+    "random": "RandomAgent",
+    "based": "BasedAgent",
+    "clockwork": "ClockworkAgent",
+}
+"""Scripted agents of the tournament, by the names that they have here."""
+AGENT_MODULES = ("environment.agent", "user.train_agent")
+"""Where they are, by version of the tournament."""
+_NEWEST_PYMUNK = 6
+
+
+class CannotStart(Exception):
+    """The game cannot be played: `kind` and `name` tell the parent why."""
+
+    def __init__(self, kind: str, name: str, detail: str) -> None:
+        super().__init__(detail)
+        self.kind, self.name, self.detail = kind, name, detail
+
+
+class Game:
+    """One game of the checkout, and the scripted agents that play slots of it."""
+
+    def __init__(self) -> None:
+        module = _imported("environment.environment")
+        _refuse_new_pymunk()
+        self._env: Any = module.WarehouseBrawl(
+            mode=module.RenderMode.RGB_ARRAY,
+            resolution=module.CameraResolution.LOW,
+            train_mode=True,
+        )
+        self._agents: tuple[Any, Any] = (None, None)
+        self._obs: dict[int, Any] = {}
+        self._frames = 0
+
+    def reset(self, seed: int, players: tuple[str, str]) -> bytes:
+        """A new match. The tournament ignores the seed of `reset`: the global `random` decides."""
+        random.seed(seed)
+        np.random.seed(seed % 2**32)
+        self._env.action_space.seed(seed % 2**31)
+        self._obs, _ = self._env.reset(seed=seed)
+        self._agents = (self._agent(players[0]), self._agent(players[1]))
+        self._frames = 0
+        return self._state(0)
+
+    def step(self, frames: int, keys: tuple[Any, Any]) -> bytes:
+        """Hold the keys for some frames, or until the match is over."""
+        flags = 0
+        for _ in range(frames):
+            action = {
+                slot: keys[slot] if agent is None else agent.predict(self._obs[slot])
+                for slot, agent in enumerate(self._agents)
+            }
+            self._obs, _, terminated, truncated, _ = self._env.step(action)
+            self._frames += 1
+            flags = int(bool(terminated)) + 2 * int(bool(truncated))
+            if flags:
+                break
+        return self._state(flags)
+
+    def _agent(self, name: str) -> Any:
+        """A new agent of that name, since some keep a memory; None for none."""
+        if not name:
+            return None
+        for module in AGENT_MODULES:
+            made = getattr(_imported(module), AGENTS[name], None)
+            if made is not None:
+                agent = made()
+                agent.get_env_info(self._env)
+                return agent
+        raise CannotStart("agent", name, f"{AGENTS[name]} is not in {' or '.join(AGENT_MODULES)}")
+
+    def _state(self, flags: int) -> bytes:
+        stats = [self._env.get_stats(slot) for slot in (0, 1)]
+        head = STATE_HEAD.pack(
+            flags,
+            self._frames,
+            *(float(player.stocks) for player in self._env.players),
+            *(float(one.damage_taken) for one in stats),
+        )
+        values = np.concatenate((self._obs[0], self._obs[1])).astype("<f4")
+        if values.size != VALUES:
+            raise CannotStart("observation", str(values.size // 2), "an observation has 64 numbers")
+        return head + values.tobytes()
+
+
+def read(pipe: IO[bytes]) -> bytes | None:
+    """The next message, or None where the other side has closed the pipe."""
+    head = pipe.read(LENGTH.size)
+    if len(head) < LENGTH.size:
+        return None
+    (length,) = LENGTH.unpack(head)
+    body = pipe.read(length)
+    return body if len(body) == length else None
+
+
+def write(pipe: IO[bytes], kind: bytes, body: bytes = b"") -> None:
+    """Send one message."""
+    pipe.write(LENGTH.pack(1 + len(body)) + kind + body)
+    pipe.flush()
+
+
+def serve(inbound: IO[bytes], outbound: IO[bytes]) -> None:
+    """Make the game, then answer until the pipe is closed."""
+    game = Game()
+    write(outbound, HELLO, json.dumps({"python": sys.version.split()[0]}).encode())
+    while True:
+        message = read(inbound)
+        if message is None:
+            return
+        kind, body = message[:1], message[1:]
+        if kind == RESET:
+            seed, one, two = RESETTING.unpack(body)
+            answer = game.reset(seed, (_name(one), _name(two)))
+        else:
+            frames, one, two = STEPPING.unpack(body)
+            answer = game.step(frames, (_keys(one), _keys(two)))
+        write(outbound, STATE, answer)
+
+
+def _name(padded: bytes) -> str:
+    return padded.rstrip(b"\0").decode()
+
+
+def _keys(pressed: bytes) -> Any:
+    return np.frombuffer(pressed, np.uint8).astype(np.float32)
+
+
+def _imported(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        _refuse_new_pymunk()
+        raise CannotStart("library", error.name or name, str(error)) from error
+
+
+def _refuse_new_pymunk() -> None:
+    """The tournament calls what pymunk 7 has removed; say so before it fails somewhere else."""
+    pymunk = sys.modules.get("pymunk")
+    version = str(getattr(pymunk, "version", "0"))
+    if int(version.partition(".")[0]) > _NEWEST_PYMUNK:
+        raise CannotStart("pymunk", version, f"pymunk {version} is installed")
+
+
+def main() -> int:
+    home = sys.argv[1]
+    sys.path[0] = home  # instead of this file's folder
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's affair
+    inbound = os.fdopen(os.dup(0), "rb")
+    outbound = os.fdopen(os.dup(1), "wb")
+    with open(os.devnull, "r+b") as nothing:  # noqa: PTH123 - Python 3.10 and no pathlib needed
+        os.dup2(nothing.fileno(), 0)
+        os.dup2(nothing.fileno(), 1)
+    try:
+        serve(inbound, outbound)
+    except CannotStart as error:
+        failure = {"kind": error.kind, "name": error.name, "detail": error.detail}
+        write(outbound, FAILED, json.dumps(failure).encode())
+        return 1
+    except BrokenPipeError:
+        return 0
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,161 @@
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from understudy.adapters.ai2.checkout import HOME, Checkout
+from understudy.adapters.ai2.game_process import GameDied, GameProcess, GameState
+from understudy.adapters.ai2.layout import KEYS, MatchStanding, reward_terms
+from understudy.core.errors import ConfigError, MissingDependency
+
+_NO_KEYS = np.zeros(len(KEYS), np.uint8)
+
+
+@pytest.fixture
+def broken(stand_in: Path, tmp_path: Path) -> Path:
+    """A copy of the stand-in for a test to damage."""
+    return shutil.copytree(stand_in, tmp_path / "broken")
+
+
+def played(home: Path, seed: int, players: tuple[str, str]) -> list[GameState]:
+    game = GameProcess(Checkout.find(home))
+    states = [game.reset(seed, players)]
+    while not states[-1].over:
+        game.send_step(30, (_NO_KEYS, _NO_KEYS))
+        states.append(game.state())
+    game.close()
+    return states
+
+
+def test_a_seed_repeats_its_match(home: Path) -> None:
+    one, two, other = (played(home, seed, ("based", "random")) for seed in (7, 7, 8))
+    assert len(one) == len(two)
+    assert all(np.array_equal(a.obs, b.obs) for a, b in zip(one, two, strict=True))
+    assert not all(np.array_equal(a.obs, b.obs) for a, b in zip(one, other, strict=False))
+
+
+def test_more_stocks_win(home: Path) -> None:
+    last = played(home, 3, ("based", "constant"))[-1]
+    assert last.standing.stocks[0] > last.standing.stocks[1]
+    assert last.standing.damage[1] > 0.0
+    last = played(home, 3, ("constant", "based"))[-1]
+    assert last.standing.stocks[0] < last.standing.stocks[1]
+
+
+def test_a_match_that_runs_out_of_time_ends(home: Path) -> None:
+    last = played(home, 1, ("constant", "constant"))[-1]
+    assert last.standing.stocks == (3.0, 3.0)
+    assert last.frames == 2700
+
+
+def test_nothing_reaches_standard_output(stand_in: Path, tmp_path: Path) -> None:
+    script = tmp_path / "play.py"
+    script.write_text(
+        "import sys\n"
+        "from understudy.adapters.ai2.env import TournamentEnv\n"
+        "env = TournamentEnv(sys.argv[1], opponent='based', frames=30)\n"
+        "env.reset(seed=1)\n"
+        "while not env.step([0] * 10)[2]: pass\n"
+        "env.close()\n",
+        encoding="utf-8",
+    )
+    done = subprocess.run(
+        [sys.executable, str(script), str(stand_in)], capture_output=True, check=True
+    )
+    assert done.stdout == b"" and done.stderr == b""
+
+
+def test_a_missing_checkout_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(HOME, raising=False)
+    with pytest.raises(ConfigError, match="--option home=PATH, or set AI2_HOME=PATH"):
+        Checkout.find()
+    with pytest.raises(ConfigError, match=r"--option home: there is no folder .*nowhere"):
+        Checkout.find(tmp_path / "nowhere")
+    with pytest.raises(ConfigError, match=r"it has no environment/environment\.py"):
+        Checkout.find(tmp_path)
+    monkeypatch.setenv(HOME, str(tmp_path))
+    with pytest.raises(ConfigError, match=r"AI2_HOME: .* it has no environment/environment\.py"):
+        Checkout.find()
+
+
+def test_a_checkout_that_would_download_is_refused(broken: Path) -> None:
+    (broken / "assets").rmdir()
+    with pytest.raises(ConfigError, match="no folder assets, so that the game would download it"):
+        Checkout.find(broken)
+
+
+def test_a_python_that_is_not_there_is_told(stand_in: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="--option python: there is no file"):
+        Checkout.find(stand_in, tmp_path / "python")
+
+
+def test_a_missing_library_is_named(broken: Path) -> None:
+    game = broken / "environment" / "environment.py"
+    game.write_text("import no_such_library\n", encoding="utf-8")
+    with pytest.raises(MissingDependency, match=r"needs no_such_library.*--option python=PATH"):
+        GameProcess(Checkout.find(broken)).reset(1)
+
+
+def test_pymunk_7_is_refused_by_name(broken: Path) -> None:
+    (broken / "pymunk.py").write_text('version = "7.1.0"\n', encoding="utf-8")
+    game = broken / "environment" / "environment.py"
+    text = game.read_text(encoding="utf-8")
+    game.write_text(text.replace("import numpy", "import pymunk\nimport numpy"), encoding="utf-8")
+    with pytest.raises(MissingDependency, match=r"before version 7, and .* has 7\.1\.0.*pymunk<7"):
+        GameProcess(Checkout.find(broken)).reset(1)
+
+
+def test_another_number_of_observations_is_refused(broken: Path) -> None:
+    game = broken / "environment" / "environment.py"
+    text = game.read_text(encoding="utf-8")
+    game.write_text(text.replace("*_NO_WEAPONS,", ""), encoding="utf-8")
+    with pytest.raises(ConfigError, match="an observation has 64 numbers, this one has 46"):
+        GameProcess(Checkout.find(broken)).reset(1)
+
+
+def test_an_agent_that_a_checkout_does_not_have_is_named(broken: Path) -> None:
+    agents = broken / "environment" / "agent.py"
+    text = agents.read_text(encoding="utf-8")
+    agents.write_text(text.replace("BasedAgent", "OtherAgent"), encoding="utf-8")
+    (broken / "user" / "train_agent.py").write_text("", encoding="utf-8")
+    game = GameProcess(Checkout.find(broken))
+    with pytest.raises(ConfigError, match="no agent 'based': BasedAgent is not in"):
+        game.reset(1, ("", "based"))
+    game.close()
+
+
+def test_a_game_that_always_dies_is_an_error_with_its_last_words(broken: Path) -> None:
+    rules = broken / "environment" / "rules.py"
+    text = rules.read_text(encoding="utf-8")
+    broke = text.replace("self.frames = 0", "raise RuntimeError('no luck')")
+    rules.write_text(broke, encoding="utf-8")
+    with pytest.raises(GameDied, match="RuntimeError: no luck; that was process 3 in a row"):
+        GameProcess(Checkout.find(broken)).reset(1)
+
+
+def test_stepping_without_a_match_is_an_error(stand_in: Path) -> None:
+    with pytest.raises(GameDied, match="reset the environment first"):
+        GameProcess(Checkout.find(stand_in)).send_step(1, (_NO_KEYS, _NO_KEYS))
+
+
+def test_terms_of_one_step() -> None:
+    level = MatchStanding((3, 3), (0.0, 0.0))
+    hit = MatchStanding((3, 3), (0.0, 12.0))
+    stock = MatchStanding((3, 2), (0.0, 90.0))
+    won = MatchStanding((3, 0), (20.0, 300.0))
+    assert reward_terms(level, hit, over=False) == {
+        "stocks": 0.0, "damage": pytest.approx(0.012), "result": 0.0,
+    }  # fmt: skip
+    assert reward_terms(level, stock, over=False)["stocks"] == 0.25
+    total = sum(
+        sum(reward_terms(a, b, over=b is won).values())
+        for a, b in ((level, hit), (hit, stock), (stock, won))
+    )
+    assert total == pytest.approx(1.0)
+    # Damage is worth nothing where stocks are equal at the end.
+    assert sum(reward_terms(level, hit, over=True).values()) == pytest.approx(0.0)
