@@ -57,3 +57,24 @@ def benchmark() -> Iterator[Any]:
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(_ROOT / "benchmarks"))
         yield importlib.import_module
+
+
+@pytest.fixture
+def fresh_code(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No custom games, bots or user's modules at the start, as in a new process, and none left."""
+    import sys
+
+    from understudy.core import user_code
+    from understudy.games import catalog
+
+    monkeypatch.setattr(catalog, "_CUSTOM", {})
+    monkeypatch.setattr(catalog, "_ADDED_BOTS", {})
+    monkeypatch.setattr(user_code, "_LOADED", {})
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    before = set(sys.modules)
+    yield
+    for name in set(sys.modules) - before:
+        if getattr(sys.modules[name], "__file__", None) and "pytest-" in str(
+            sys.modules[name].__file__
+        ):
+            del sys.modules[name]

@@ -40,7 +40,7 @@ SETTINGS = {
 @pytest.fixture(autouse=True, scope="module")
 def toy() -> Iterator[None]:
     """The toy of two players is a game that has a name; its rules rest, so any pull is better."""
-    entry = catalog._Entry(
+    entry = catalog.Entry(
         make=lambda: GAME, summary="Pull a rope.", options={}, bots=lambda: BOTS, rules="rest"
     )
     with pytest.MonkeyPatch.context() as patch:

@@ -68,7 +68,7 @@ SETTINGS = {
 @pytest.fixture(autouse=True, scope="module")
 def toy() -> Iterator[None]:
     """The toy of two players is a game that has a name."""
-    entry = catalog._Entry(make=lambda: GAME, summary="Pull a rope.", options={}, bots=lambda: BOTS)
+    entry = catalog.Entry(make=lambda: GAME, summary="Pull a rope.", options={}, bots=lambda: BOTS)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(catalog, "_GAMES", {**catalog._GAMES, "tug": entry})
         yield

@@ -67,7 +67,7 @@ def heaved(ops: Ops, moment: Moment) -> Array:
 @pytest.fixture(autouse=True, scope="module")
 def toy() -> Iterator[None]:
     """The toy of two players is a game that has a name."""
-    entry = catalog._Entry(
+    entry = catalog.Entry(
         make=lambda: GAME,
         summary="Pull a rope.",
         options={},

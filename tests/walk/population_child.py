@@ -39,7 +39,7 @@ CONFIG = with_values(
 def main(run: str, steps: str, resume: str) -> None:
     from match.tug import Moody, Steady, Tug
 
-    entry = catalog._Entry(
+    entry = catalog.Entry(
         make=Tug,
         summary="Pull a rope.",
         options={},

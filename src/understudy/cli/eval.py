@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from understudy.cli.options import EngineName, FirstRunDelay, GameOfTwo, Greedy, Json, MatchSeed
+from understudy.cli.options import (
+    Bots,
+    EngineName,
+    FirstRunDelay,
+    GameOption,
+    Greedy,
+    Json,
+    MatchSeed,
+    NamedGame,
+    game_options,
+)
 from understudy.cli.output import emit_table, emit_text
 from understudy.core.errors import ConfigError
 from understudy.telemetry.layout import Column
@@ -22,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def evaluate(
-    game: GameOfTwo,
+    game: NamedGame,
     agent: Annotated[
         str | None,
         typer.Option(
@@ -44,6 +54,8 @@ def evaluate(
     seed: MatchSeed = 0,
     greedy: Greedy = False,
     delay: FirstRunDelay = None,
+    bots: Bots = None,
+    option: GameOption = None,
     engine: EngineName = "auto",
     csv: Annotated[
         Path | None, typer.Option(help="Write the table to this file as well, with every measure.")
@@ -69,7 +81,14 @@ def evaluate(
     carry_on = engine_named(engine)
     name = agent if agent is not None else latest_run("--agent", game)
     leads = [("--agent", name), *(("--opponents", one) for one in split(opponents))]
-    resolver = PlayerResolver(game, leads=leads, delay=delay, sampled=not greedy)
+    resolver = PlayerResolver(
+        game,
+        leads=leads,
+        delay=delay,
+        sampled=not greedy,
+        options=game_options(option or []),
+        bots=bots or [],
+    )
     judged = resolver.resolve("--agent", name)
     against = resolver.resolve_all("--opponents", opponents, agent=name, most=snapshots)
     for note in resolver.notes:
@@ -90,7 +109,7 @@ def evaluate(
     if json:
         say_json(
             {
-                "game": game,
+                "game": resolver.name,
                 "agent": judged.name,
                 "version": judged.version,
                 "matches": matches,
@@ -100,9 +119,11 @@ def evaluate(
         )
         return
     version = "" if judged.version is None else f" (version {judged.version})"
-    emit_text(f"{game}: {plain(judged.name)}{version}, {matches} frozen matches v each", more=2)
+    emit_text(
+        f"{resolver.name}: {plain(judged.name)}{version}, {matches} frozen matches v each", more=2
+    )
     say("")
-    emit_table(*_table(game, against, reports))
+    emit_table(*_table(resolver.name, against, reports))
 
 
 def _row(one: NamedPlayer, report: EvaluationReport) -> dict[str, object]:

@@ -5,7 +5,6 @@ Whether a path can be written is checked before the work begins.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,6 +14,7 @@ import typer
 from understudy.core import files
 from understudy.core.config import Config, with_values
 from understudy.core.errors import ConfigError
+from understudy.core.toml import value_of
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 JsonAtEnd = Annotated[bool, typer.Option("--json", help="Print one JSON object at the end.")]
@@ -27,11 +27,25 @@ NewRun = Annotated[
 SetOption = Annotated[
     list[str] | None, typer.Option("--set", help="A setting: learner.gamma=0.99. Repeatable.")
 ]
-GameOfTwo = Annotated[str, typer.Argument(help="Which game of two; see `understudy games`.")]
+NamedGame = Annotated[
+    str, typer.Argument(help="A game (see `understudy games`), FILE.py:GAME or MODULE:GAME.")
+]
+GameOfTwo = Annotated[
+    str,
+    typer.Argument(help="A game of two (see `understudy games`), FILE.py:GAME or MODULE:GAME."),
+]
 MatchSeed = Annotated[int, typer.Option(help="Seeds the matches; none was ever trained on.")]
 Greedy = Annotated[bool, typer.Option("--greedy", help="Take the likeliest actions, draw none.")]
 FirstRunDelay = Annotated[
     int | None, typer.Option(help="Frames that both see late (default: the first run's).")
+]
+Bots = Annotated[
+    list[str] | None,
+    typer.Option(help="A .py file or module with scripted opponents of one's own. Repeatable."),
+]
+GameOption = Annotated[
+    list[str] | None,
+    typer.Option("--option", help="Of a custom game: size=5. Repeatable."),
 ]
 EngineName = Annotated[str, typer.Option(help="auto, numpy or jax.")]
 
@@ -71,12 +85,15 @@ def parsed(
     return key.strip(), value_of(text)
 
 
-def value_of(text: str) -> Any:
-    """A number, boolean or list as in TOML; else the text itself."""
-    try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        return text.strip()
+def game_options(pairs: Sequence[str]) -> dict[str, str]:
+    """`--option key=value` of a custom game, the values as text: what run folders keep."""
+    chosen = {}
+    for pair in pairs:
+        key, equals, text = pair.partition("=")
+        if not equals or not key.strip():
+            raise ConfigError(f"--option {pair}: expected key=value, such as size=5")
+        chosen[key.strip()] = text.strip()
+    return chosen
 
 
 def check_folder(flag: str, folder: Path) -> None:

@@ -7,7 +7,17 @@ from typing import Annotated
 
 import typer
 
-from understudy.cli.options import EngineName, FirstRunDelay, GameOfTwo, Greedy, Json, MatchSeed
+from understudy.cli.options import (
+    Bots,
+    EngineName,
+    FirstRunDelay,
+    GameOfTwo,
+    GameOption,
+    Greedy,
+    Json,
+    MatchSeed,
+    game_options,
+)
 from understudy.cli.output import emit
 from understudy.core.errors import ConfigError
 from understudy.telemetry.text import complain, plain, say, say_json
@@ -22,6 +32,8 @@ def tournament(
     seed: MatchSeed = 0,
     greedy: Greedy = False,
     delay: FirstRunDelay = None,
+    bots: Bots = None,
+    option: GameOption = None,
     out: Annotated[
         Path | None, typer.Option(help="Also write payoffs.csv, standings.csv and payoffs.png.")
     ] = None,
@@ -57,17 +69,19 @@ def tournament(
             seed=seed,
             sampled=not greedy,
             delay=delay,
+            options=game_options(option or []),
+            bots=bots or [],
             engine=carry_on,
             note=complain,
             show=show,
         )
     if out is not None:
-        title = f"{game}: win rates, {matches} matches a pair"
+        title = f"{outcome.game}: win rates, {matches} matches a pair"
         payoff_files.write_payoffs(out, outcome.payoffs, outcome.places, title)
     if json:
-        say_json({"game": game, "matches": matches, "seed": seed, **outcome.as_dict()})
+        say_json({"game": outcome.game, "matches": matches, "seed": seed, **outcome.as_dict()})
         return
-    say(f"{game}: {len(players)} players, {matches} frozen matches of each pair")
+    say(f"{outcome.game}: {len(players)} players, {matches} frozen matches of each pair")
     for name, version in outcome.versions.items():
         if version is not None:
             say(f"  {plain(name)} is version {version}")

@@ -8,8 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from understudy.cli.options import JsonAtEnd, NewRun, SetOption, config_from, parsed, value_of
+from understudy.cli.options import (
+    Bots,
+    JsonAtEnd,
+    NewRun,
+    SetOption,
+    config_from,
+    parsed,
+)
 from understudy.core.errors import ConfigError, nearest
+from understudy.core.toml import value_of
 from understudy.supervise.budget import Budget
 from understudy.supervise.interrupts import INTERRUPTED
 from understudy.telemetry.text import complain
@@ -30,7 +38,8 @@ _PLAIN_CONFIG = "small"
 
 def train(
     game: Annotated[
-        str, typer.Argument(help="A game of two players, gymnasium:ID, pettingzoo:MODULE or ai2.")
+        str,
+        typer.Argument(help="A game: brawl, FILE.py:GAME, gymnasium:ID, pettingzoo:MODULE or ai2."),
     ],
     network: Annotated[
         str | None,
@@ -62,8 +71,11 @@ def train(
     ] = None,
     option: Annotated[
         list[str] | None,
-        typer.Option(help="Handed to an environment when it is made: opponent=based. Repeatable."),
+        typer.Option(
+            help="Handed to an environment or a custom game when it is made: size=5. Repeatable."
+        ),
     ] = None,
+    bots: Bots = None,
     stage: Annotated[
         str | None, typer.Option(help="Stay in this stage of the curriculum, whatever happens.")
     ] = None,
@@ -121,14 +133,15 @@ def train(
         if options.of_environment:
             options.refuse(
                 opponents=opponents, delay=delay, actions=actions, stage=stage, exploit=exploit,
-                population=population, evidence=evidence, terms=terms,
+                population=population, evidence=evidence, terms=terms, bots=bots,
             )  # fmt: skip
             session = options.environment_session(option or [], evaluate)
         else:
-            options.refuse(option=option, eval=evaluate)
+            options.refuse(eval=evaluate)
+            chosen = options.load_game(option or [], bots or [], delay=delay, actions=actions)
             options.load_terms(terms or [])
             session = options.session(
-                {"delay": delay, "actions": actions},
+                chosen,
                 opponents=opponents,
                 stage=stage,
                 exploit=exploit,
@@ -179,6 +192,29 @@ class _TrainOptions:
             if value is not None:
                 raise ConfigError(f"--{name}: {self.game} has no such choice")
 
+    def load_game(self, pairs: list[str], bots: list[str], **flags: object) -> dict[str, str]:
+        """Load a custom game and bots; returns the game's options as text, the run's among them.
+
+        From here on `game` is the name in the catalog.
+        """
+        from understudy.cli.options import game_options
+        from understudy.games import custom
+
+        chosen = {name: str(value) for name, value in flags.items() if value is not None}
+        chosen |= game_options(pairs)
+        if self.before:
+            chosen = self.before.identity.game_options | chosen
+        if custom.is_custom(self.game):
+            self.game = custom.load_game(self.game, chosen)
+        elif self.before:  # by the name that the run remembers
+            self.before.load_code()
+        for source in bots:
+            custom.add_bots(self.game, source, flag="--bots")
+        if self.before and self.before.identity.game_name == self.game:
+            for note in self.before.load_code():
+                complain(note)
+        return chosen
+
     def load_terms(self, modules: list[str]) -> None:
         """Load custom reward terms; only the command line may name their modules."""
         from understudy.games.rewards import load_terms
@@ -188,7 +224,7 @@ class _TrainOptions:
 
     def session(
         self,
-        options: Mapping[str, object],
+        options: Mapping[str, str],
         *,
         opponents: str | None,
         stage: str | None,
@@ -200,9 +236,7 @@ class _TrainOptions:
         from understudy.training.named_configs import config
         from understudy.training.session import TrainSession
 
-        chosen = {name: str(value) for name, value in options.items() if value is not None}
-        if self.before:
-            chosen = self.before.identity.game_options | chosen
+        chosen = dict(options)
         settings: dict[str, object] = {"learner.seed": self.seed}
         for key, value in (
             ("train.preset", self.preset),
@@ -238,7 +272,7 @@ class _TrainOptions:
             game=self.game,
             game_options=chosen,
             run=self._folder(self.game),
-            network=kept or self._network(resolved.train.preset),
+            network=kept or self._fitted(self._network(resolved.train.preset), chosen),
             config=resolved,
             budget=self._budget(resolved.train.steps or _ARENA_STEPS),
             resume=self.resume,
@@ -258,6 +292,18 @@ class _TrainOptions:
 
         flag = "--network" if self.preset else "train.preset"
         return network(preset or preset_for_this_machine(), flag=flag)
+
+    def _fitted(self, network: AnyNetwork, options: Mapping[str, str]) -> AnyNetwork:
+        """The preset, as wide as the game needs it."""
+        from understudy.games import catalog
+        from understudy.games.base import opponent_features
+        from understudy.policy.presets import fitted
+
+        return fitted(
+            network,
+            opponent_features=opponent_features(catalog.make(self.game, **options)),
+            opponents=len(catalog.bots(self.game, **options)) + 1,
+        )
 
     def _victim(self, agent: str, options: Mapping[str, str]) -> Victim:
         from understudy.training.exploiter import victim

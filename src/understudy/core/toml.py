@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -20,6 +21,14 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+")
 def dumps(table: Mapping[str, Any], *, comment: Callable[[Path], str] = lambda path: "") -> str:
     """The tables as text; `comment` gives the words above a key or the head of a table, if any."""
     return "\n".join(_lines(table, (), comment)).strip("\n") + "\n"
+
+
+def value_of(text: str) -> Any:
+    """A number, boolean or list as in TOML; else the text itself."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text.strip()
 
 
 def _lines(table: Mapping[str, Any], path: Path, comment: Callable[[Path], str]) -> Iterator[str]:

@@ -44,11 +44,15 @@ class Game(Protocol):
 
     The functions raise nothing on account of values: illegal actions are the caller's error. A
     change of the rules raises `version`. `games.frame.play_frame` plays a frame of a game.
+
+    A game may have two members more. `opponent_features`, an int, is how many features, the last
+    ones, describe the opponent (`opponent_features(game)`). `draw(state, index)` returns a
+    `Drawing` of one match for `understudy watch` (`games.shapes`).
     """
 
     @property
     def name(self) -> str:
-        """The name in the catalog."""
+        """The name in the catalog, in run folders and on screens: one word."""
 
     @property
     def version(self) -> int:
@@ -106,6 +110,12 @@ class Game(Protocol):
 
     def tags(self, state: State, index: int) -> Mapping[str, str]:
         """What an episode is labelled with (opponent, race, difficulty): match `index` of B."""
+
+
+def opponent_features(game: Game) -> int:
+    """How many features, the last ones of an observation, describe the opponent: what a network
+    that recognises opponents looks at. All of them where the game does not say."""
+    return int(getattr(game, "opponent_features", len(game.features)))
 
 
 class Bot(Protocol):

@@ -1,6 +1,8 @@
-"""The built-in games by name: what `understudy games` lists and every command makes its game from.
+"""Games by name: the built-in ones, and the custom ones that were added to this process.
 
-Every wrong name or option is a `ConfigError` that says what exists.
+Every command makes its game from here. A custom game is added by `games.custom`, under its own
+name; so are the scripted bots that users add to any game. Every wrong name or option is a
+`ConfigError` that says what exists.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from understudy.core.errors import ConfigError, nearest
+from understudy.core.user_code import UserModule
 from understudy.games.base import Bot, Game
 from understudy.games.brawl import Brawl
 from understudy.games.brawl import bots as brawl_bots
@@ -41,10 +44,13 @@ def _no_bots(**options: str) -> Mapping[str, Bot]:
 
 
 @dataclass(frozen=True)
-class _Entry:
+class Entry:
+    """What the catalog knows of a game."""
+
     make: Callable[..., Game]
     summary: str
     options: Mapping[str, tuple[str, ...]]
+    """Each option with its choices, the default first; of a custom game the default alone."""
     bots: Callable[..., Mapping[str, Bot]]
     """The scripted players of the game that the same options make."""
     rules: str = ""
@@ -62,6 +68,15 @@ class _Entry:
     """Whether `watch` can show a match: the game has a folder `drawing`."""
     held_out: Callable[..., Mapping[str, Bot]] = _no_bots
     """Scripted players that no training meets."""
+    code: UserModule | None = None
+    """The module of a custom game; None for a built-in one."""
+    code_name: str = ""
+    """What the game is called in its module."""
+
+    @property
+    def custom(self) -> bool:
+        """Whether a user wrote the game: any value of an option is allowed, its rules decide."""
+        return self.code is not None
 
 
 def _default_first(choices: Mapping[str, Any], default: str) -> tuple[str, ...]:
@@ -89,15 +104,15 @@ def _brawl_held_out(actions: str = "chords", delay: str = "0") -> Mapping[str, B
     return brawl_held_out(actions)
 
 
-_GAMES: Mapping[str, _Entry] = {
-    "swarm": _Entry(
+_GAMES: Mapping[str, Entry] = {
+    "swarm": Entry(
         make=Swarm,
         summary="Lead a swarm's economy, army and technology against a scripted enemy in the fog.",
         options={"difficulty": _default_first(DIFFICULTIES, Swarm().difficulty)},
         bots=_swarm_bots,
         rules="rules",
     ),
-    "brawl": _Entry(
+    "brawl": Entry(
         make=_brawl,
         summary="Two fighters knock each other off a stage with a pit, 30 decisions a second.",
         options={
@@ -114,7 +129,7 @@ _GAMES: Mapping[str, _Entry] = {
         drawn=True,
         held_out=_brawl_held_out,
     ),
-    "territory": _Entry(
+    "territory": Entry(
         make=Territory,
         summary="A queen spawns parasites against a player's workers and protectors, live.",
         options={},
@@ -124,9 +139,58 @@ _GAMES: Mapping[str, _Entry] = {
 }
 
 
+_CUSTOM: dict[str, Entry] = {}
+"""Custom games of this process, by their own name."""
+
+
+@dataclass(frozen=True)
+class AddedBots:
+    """The scripted bots of one user's module, for one game."""
+
+    code: UserModule
+    bots: Mapping[str, Bot]
+
+
+_ADDED_BOTS: dict[str, list[AddedBots]] = {}
+"""By game, in the order in which they were added."""
+
+
 def names() -> tuple[str, ...]:
     """The names of all built-in games."""
     return tuple(_GAMES)
+
+
+def known(name: str) -> bool:
+    """Whether there is a built-in game of this name, or a custom one was added."""
+    return name in _GAMES or name in _CUSTOM
+
+
+def add(name: str, entry: Entry) -> None:
+    """Add a custom game, in place of an earlier one of that name."""
+    if name in _GAMES:
+        raise ConfigError(
+            f"name: {name!r} is a built-in game; give your game another `name`, so that its runs "
+            "are told apart"
+        )
+    _CUSTOM[name] = entry
+
+
+def add_bots(name: str, added: AddedBots) -> None:
+    """Add scripted bots to a game, in place of earlier ones of the same file."""
+    _entry(name)
+    earlier = [one for one in _ADDED_BOTS.get(name, []) if one.code.key != added.code.key]
+    _ADDED_BOTS[name] = [*earlier, added]
+
+
+def added_bots(name: str) -> tuple[AddedBots, ...]:
+    """The bots that users added to a game."""
+    return tuple(_ADDED_BOTS.get(name, ()))
+
+
+def code_of(name: str) -> tuple[UserModule, str] | None:
+    """The module of a custom game and its name in there; None for a built-in game."""
+    entry = _entry(name)
+    return None if entry.code is None else (entry.code, entry.code_name)
 
 
 def make(name: str, **options: object) -> Game:
@@ -138,7 +202,8 @@ def make(name: str, **options: object) -> Game:
 def bots(name: str, **options: object) -> Mapping[str, Bot]:
     """The scripted players of a game by name, for the game that the same options make."""
     entry, chosen = _checked(name, options)
-    return entry.bots(**chosen)
+    added = _ADDED_BOTS.get(name, [])
+    return {**entry.bots(**chosen), **{key: bot for one in added for key, bot in one.bots.items()}}
 
 
 def rules_named(name: str, bot: str = "", *, flag: str = "--rules") -> str:
@@ -196,10 +261,10 @@ def measure_columns(name: str | None = None) -> tuple[MeasureColumn, ...]:
 
 def drawn() -> tuple[str, ...]:
     """The names of the games that can be drawn."""
-    return tuple(name for name, entry in _GAMES.items() if entry.drawn)
+    return tuple(name for name, entry in {**_GAMES, **_CUSTOM}.items() if entry.drawn)
 
 
-def _checked(name: str, options: Mapping[str, object]) -> tuple[_Entry, dict[str, str]]:
+def _checked(name: str, options: Mapping[str, object]) -> tuple[Entry, dict[str, str]]:
     """The entry, and the options as text: what run folders keep, and what choices are listed as."""
     entry = _entry(name)
     chosen = {option: str(value) for option, value in options.items()}
@@ -207,10 +272,10 @@ def _checked(name: str, options: Mapping[str, object]) -> tuple[_Entry, dict[str
         choices = entry.options.get(option)
         if choices is None:
             raise ConfigError(
-                f"{name} has no option {option!r}; it has {', '.join(entry.options)}."
+                f"{name} has no option {option!r}; it has {', '.join(entry.options) or 'none'}."
                 + nearest(option, entry.options)
             )
-        if value not in choices:
+        if value not in choices and not entry.custom:
             raise ConfigError(
                 f"{name}: {option} must be one of {', '.join(choices)}, got {value!r}."
                 + nearest(value, choices)
@@ -218,18 +283,21 @@ def _checked(name: str, options: Mapping[str, object]) -> tuple[_Entry, dict[str
     return entry, chosen
 
 
-def describe() -> tuple[Description, ...]:
-    """Every built-in game with its options."""
+def describe(*chosen: str) -> tuple[Description, ...]:
+    """Games with their options: those that are named, else every built-in one."""
+    entries = ((name, _entry(name)) for name in chosen or _GAMES)
     return tuple(
         Description(name, entry.make().version, entry.summary, entry.options)
-        for name, entry in _GAMES.items()
+        for name, entry in entries
     )
 
 
-def _entry(name: str) -> _Entry:
-    entry = _GAMES.get(name)
+def _entry(name: str) -> Entry:
+    entry = _GAMES.get(name) or _CUSTOM.get(name)
     if entry is None:
+        there = {**_GAMES, **_CUSTOM}
         raise ConfigError(
-            f"There is no game {name!r}; there is {', '.join(_GAMES)}." + nearest(name, _GAMES)
+            f"There is no game {name!r}; there is {', '.join(there)}.{nearest(name, there)} "
+            "A game of your own is named with its file: my_game.py:MyGame"
         )
     return entry

@@ -15,7 +15,7 @@ from typing import Any
 from understudy.core.errors import ConfigError
 from understudy.core.ops import Array, Ops
 from understudy.core.spaces import ActionSpace
-from understudy.games.base import Game, State
+from understudy.games.base import Game, State, opponent_features
 
 PAST = "past"
 
@@ -59,6 +59,10 @@ class Delayed:
     @property
     def features(self) -> tuple[str, ...]:
         return self.game.features
+
+    @property
+    def opponent_features(self) -> int:
+        return opponent_features(self.game)
 
     @property
     def actions(self) -> ActionSpace:

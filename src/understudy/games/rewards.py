@@ -16,8 +16,6 @@ from a config or a run folder.
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -28,6 +26,7 @@ from numpy.typing import NDArray
 
 from understudy.core.errors import ConfigError, nearest
 from understudy.core.ops import NUMPY, Array
+from understudy.core.user_code import USER_ERRORS, load_module
 from understudy.games import catalog
 from understudy.games.base import Game, State
 from understudy.games.moments import (
@@ -48,8 +47,6 @@ _ADDED: dict[str, dict[str, Term]] = {}
 _LOADED: dict[str, tuple[str, ...]] = {}
 """The names that each module of users' terms added."""
 _MATCHES = 3
-_WRONG = (AttributeError, ImportError, LookupError, NameError, SyntaxError, TypeError, ValueError)
-"""What a mistake in a user's module looks like from here."""
 
 
 def terms_of(game: str, *, gamma: float) -> dict[str, Term]:
@@ -95,35 +92,15 @@ def load_terms(source: str | Path, *, flag: str = "terms") -> tuple[str, ...]:
     key = str(path.resolve()) if is_file else str(source)
     if key in _LOADED:
         return _LOADED[key]
-    if is_file and not path.is_file():
-        raise ConfigError(f"{flag}: there is no file {source}")
     known = {game: dict(terms) for game, terms in _ADDED.items()}
     try:
-        _import(path if is_file else str(source), where=f"{flag} {source}")
+        load_module(source, flag=flag, fresh=True)
         _LOADED[key] = _checked_since(known, f"{flag} {source}")
     finally:
         if key not in _LOADED:
             _ADDED.clear()
             _ADDED.update(known)
     return _LOADED[key]
-
-
-def _import(source: Path | str, *, where: str) -> None:
-    """Run a user's module."""
-    try:
-        if isinstance(source, str):
-            importlib.import_module(source)
-            return
-        spec = importlib.util.spec_from_file_location(source.stem, source)
-        if spec is None or spec.loader is None:
-            raise ConfigError("not a Python file: its name does not end in .py")
-        spec.loader.exec_module(importlib.util.module_from_spec(spec))
-    except ConfigError as error:
-        raise ConfigError(f"{where}: {error}") from error
-    except _WRONG as error:
-        raise ConfigError(
-            f"{where}: cannot be imported ({type(error).__name__}: {error})"
-        ) from error
 
 
 def _checked_since(known: dict[str, dict[str, Term]], where: str) -> tuple[str, ...]:
@@ -149,7 +126,7 @@ def _try(game: Game, function: Term, where: str) -> None:
         after = game.step(NUMPY, state, actions)
         try:
             got: Any = function(NUMPY, Moment(game, state, after, actions))
-        except _WRONG as error:
+        except USER_ERRORS as error:
             raise ConfigError(f"{where}: failed with {type(error).__name__}: {error}") from error
         wanted = (game.players, _MATCHES)
         if getattr(got, "shape", None) != wanted:

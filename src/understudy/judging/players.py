@@ -15,7 +15,7 @@ from understudy.core.clock import SystemClock
 from understudy.core.dependencies import install_line, not_installed
 from understudy.core.errors import ConfigError, MissingDependency, RunFolderError, nearest
 from understudy.core.opponents import steps_of
-from understudy.games import catalog
+from understudy.games import catalog, custom
 from understudy.games.base import Game
 from understudy.league import snapshots
 from understudy.match.players import BotPlayer, Player, PolicyPlayer, PoolPlayer
@@ -53,33 +53,63 @@ class PlayerResolver:
     """The players of one game, by name; every name that does not fit is a clear error."""
 
     def __init__(
-        self, game: str, *, leads: Sequence[tuple[str, str]], delay: int | None, sampled: bool
+        self,
+        game: str,
+        *,
+        leads: Sequence[tuple[str, str]],
+        delay: int | None,
+        sampled: bool,
+        options: Mapping[str, str] | None = None,
+        bots: Sequence[str] = (),
     ) -> None:
-        """`leads` are (flag, name) of all: the first that is a run decides the game's options."""
-        first = catalog.make(game)
-        if first.players != 2:
+        """`leads` are (flag, name) of all: the first that is a run decides the game's options, but
+        for those that are given. `game` may be a custom game, `bots` are modules with more bots.
+        """
+        self.notes: list[str] = []
+        """What a person should know beside the result."""
+        lead = _first_run(leads)
+        given = dict(options or {}) | ({} if delay is None else {"delay": str(delay)})
+        game = self._loaded(game, lead, given, bots)
+        self._game = game
+        self._sampled = sampled
+        self._bots, self._strangers = catalog.bots(game), catalog.held_out(game)
+        if catalog.make(game, **given).players != 2:
             raise ConfigError(
                 f"{game} is a game of one player, whose enemy is part of the rules: "
                 f"`understudy play {game} --eval 200` judges it"
             )
-        self._game = game
-        self._sampled = sampled
-        self._bots, self._strangers = catalog.bots(game), catalog.held_out(game)
-        self.notes: list[str] = []
-        """What a person should know beside the result."""
-        options: dict[str, str] = {}
+        learned: dict[str, str] = {}
         for flag, name in leads:
             if name not in (*self._bots, *self._strangers, ALL, HELD_OUT, LEAGUE):
                 folder = self._folder(flag, name)[0]
                 check_game(flag, folder, self._game)
-                options = dict(folder.identity.game_options)
+                learned = dict(folder.identity.game_options)
                 break
-        if delay is not None:
-            options["delay"] = str(delay)
+        options = learned | given
         self.options = options
         self.game: Game = catalog.make(game, **options)
         self._bots = catalog.bots(game, **options)
         self._strangers = catalog.held_out(game, **options)
+
+    @property
+    def name(self) -> str:
+        """The game's own name."""
+        return self._game
+
+    def _loaded(
+        self, game: str, lead: RunFolder | None, given: Mapping[str, str], bots: Sequence[str]
+    ) -> str:
+        """The name in the catalog of a game, with the code that the command line and the first run
+        name."""
+        if custom.is_custom(game):
+            kept = dict(lead.identity.game_options) if lead is not None else {}
+            game = custom.load_game(game, kept | dict(given))
+        if lead is not None and lead.identity.game_name == game:
+            self.notes += lead.load_code()
+        catalog.defaults(game)  # an unknown game is an error before its bots are
+        for source in bots:
+            custom.add_bots(game, source)
+        return game
 
     def resolve(self, flag: str, name: str) -> NamedPlayer:
         """The player of that name."""
@@ -217,6 +247,15 @@ class PlayerResolver:
                 raise RunFolderError(
                     f"{flag} {folder.root}: its {what} are not those of {self._game} here{under}"
                 )
+
+
+def _first_run(leads: Sequence[tuple[str, str]]) -> RunFolder | None:
+    """The first of the names that is a run folder, whatever its game; None where none is."""
+    for _, name in leads:
+        for path in (Path(name), Path(name.rpartition("@")[0] or name)):
+            if path.is_dir() and holds_run(path):
+                return RunFolder.load(path, SystemClock())
+    return None
 
 
 def check_game(flag: str, folder: RunFolder, game: str) -> None:

@@ -18,7 +18,7 @@ from understudy.core.errors import ConfigError, FileFormatError, MissingDependen
 from understudy.experience import episode as episodes
 from understudy.experience.episode import Episode
 from understudy.experience.spool import files_of
-from understudy.games import catalog
+from understudy.games import catalog, custom
 from understudy.games.base import State
 from understudy.judging.players import check_game
 from understudy.match.recordings import MatchRecordings, RecordedMatch, RecordingMeta
@@ -71,7 +71,10 @@ def named_match(text: str, game: str) -> tuple[RunFolder, str | None]:
             )
         path, which = Path(stem), tail
     folder = RunFolder.load(path, SystemClock())
+    if custom.is_custom(game):
+        game = custom.load_game(game, folder.identity.game_options)
     check_game(_FLAG, folder, game)
+    folder.load_code()
     return folder, which
 
 
@@ -170,7 +173,7 @@ def _episode_row(name: str, episode: Episode) -> MatchListing:
 
 
 def _other_rules(game: str, recorded: str) -> str:
-    if game not in catalog.names():
+    if not catalog.known(game):
         return f"there is no game {game!r}"
     rules = f"{game} {catalog.make(game).version}"
     return "" if recorded == rules else f"recorded under {recorded}, this is {rules}"

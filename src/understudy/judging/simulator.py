@@ -41,7 +41,7 @@ class Simulator:
     """Nominates versions of one run, and plays the matches of their tests.
 
     Args:
-        folder: A run of a built-in game.
+        folder: A run of a built-in or custom game; the module of a custom game is loaded.
         promotion: Its promotion.
         rules: The scripted bot that is the incumbent until a version is promoted.
         options: Of the game, beside those of the run: the difficulty that is played.
@@ -61,6 +61,8 @@ class Simulator:
         practises: bool = False,
     ) -> None:
         name, chosen = folder.identity.game_name, {**folder.identity.game_options, **options}
+        for note in folder.load_code():
+            problem(note)
         self._folder = folder
         self._promotion = promotion
         self._game = catalog.make(name, **chosen)

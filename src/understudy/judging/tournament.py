@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from understudy.core.errors import ConfigError
@@ -20,6 +20,8 @@ PLAYERS = "PLAYERS"
 class TournamentResult:
     """What a tournament found."""
 
+    game: str
+    """The game's own name."""
     versions: dict[str, int | None]
     """Which version played under each name that is a run."""
     places: list[Standing]
@@ -39,6 +41,8 @@ def tournament(
     seed: int,
     sampled: bool,
     delay: int | None,
+    options: Mapping[str, str] | None = None,
+    bots: Sequence[str] = (),
     engine: Engine,
     note: Callable[[str], None],
     show: Callable[[float], None],
@@ -50,7 +54,12 @@ def tournament(
     if len(names) < 2:
         raise ConfigError(f"{PLAYERS}: expected two or more bots and runs, got {len(names)}")
     resolver = PlayerResolver(
-        game, leads=[(PLAYERS, name) for name in names], delay=delay, sampled=sampled
+        game,
+        leads=[(PLAYERS, name) for name in names],
+        delay=delay,
+        sampled=sampled,
+        options=options,
+        bots=bots,
     )
     field = [resolver.resolve(PLAYERS, name) for name in names]
     for told in resolver.notes:
@@ -59,9 +68,9 @@ def tournament(
     payoffs = round_robin(
         resolver.game, players, matches=matches, seed=seed, engine=engine, show=show
     )
-    places = standings(payoffs, known_anchors(game, resolver.options) or {})
+    places = standings(payoffs, known_anchors(resolver.name, resolver.options) or {})
     versions = {one.name: one.version for one in field}
-    return TournamentResult(versions, places, payoffs, payoffs.cycles())
+    return TournamentResult(resolver.name, versions, places, payoffs, payoffs.cycles())
 
 
 def found_as_dict(

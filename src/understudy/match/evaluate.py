@@ -91,7 +91,7 @@ def judge(
         ValueError: There are no opponents, or a policy's network does not fit the game.
     """
     if measures is None:
-        measures = catalog.measures(game.name) if game.name in catalog.names() else {}
+        measures = catalog.measures(game.name) if catalog.known(game.name) else {}
     counts = [_even(matches, members(opponent)) for opponent in opponents.values()]
     numbers = np.concatenate([np.arange(count) for count in counts])
     seeds = match_seeds(seed, numbers, purpose=EVALUATION)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+import msgspec
+
 from understudy.core.errors import ConfigError, nearest
 from understudy.policy.mlp import Mlp
 from understudy.policy.pointer import Pointer
@@ -14,7 +16,7 @@ from understudy.policy.transformer import Transformer
 
 KINDS = 8
 """Opponents that the strategists' recognition head tells apart: scripted bots, and all snapshots as
-one. A part of the preset that run folders keep: every game of the catalog has fewer bots."""
+one. A part of the preset that run folders keep: every built-in game has fewer bots."""
 PRESETS: Mapping[str, AnyNetwork] = MappingProxyType(
     {
         "mlp": Mlp(),
@@ -73,3 +75,12 @@ def network(name: str, *, flag: str = "network") -> AnyNetwork:
             f"{flag}: expected one of {', '.join(PRESETS)}; got {name!r}.{nearest(name, PRESETS)}"
         )
     return PRESETS[name]
+
+
+def fitted(network: AnyNetwork, *, opponent_features: int, opponents: int) -> AnyNetwork:
+    """The network for a game: a strategist looks at the features of the opponent that the game
+    has, and can name all `opponents` (scripted bots, and all snapshots as one)."""
+    if not isinstance(network, Strategist):
+        return network
+    kinds = max(network.kinds, opponents) if network.kinds else 0
+    return msgspec.structs.replace(network, opponent=opponent_features, kinds=kinds)

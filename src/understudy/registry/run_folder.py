@@ -24,6 +24,7 @@ from understudy.core import files
 from understudy.core.clock import Clock, SystemClock
 from understudy.core.config import Config
 from understudy.core.errors import RunFolderError, UnderstudyError
+from understudy.core.user_code import CodeSource
 from understudy.policy.spec import PolicySpec
 from understudy.registry.pointers import Pointers
 from understudy.registry.versions import Versions
@@ -43,9 +44,13 @@ class Identity(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     spec: PolicySpec
     created_at: float
     game: str = ""
-    """`swarm 1`: the built-in game and the version of its rules; empty for a custom bot."""
+    """`swarm 1`: the game and the version of its rules; empty for a custom bot."""
     game_options: dict[str, str] = {}
     """The options that the game was made with, where they belong to the run (a delay, say)."""
+    game_code: CodeSource | None = None
+    """Where a custom game came from; None for a built-in one."""
+    bot_code: tuple[CodeSource, ...] = ()
+    """Where the scripted bots came from that were added to the game (`--bots`)."""
 
     @property
     def game_name(self) -> str:
@@ -76,6 +81,22 @@ class RunFolder:
         """Whether the promotion gate moves the champion: its log exists. Else every new version
         becomes the champion."""
         return self.promotion.is_dir()
+
+    def load_code(self) -> list[str]:
+        """Load the custom game and the bots that the identity names, where it names any: this
+        runs their modules. Returns notes on files that have changed since the run was made."""
+        identity = self.identity
+        if identity.game_code is None and not identity.bot_code:
+            return []
+        from understudy.games.custom import load_from_run
+
+        return load_from_run(
+            self.root,
+            name=identity.game_name,
+            game=identity.game_code,
+            bots=identity.bot_code,
+            options=identity.game_options,
+        )
 
     @classmethod
     def kept(cls, root: Path | None, clock: Clock | None = None) -> RunFolder | None:
@@ -110,6 +131,8 @@ class RunFolder:
         clock: Clock,
         game: str = "",
         game_options: Mapping[str, str] | None = None,
+        game_code: CodeSource | None = None,
+        bot_code: tuple[CodeSource, ...] = (),
     ) -> RunFolder:
         """Open a run folder for this spec, or make one; a clear error before the first match."""
         try:
@@ -129,6 +152,8 @@ class RunFolder:
                 created_at=clock.time(),
                 game=game,
                 game_options=dict(game_options or {}),
+                game_code=game_code,
+                bot_code=bot_code,
             )
             configs.save(root / _CONFIG, config or Config())
             files.write_atomic(root / _IDENTITY, msgspec.json.encode(identity))
@@ -258,8 +283,12 @@ def _named_latest() -> Path | None:
 
 
 def _is_of(run: Path, game: str) -> bool:
+    """Whether a run is of the game of this name, or of the custom game `FILE.py:NAME`."""
     try:
-        return RunFolder.load(run, SystemClock()).identity.game_name == game
+        identity = RunFolder.load(run, SystemClock()).identity
+        return identity.game_name == game or (
+            identity.game_code is not None and identity.game_code.is_named(game, run)
+        )
     except UnderstudyError:  # a damaged run is not the one that is meant
         return False
 

@@ -16,6 +16,7 @@ from understudy.core.clock import Clock
 from understudy.core.config import Config
 from understudy.core.errors import ConfigError
 from understudy.core.opponents import kind_of
+from understudy.core.user_code import CodeSource
 from understudy.games import catalog
 from understudy.league.ratings import Rating
 from understudy.match.tally import Tally
@@ -57,7 +58,8 @@ class TrainSession:
     def open_folder(self, root: Path, config: Config | None, clock: Clock) -> RunFolder:
         """Open the run folder of this session or of one of its agents; `config` is stored in it,
         None leaves the stored settings."""
-        game = catalog.make(self.game, **self.game_options)
+        game, code = catalog.make(self.game, **self.game_options), catalog.code_of(self.game)
+        added = catalog.added_bots(self.game)
         return RunFolder.open(
             root,
             spec=PolicySpec(game.features, game.actions, self.network),
@@ -65,6 +67,8 @@ class TrainSession:
             clock=clock,
             game=f"{game.name} {game.version}",
             game_options=self.game_options,
+            game_code=None if code is None else CodeSource.of(code[0], root, name=code[1]),
+            bot_code=tuple(CodeSource.of(one.code, root) for one in added),
         )
 
 

@@ -43,6 +43,7 @@ class Brawl:
     version = tables.VERSION
     players = 2
     features = FEATURES
+    opponent_features = len(FEATURES) // 2
     max_frames = tables.MAX_FRAMES
 
     @property
