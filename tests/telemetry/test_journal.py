@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import json
 import sys
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -135,14 +134,27 @@ def test_journals_are_read_in_the_order_of_time_in_small_pieces(tmp_path: Path) 
     assert told == sorted(expected, key=lambda entry: entry.t)
 
 
-def test_what_was_taken_of_a_stream_is_not_read_again(tmp_path: Path) -> None:
+def test_a_clock_that_was_set_back_keeps_the_order_of_a_journal(tmp_path: Path) -> None:
+    for by, times in (("bot", (10.0, 5.0, 12.0)), ("learner", (7.0, 11.0))):
+        clock = FixedClock(1.0)
+        journal = Journal(tmp_path, by, clock)
+        for clock.now in times:
+            journal.write(problem(by))
+    for chunk in (64, 2**18):
+        told = [entry.t for entry in Reader(tmp_path, chunk=chunk).stream()]
+        assert told == [7.0, 10.0, 5.0, 11.0, 12.0]
+
+
+def test_what_was_taken_in_batches_is_not_read_again(tmp_path: Path) -> None:
     for by in ("one", "other"):
         journal = Journal(tmp_path, by, FixedClock())
         for place in range(4):
             journal.write(problem(f"{by} {place}"))
-    reader, taken = Reader(tmp_path, chunk=100), list[Entry]()
-    for count in (1, 2, 5, 9):
-        taken += islice(reader.stream(), count)
+    reader, taken = Reader(tmp_path, chunk=200), list[Entry]()
+    for count in (1, 2, 4, 9):
+        batches = list(reader.batches(most=count))
+        assert all(batches) and sum(map(len, batches)) <= count
+        taken += [entry for batch in batches for entry in batch]
     assert taken == Reader(tmp_path).new() and len(taken) == 8
     again = Reader(tmp_path, reader.offsets)
     assert again.new() == []

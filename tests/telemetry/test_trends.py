@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
+import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from understudy.telemetry import events as ev
 from understudy.telemetry.journal import Entry
@@ -141,3 +145,32 @@ def test_the_memory_of_a_learner_is_a_trend_where_it_is_known() -> None:
         )
         fold.add(Entry(t=1.0, by="learner", e=published))
     assert fold.trends["memory_mb"].means() == [512.0]
+
+
+@given(
+    values=st.lists(
+        st.tuples(
+            st.floats(allow_nan=True, allow_infinity=True) | st.integers(-9, 9),
+            st.integers(-1, 5) | st.floats(0.0, 2.0),
+        ),
+        max_size=60,
+    ),
+    cuts=st.lists(st.integers(0, 60), max_size=4),
+    weighted=st.booleans(),
+)
+def test_values_in_any_pieces_give_the_same_bits(
+    values: list[tuple[float, float]], cuts: list[int], weighted: bool
+) -> None:
+    one, pieces = Trend(values_a_bin=4), Trend(values_a_bin=4)
+    for place, (value, weight) in enumerate(values):
+        one.add(float(place), value, place // 7, weight if weighted else 1.0)
+    bounds = sorted({0, len(values), *(cut for cut in cuts if cut < len(values))})
+    for begin, end in pairwise(bounds):
+        some = values[begin:end]
+        pieces.extend(
+            [float(place) for place in range(begin, end)],
+            [value for value, _ in some],
+            [place // 7 for place in range(begin, end)],
+            [weight for _, weight in some] if weighted else None,
+        )
+    assert msgspec.json.encode(pieces) == msgspec.json.encode(one)

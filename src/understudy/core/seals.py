@@ -13,7 +13,12 @@ def seal(body: bytes) -> bytes:
 def unseal(data: bytes) -> bytes | None:
     """The body, or None where it is not what was sealed."""
     digest, _, body = data.partition(b"\n")
-    return body if _checksum(body) == digest else None
+    return body if fits(digest, body) else None
+
+
+def fits(digest: bytes, body: bytes) -> bool:
+    """Whether the first line of a seal is that of a body."""
+    return _checksum(body) == digest
 
 
 def _checksum(body: bytes) -> bytes:

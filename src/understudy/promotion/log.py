@@ -35,7 +35,7 @@ import msgspec
 
 from understudy.core import files
 from understudy.core.errors import FileFormatError
-from understudy.core.seals import seal, unseal
+from understudy.core.seals import fits, seal, unseal
 from understudy.gates.promotion.records import Record
 from understudy.registry.pointers import record_numbers
 from understudy.telemetry.text import complain
@@ -196,7 +196,7 @@ class PromotionLog:
             return None
         if len(lines) == 2 * BLOCK + 1:
             pairs = zip(lines[0:-1:2], lines[1:-1:2], strict=True)
-            return [_Stored(path, unseal(digest + b"\n" + body)) for digest, body in pairs]
+            return [_Stored(path, body if fits(digest, body) else None) for digest, body in pairs]
         single = [self._read(number) for number in range(first, first + BLOCK)]
         if None not in single:  # without hard links: a block that is or was being written
             return None

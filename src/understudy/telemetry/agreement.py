@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 _RECENT_DECISIONS = 500
 _FEWEST_DECISIONS = 200
@@ -26,10 +26,14 @@ class RulesAgreement:
 
     def add(self, agreed: int, decisions: int) -> None:
         """A match in which the rules made so many decisions, and the policy agreed with some."""
+        self.extend([(agreed, decisions)])
+
+    def extend(self, matches: Sequence[tuple[int, int]]) -> None:
+        """Several matches: agreements and decisions of each."""
         with self._lock:
-            self._matches.append((agreed, decisions))
-            self._decisions += decisions
-            while self._decisions - self._matches[0][1] >= _RECENT_DECISIONS:
+            self._matches += matches
+            self._decisions += sum(decisions for _, decisions in matches)
+            while self._matches and self._decisions - self._matches[0][1] >= _RECENT_DECISIONS:
                 self._decisions -= self._matches.popleft()[1]
 
     @property

@@ -8,8 +8,9 @@ as plain data, and the constructor goes on from there: a summary of the journal 
 from __future__ import annotations
 
 import math
-from collections import deque
-from collections.abc import Collection, Iterable, Mapping
+from collections import Counter, deque
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import compress
 
 import msgspec
 from msgspec.structs import force_setattr
@@ -51,6 +52,16 @@ class Spread:
             bounded = value if 1e-3 < value < 1e12 else min(max(value, 1e-3), 1e12)
             bucket = round(math.log(bounded) / _STEP)
             self._weights[bucket] = self._weights.get(bucket, 0) + weight
+
+    def extend(self, values: Iterable[float], weights: Iterable[int]) -> None:
+        """Several values."""
+        known, log = self._weights, math.log
+        for value, weight in zip(values, weights, strict=True):
+            if 1e-3 < value < 1e12 and weight > 0:
+                bucket = round(log(value) / _STEP)
+                known[bucket] = known.get(bucket, 0) + weight
+            else:
+                self.add(value, weight)
 
     def median(self) -> float | None:
         """The value with half of the weight at or below it."""
@@ -105,6 +116,8 @@ _COUNTED = _FROM_LEARNER | {
     ev.Note,
 }
 """Kinds of events, beside matches, that a status tells of."""
+_OF_MATCHES = (ev.BotStarted, ev.MatchesTrained)
+"""Events that say the mode of matches, or count the same as they do."""
 _AT_WORK = {
     ev.LearnerStarted,
     ev.BatchTrained,
@@ -160,6 +173,20 @@ class ResultBins(msgspec.Struct):
             self.wins[-1] += taken * won
             self.count += taken
             times -= taken
+
+    def extend(self, won: Sequence[bool]) -> None:
+        """Several results in their order."""
+        place = 0
+        while place < len(won):
+            room = len(self.wins) * self.width - self.count
+            if room:
+                some = won[place : place + room]
+                self.wins[-1] += sum(some)
+                self.count += len(some)
+                place += len(some)
+            else:
+                self.add(won[place])
+                place += 1
 
     def share(self, start: int, end: int) -> float | None:
         """Of wins among the results from `start` to before `end`; None: there are none."""
@@ -251,23 +278,43 @@ class StatusFold:
             played=self._played.state(),
         )
 
+    def extend(self, entries: Iterable[Entry]) -> None:
+        """Some more entries, as `add` of each. Matches, which are most of a long journal, are added
+        together, up to an event that their counts depend on."""
+        matches: list[ev.MatchFinished] = []
+        for entry in entries:
+            event = entry.e
+            if isinstance(event, ev.MatchFinished):
+                matches.append(event)
+            else:
+                if isinstance(event, _OF_MATCHES):
+                    self._matches(matches)
+                    matches = []
+                self.add(entry)
+        self._matches(matches)
+
     def add(self, entry: Entry) -> None:
         """One more entry."""
-        if isinstance(entry.e, ev.MatchFinished):  # nine of ten entries of a bot
-            self._match(entry.e)
+        if isinstance(entry.e, ev.MatchFinished):
+            self._matches([entry.e])
             return
         kind = type(entry.e)
         if kind not in _COUNTED:
             return
-        match entry.e:
+        match entry.e:  # the most frequent kinds first
             case ev.BatchTrained() as e:
                 self._batch(e, entry.t)
+            case ev.VersionPublished() as e:
+                self._published(e, entry.t)
+            case ev.EpisodesArchived() as e:
+                self._count_episodes(archived=e.count)
+                self._grow(files_skipped_old=e.too_old)
+            case ev.VersionAdopted() as e:
+                self._set(playing=e.version)
             case ev.MatchesTrained() as e:
                 self._matches_trained(e)
             case ev.ContinuousTrained() as e:
                 self._continuous(e, entry.t)
-            case ev.VersionPublished() as e:
-                self._published(e, entry.t)
             case ev.LearnerStarted() as e:
                 self._learner_started(e)
             case ev.LearnerStopped() as e:
@@ -280,9 +327,6 @@ class StatusFold:
                 self._trouble(entry.t, "learner", _obituary(e))
             case ev.WaitingForExperience():
                 self._set(learner="waiting for experience", waiting=True)
-            case ev.EpisodesArchived() as e:
-                self._count_episodes(archived=e.count)
-                self._grow(files_skipped_old=e.too_old)
             case ev.EpisodeQuarantined() as e:
                 self._count_episodes(quarantined=1)
                 self._trouble(entry.t, "quarantine", f"{e.name}: {e.reason}")
@@ -290,8 +334,6 @@ class StatusFold:
                 self._bot_started(e, entry.t)
             case ev.BotStopped():  # its matches and what it could not save were told one by one
                 self._on_since = None  # a learner of its own is heard of again
-            case ev.VersionAdopted() as e:
-                self._set(playing=e.version)
             case ev.Problem() as e:
                 self._trouble(entry.t, e.where, e.message)
             case _:
@@ -388,31 +430,40 @@ class StatusFold:
         since = max(buffer.oldest, self._on_since, self._now.last_version_time or 0.0, pause.at)
         return max(now - since, 0.0)
 
-    def _match(self, e: ev.MatchFinished) -> None:
+    def _matches(self, matches: Sequence[ev.MatchFinished]) -> None:
+        if not matches:
+            return
         now = self._now
-        kind = _RESULTS.get(e.outcome, "aborted")
-        self._played.add(e, mode=now.mode)
-        force_setattr(now, "matches", now.matches + 1)
-        force_setattr(now, "decisions", now.decisions + e.decisions)
-        force_setattr(now, kind, getattr(now, kind) + 1)
-        if e.recorded and not e.saved:
-            self._grow(unsaved=1)
-        if e.fault:  # the rules finished what a version has lost
-            self._results.add(False)
-        elif played_by_rules(e):
-            self._grow(rules_matches=int(kind != "aborted"), rules_wins=int(kind == "wins"))
-        elif kind != "aborted":
-            self._results.add(kind == "wins")
-        if e.fallback:
-            self._grow(fallback=e.fallback, agreed=e.agreed)
-            self._agreement.append((e.fallback, e.agreed))
-        if e.saved:
-            self._count_episodes(written=1)
-        for name, count in e.not_finite.items():
-            now.not_finite[name] = now.not_finite.get(name, 0) + count
-        p50, p99 = e.decision_us
-        self._p50_us.add(p50, e.decisions)
-        self._p99_us.add(p99, e.decisions)
+        self._played.extend(matches, mode=now.mode)
+        decisions = [e.decisions for e in matches]
+        rules = [played_by_rules(e) for e in matches]
+        outcomes = Counter([e.outcome for e in matches])
+        theirs = Counter(compress([e.outcome for e in matches], rules))
+        self._grow(
+            matches=len(matches),
+            decisions=sum(decisions),
+            unsaved=sum([e.recorded and not e.saved for e in matches]),
+            fallback=sum([e.fallback for e in matches]),
+            agreed=sum([e.agreed for e in matches if e.fallback]),
+            rules_matches=sum(theirs[outcome] for outcome in _RESULTS),
+            rules_wins=theirs["victory"],
+        )
+        for outcome, count in outcomes.items():
+            self._grow(**{_RESULTS.get(outcome, "aborted"): count})
+        self._results.extend(
+            [
+                e.outcome == "victory" and not e.fault  # the rules finished what a version has lost
+                for e, one in zip(matches, rules, strict=True)
+                if e.fault or (not one and e.outcome in _RESULTS)
+            ]
+        )
+        self._agreement += [(e.fallback, e.agreed) for e in matches if e.fallback]
+        self._count_episodes(written=sum([e.saved for e in matches]))
+        for one in [e.not_finite for e in matches if e.not_finite]:
+            for name, count in one.items():
+                now.not_finite[name] = now.not_finite.get(name, 0) + count
+        self._p50_us.extend([e.decision_us[0] for e in matches], decisions)
+        self._p99_us.extend([e.decision_us[1] for e in matches], decisions)
 
     def _batch(self, e: ev.BatchTrained, t: float) -> None:
         self._uncommitted += e.matches
@@ -488,8 +539,7 @@ class StatusFold:
 
     def _ingested_at_least(self, count: int) -> None:
         kept = self._now.episodes
-        ingested = max(kept.ingested, count)
-        self._set(episodes=msgspec.structs.replace(kept, ingested=ingested))
+        force_setattr(kept, "ingested", max(kept.ingested, count))
 
     def _count_episodes(self, **by: int) -> None:
         for name, more in by.items():

@@ -14,8 +14,11 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import accumulate
 from pathlib import Path
+from typing import TypeAlias
 
 import msgspec
 
@@ -124,19 +127,32 @@ class Reader:
             self.offsets = before
             raise
 
-    def stream(
+    def stream(self, *, progress: Callable[[float], None] | None = None) -> Iterator[Entry]:
+        """The same one by one, in bounded memory. For a caller that takes all of them: entries
+        count as read a batch at a time."""
+        for batch in self.batches(progress=progress):
+            yield from batch
+
+    def batches(
         self,
         *,
         held: tuple[float, float] | None = None,
+        most: int | None = None,
         progress: Callable[[float], None] | None = None,
-    ) -> Iterator[Entry]:
-        """The same one by one, in bounded memory; an entry counts as read when it is yielded.
+    ) -> Iterator[list[Entry]]:
+        """The same in lists, whose entries count as read when the list is yielded.
 
         Args:
             held: A time from which, and one up to which an entry is left for a later call, with all
                 that follow it in its journal. So what another process writes a moment late still
                 comes in order. An entry that is dated after both comes at once: a clock is wrong.
+            most: Entries of all lists together; None: all.
             progress: Called with the share of the bytes that were read, after each chunk.
+
+        How it works: each journal has a limit, before which nothing unread of it can come: the time
+        in its name until it is opened, then the time of the last entry that was decoded. What all
+        open journals hold up to the lowest limit is merged and yielded; then that journal is read
+        on.
         """
         grown = self._grown()
         total = max(1, sum(size - self.offsets.get(name, 0) for name, size in grown))
@@ -148,17 +164,24 @@ class Reader:
             if progress is not None:
                 progress(min(read / total, 1.0))
 
-        heap = [
-            (_stamp(name), name, _Tail(self._folder / name, self.offsets, self._chunk, held, count))
-            for name, _ in grown
+        tails = [
+            _Tail(self._folder / name, self.offsets, self._chunk, held, count) for name, _ in grown
         ]
-        heapq.heapify(heap)
-        while heap:
-            _, name, tail = heapq.heappop(heap)
-            limit, other = heap[0][:2] if heap else (math.inf, "")
-            yield from tail.until(limit, first=name < other)
-            if tail.next is not None:
-                heapq.heappush(heap, (tail.next.t, name, tail))
+        limits = [(tail.limit, tail) for tail in tails]
+        heapq.heapify(limits)
+        opened: list[_Tail] = []
+        while limits or opened:
+            limit, lowest = heapq.heappop(limits) if limits else (_NO_LIMIT, None)
+            if batch := _merged(opened, limit, most):
+                yield batch
+                if most is not None and not (most := most - len(batch)):
+                    return
+            if lowest is not None:
+                lowest.read_on()
+                opened = sorted({*opened, lowest}, key=lambda tail: tail.name)
+                if not lowest.ended:
+                    heapq.heappush(limits, (lowest.limit, lowest))
+            opened = [tail for tail in opened if tail.entries or not tail.ended]
 
     def _grown(self) -> list[tuple[str, int]]:
         """Journals with more bytes than were read, and their sizes. One that is shorter than what
@@ -204,8 +227,17 @@ class Reader:
         return sorted((name, size) for name, size, _ in found)
 
 
+_Limit: TypeAlias = tuple[float, str]
+"""A place in the order of entries: a time, and the journal's name among equal times."""
+_NO_LIMIT: _Limit = (math.inf, "")
+
+
 class _Tail:
-    """What is unread of one journal, a chunk at a time."""
+    """What is unread of one journal, a chunk at a time.
+
+    The order within a journal is that of its lines. So the place of an entry between those of other
+    journals is not its own time but the latest one up to it, should a clock have been set back.
+    """
 
     def __init__(
         self,
@@ -215,50 +247,54 @@ class _Tail:
         held: tuple[float, float] | None,
         count: Callable[[int], None],
     ) -> None:
+        self.name = path.name
+        self.entries: list[Entry] = []
+        """Decoded, and not taken yet."""
+        self.times: list[float] = []
+        """Their places in the order."""
+        self.ended = False
+        self.limit: _Limit = _stamp(path.name), path.name
         self._path = path
         self._offsets = offsets
         self._chunk = chunk
-        self._held = held
+        self._held = held or (math.inf, math.inf)
         self._count = count
-        self.next: Entry | None = None
-        """The next entry, once `until` was called; None: there is no more."""
-        self._behind = 0
-        """The offset behind that entry."""
-        self._ended = False
-        self._entries = self._read()
+        self._ends: list[int] = []
+        """Offsets behind the entries."""
 
-    def until(self, limit: float, *, first: bool) -> Iterator[Entry]:
-        """Entries before this time, or with `first` up to it; the one that is next anyway."""
-        name, offsets, entries = self._path.name, self._offsets, self._entries
-        entry = self.next
-        if entry is None:
-            entry = self.next = next(entries, None)
-            if entry is None or entry.t > limit or (entry.t == limit and not first):
-                return
-        while entry is not None:
-            offsets[name] = self._behind
-            yield entry
-            entry = self.next = next(entries, None)
-            if entry is not None and (entry.t > limit or (entry.t == limit and not first)):
-                return
+    def ready(self, limit: _Limit) -> int:
+        """How many entries lie up to a limit."""
+        time, name = limit
+        return (bisect_right if self.name <= name else bisect_left)(self.times, time)
 
-    def _read(self) -> Iterator[Entry]:
-        name, decode = self._path.name, _DECODER.decode
-        low, high = self._held or (math.inf, math.inf)
-        while not self._ended:
+    def take(self, count: int) -> None:
+        """The first entries count as read, and are dropped."""
+        if count:
+            self._offsets[self.name] = self._ends[count - 1]
+            del self.entries[:count], self.times[:count], self._ends[:count]
+
+    def read_on(self) -> None:
+        """Decode the next chunk that has an entry, once all entries are taken."""
+        while not self.entries and not self.ended:
+            begin = self._offsets.get(self.name, 0)
             data = self._whole_lines()
-            offset = self._offsets.get(name, 0)
-            for line in data.split(b"\n")[:-1]:
-                offset += len(line) + 1
-                try:
-                    entry = decode(line)
-                except (msgspec.MsgspecError, UnicodeDecodeError):
-                    continue  # cut off by a crash and continued by the next line, or of a later one
-                if low < entry.t <= high:
-                    return
-                self._behind = offset
-                yield entry
-            self._offsets[name] = offset
+            self.entries, self._ends = _decoded(data, begin)
+            if data and not self.entries:
+                self._offsets[self.name] = begin + len(data)
+            self._hold()
+        times = accumulate((entry.t for entry in self.entries), max, initial=self.limit[0])
+        self.times = list(times)[1:]
+        if self.times:
+            self.limit = self.times[-1], self.name
+
+    def _hold(self) -> None:
+        """Leave the first entry that is too young for a later call, with all that follow it."""
+        low, high = self._held
+        for place, entry in enumerate(self.entries if low < math.inf else ()):
+            if low < entry.t <= high:
+                del self.entries[place:], self._ends[place:]
+                self.ended = True
+                return
 
     def _whole_lines(self) -> bytes:
         """The next chunk up to its last line break; empty: no whole line is there."""
@@ -269,10 +305,45 @@ class _Tail:
             while len(data) == size and b"\n" not in data:  # one long line
                 data += file.read(size)
                 size *= 2
-        self._ended = len(data) < size
+        self.ended = len(data) < size
         data = data[: data.rfind(b"\n") + 1]
         self._count(len(data))
         return data
+
+
+def _decoded(data: bytes, begin: int) -> tuple[list[Entry], list[int]]:
+    """The entries of whole lines that begin at an offset, and the offsets behind them. A line that
+    is no entry was cut off by a crash and continued by the next one, or is of a newer program; its
+    bytes count with the entry before it."""
+    lines, decode = data.split(b"\n")[:-1], _DECODER.decode
+    try:
+        entries = [decode(line) for line in lines]
+        return entries, list(accumulate((len(line) + 1 for line in lines), initial=begin))[1:]
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        entries, ends, end = [], [], begin
+        for line in lines:
+            end += len(line) + 1
+            with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError):
+                entries.append(decode(line))
+                ends.append(end)
+        return entries, [*ends[:-1], end] if ends else []
+
+
+def _merged(tails: Sequence[_Tail], limit: _Limit, most: int | None) -> list[Entry]:
+    """Take the entries of journals, in the order of their names, up to a limit and a number."""
+    ready = [(tail, count) for tail in tails if (count := tail.ready(limit))]
+    entries = [entry for tail, count in ready for entry in tail.entries[:count]]
+    if len(ready) > 1:
+        times = [time for tail, count in ready for time in tail.times[:count]]
+        order = sorted(range(len(times)), key=times.__getitem__)
+    else:
+        order = list(range(len(entries)))
+    begin = 0
+    for tail, count in ready:
+        whole = most is None or len(entries) <= most
+        tail.take(count if whole else sum(begin <= place < begin + count for place in order[:most]))
+        begin += count
+    return [entries[place] for place in order[:most]]
 
 
 def _stamp(name: str) -> float:

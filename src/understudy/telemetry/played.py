@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import chain
+from operator import itemgetter
+from typing import TypeAlias
 
 import msgspec
 
@@ -14,6 +17,10 @@ _COUNTED = ("wins", "draws", "losses", "aborted")
 _LOSSES, _ABORTED = 2, 3
 _RESULTS = {"victory": 0, "tie": 1, "defeat": _LOSSES}
 """Places in `_COUNTED`."""
+_ALL_MATCHES = ("", "")
+"""In place of a tag and its value."""
+_Key: TypeAlias = tuple[str, str, str, int]
+"""Player, mode, tag and version."""
 COLUMNS = (
     "player", "version", "mode", "tag", "matches", "wins", "draws", "losses", "aborted",
     "win_rate", "low", "high",
@@ -67,11 +74,14 @@ class PlayedFold:
 
     def __init__(self, *, limit: int | None = None, records: Iterable[PlayedRecord] = ()) -> None:
         self._limit = limit
-        self._counts: dict[tuple[str, str, str, int], list[int]] = {
+        self._counts: dict[_Key, list[int]] = {
             (one.player, one.mode, one.tag, one.version): [getattr(one, name) for name in _COUNTED]
             for one in records
         }
-        """By player, mode, tag and version: numbers of `_COUNTED`."""
+        """Numbers of `_COUNTED`."""
+        self._found: dict[tuple[str | int, str], dict[tuple[str, str], list[int]]] = {}
+        """The same numbers by player and mode, then by tag: a match has several tags, and a long
+        journal is read faster without making the key of each."""
 
     def state(self) -> list[PlayedRecord]:
         """All that is kept, in its order; the constructor takes it back as `records`."""
@@ -86,39 +96,53 @@ class PlayedFold:
         practises = e.role == "practice" and not rules
         version = 0 if rules or practises else e.assigned if e.fault else e.version
         result = _LOSSES if e.fault else _RESULTS.get(e.outcome, _ABORTED)
-        player = "rules" if rules else f"version {version}" if version else "untrained"
-        if practises:
-            player = "practice"
-        mode = e.mode or mode
-        self._count((player, mode, "", version), result)
-        for name, value in e.tags.items():
-            self._count((player, mode, f"{name}={value}", version), result)
+        player = "rules" if rules else "practice" if practises else version
+        theirs = self._found.get((player, e.mode or mode))
+        if theirs is None:
+            theirs = self._found[player, e.mode or mode] = {}
+        for tag in (_ALL_MATCHES, *e.tags.items()):
+            counts = theirs.get(tag)
+            if counts is None:
+                counts = theirs[tag] = self._counted(player, e.mode or mode, tag)
+            counts[result] += 1
         # Twice as many may gather, so that a new player has time to get its matches.
         if self._limit is not None and len(self._counts) > 2 * self._limit:
             kept = set(self._most_played(self._limit))
             self._counts = {key: one for key, one in self._counts.items() if key in kept}
+            self._found.clear()
 
-    def _count(self, key: tuple[str, str, str, int], result: int) -> None:
-        counts = self._counts.get(key)
-        if counts is None:
-            counts = self._counts[key] = [0] * len(_COUNTED)
-        counts[result] += 1
+    def extend(self, matches: Iterable[ev.MatchFinished], *, mode: str) -> None:
+        """Several matches, each as `add` would."""
+        for e in matches:
+            self.add(e, mode=mode)
+
+    def _counted(self, player: str | int, mode: str, tag: tuple[str, str]) -> list[int]:
+        """The numbers of a player, which is a version or has a name."""
+        version = player if isinstance(player, int) else 0
+        name = (
+            player if isinstance(player, str) else f"version {version}" if version else "untrained"
+        )
+        key = name, mode, "" if tag is _ALL_MATCHES else "=".join(tag), version
+        return self._counts.setdefault(key, [0] * len(_COUNTED))
 
     def records(self, most: int | None = None) -> list[PlayedRecord]:
         """Players first, then players by tag; of both the most played."""
         return [_record(key, self._counts[key]) for key in self._most_played(most)]
 
-    def _most_played(self, most: int | None) -> list[tuple[str, str, str, int]]:
-        matches = {key: sum(one[:_ABORTED]) for key, one in self._counts.items()}
-        keys = sorted(matches, key=lambda key: (bool(key[2]), -matches[key]))
-        if most is None or len(keys) <= most:
-            return keys
-        whole = [key for key in keys if not key[2]][: most // 2]
-        tagged = [key for key in keys if key[2]]
-        return [*whole, *tagged[: most - len(whole)]]
+    def _most_played(self, most: int | None) -> list[_Key]:
+        whole: list[tuple[int, _Key]] = []
+        tagged: list[tuple[int, _Key]] = []
+        for key, (wins, draws, losses, _) in self._counts.items():
+            (tagged if key[2] else whole).append((wins + draws + losses, key))
+        for keys in (whole, tagged):
+            keys.sort(key=itemgetter(0), reverse=True)
+        if most is not None and len(self._counts) > most:
+            del whole[most // 2 :]
+            del tagged[most - len(whole) :]
+        return [key for _, key in chain(whole, tagged)]
 
 
-def _record(key: tuple[str, str, str, int], counts: list[int]) -> PlayedRecord:
+def _record(key: _Key, counts: list[int]) -> PlayedRecord:
     player, mode, tag, version = key
     counted = dict(zip(_COUNTED, counts, strict=True))
     return PlayedRecord(player=player, version=version, mode=mode, tag=tag, **counted)

@@ -21,8 +21,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import deque
-from collections.abc import Callable, Iterable
-from itertools import islice
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -114,24 +113,35 @@ class JournalFolds:
 
     def add(self, entry: Entry) -> None:
         """One more entry."""
-        self.entries += 1
-        self.last = max(self.last, entry.t)
-        self.status.add(entry)
-        self.trends.add(entry)
-        self.recent.append(entry)
-        event = entry.e
-        if isinstance(event, ev.MatchFinished):
-            if event.fallback:
-                self.agreement.add(event.agreed, event.fallback)
-            self.matches[event.id] = KnownMatch(entry.t, event.saved)
-            if len(self.matches) > 2 * MOST_MATCHES:  # all at once: a dict is slow at its beginning
-                matches = list(self.matches.items())
-                self.matches = dict(matches[-MOST_MATCHES:])
-                dropped = (one.t for _, one in matches[:-MOST_MATCHES])
-                self.forgotten = max(self.forgotten, *dropped)
-        elif isinstance(event, ev.RoleChanged) and event.kind == "refused" and not event.test:
-            known = {_finding(one.e) for one in self.refused}
-            self.refused += [] if _finding(event) in known else [entry]
+        self.extend([entry])
+
+    def extend(self, entries: Sequence[Entry]) -> None:
+        """Some more entries; in whatever pieces they come, they add up to the same."""
+        self.entries += len(entries)
+        self.last = max(self.last, max([one.t for one in entries], default=0.0))
+        self.status.extend(entries)
+        self.trends.extend(entries)
+        self.recent.extend(entries[-RECENT:])
+        agreements: list[tuple[int, int]] = []
+        for entry in entries:
+            event = entry.e
+            if isinstance(event, ev.MatchFinished):
+                if event.fallback:
+                    agreements.append((event.agreed, event.fallback))
+                self.matches[event.id] = KnownMatch(entry.t, event.saved)
+                if len(self.matches) > 2 * MOST_MATCHES:
+                    self._forget_matches()
+            elif isinstance(event, ev.RoleChanged) and event.kind == "refused" and not event.test:
+                known = {_finding(one.e) for one in self.refused}
+                self.refused += [] if _finding(event) in known else [entry]
+        self.agreement.extend(agreements)
+
+    def _forget_matches(self) -> None:
+        """The older half at once: removing from the beginning of a dict is slow."""
+        matches = list(self.matches.items())
+        self.matches = dict(matches[-MOST_MATCHES:])
+        dropped = (one.t for _, one in matches[:-MOST_MATCHES])
+        self.forgotten = max(self.forgotten, *dropped)
 
     def state(self) -> JournalSummary:
         """All that was added, apart from these folds."""
@@ -199,19 +209,18 @@ class FoldedJournal:
 
     def follow(self, progress: Callable[[float], None] | None = None) -> int:
         """Add what is new; returns how many entries that were."""
-        return self._add(self.reader.stream(progress=progress))
+        return self._add(self.reader.batches(progress=progress))
 
     def follow_old(self, clock: Clock, most: int | None = None) -> int:
         """The same, but of what is old enough for a summary, and `most` entries at once."""
         now = clock.time()
-        return self._add(islice(self.reader.stream(held=(now - _YOUNG_S, now)), most))
+        return self._add(self.reader.batches(held=(now - _YOUNG_S, now), most=most))
 
-    def _add(self, entries: Iterable[Entry]) -> int:
-        count = 0
-        for entry in entries:
-            self.folds.add(entry)
-            count += 1
-        return count
+    def _add(self, batches: Iterable[Sequence[Entry]]) -> int:
+        before = self.folds.entries
+        for entries in batches:
+            self.folds.extend(entries)
+        return self.folds.entries - before
 
     def take_over(self) -> bool:
         """Go on from the summary of another writer, where there is a newer one."""

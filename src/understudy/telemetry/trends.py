@@ -7,8 +7,11 @@ changes no mean. So a year of play takes as much room as an hour, with wider bin
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache, reduce
+from itertools import compress
+from operator import add, attrgetter, mul
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import msgspec
 
@@ -85,6 +88,47 @@ class Trend(msgspec.Struct):
             self.room = self.values_a_bin
         self.room -= 1
 
+    def extend(
+        self,
+        times: Sequence[float],
+        values: Sequence[float],
+        versions: Sequence[int],
+        weights: Sequence[float] | None = None,
+    ) -> None:
+        """Several values, each as `add` would, to the same bits; without weights each weighs 1."""
+        if not _all_count(values, weights):
+            each = [1.0] * len(values) if weights is None else weights
+            pairs = zip(values, each, strict=True)
+            counts = [-_LARGEST < value < _LARGEST and weight > 0 for value, weight in pairs]
+            times, values = list(compress(times, counts)), list(compress(values, counts))
+            versions = list(compress(versions, counts))
+            weights = list(compress(each, counts))
+        place = 0
+        while place < len(values):
+            if self.room:
+                end = min(place + self.room, len(values))
+                self._fill(values[place:end], None if weights is None else weights[place:end])
+                self.bins[-1].t, self.bins[-1].version = times[end - 1], versions[end - 1]
+                place = end
+            else:
+                weight = 1.0 if weights is None else weights[place]
+                self.add(times[place], values[place], versions[place], weight)
+                place += 1
+
+    def _fill(self, values: Sequence[float], weights: Sequence[float] | None) -> None:
+        """Add values to the last bin, which has room for them."""
+        last = self.bins[-1]
+        # One after the other (`sum` compensates): values in any pieces give the same bits.
+        if weights is None:
+            last.weight += len(values)
+            last.total = reduce(add, values, last.total)
+        else:
+            last.weight = reduce(add, weights, last.weight)
+            last.total = reduce(add, map(mul, values, weights), last.total)
+        last.least = min(last.least, *values)
+        last.most = max(last.most, *values)
+        self.room -= len(values)
+
     def copied(self) -> Trend:
         """The trend now: what is added later does not change the copy."""
         last = [msgspec.structs.replace(one) for one in self.bins[-1:]]
@@ -159,6 +203,10 @@ class TrendFold:
     def add(self, entry: Entry) -> None:
         """One more entry."""
         match entry.e:
+            case ev.VersionPublished() as e:
+                self.version = max(self.version, e.version)
+                if e.memory_mb:
+                    self._put(entry.t, "memory_mb", e.memory_mb)
             case ev.MatchFinished() as e:
                 self._match(entry.t, e)
             case ev.BatchTrained() as e:
@@ -171,10 +219,70 @@ class TrendFold:
                 self._judged(entry.t, e)
             case ev.StrategyMeasured() as e:
                 self._strategy(entry.t, e)
-            case ev.VersionPublished() as e:
-                self.version = max(self.version, e.version)
-                if e.memory_mb:
-                    self._put(entry.t, "memory_mb", e.memory_mb)
+
+    def extend(self, entries: Iterable[Entry]) -> None:
+        """Some more entries, to the same bits as `add` of each. The matches and batches of a bot,
+        which are most of a long journal, are added a trend at a time."""
+        matches, batches = _Told[ev.MatchFinished](), _Told[ev.BatchTrained]()
+        for entry in entries:
+            event = entry.e
+            if isinstance(event, ev.MatchFinished):
+                matches.append(entry.t, event, self.version)
+            elif isinstance(event, ev.BatchTrained):
+                batches.append(entry.t, event, self.version)
+            elif isinstance(event, ev.VersionPublished):
+                self.add(entry)
+            elif type(event) in _OTHERS:
+                self._extend_all(matches, batches)
+                matches, batches = _Told(), _Told()
+                self.add(entry)
+        self._extend_all(matches, batches)
+
+    def _extend_all(
+        self, matches: _Told[ev.MatchFinished], batches: _Told[ev.BatchTrained]
+    ) -> None:
+        if matches.events:
+            self._extend_matches(matches)
+        if batches.events:
+            self._extend_batches(batches)
+
+    def _extend_matches(self, told: _Told[ev.MatchFinished]) -> None:
+        """`_match` of each."""
+        events = told.events
+        decisions = [e.decisions for e in events]
+        rules = [played_by_rules(e) for e in events]
+        for name, theirs in (("rules_win_rate", True), ("win_rate", False)):
+            pairs = zip(events, rules, strict=True)
+            mine = told.where([e.outcome in _WON and one is theirs for e, one in pairs])
+            won = [0.0 if e.fault else _WON[e.outcome] for e in mine.events]
+            self._extend(mine, name, won)
+        self._extend(told, "return", [e.reward for e in events])
+        for outcome, name in _RETURN_OF.items():
+            mine = told.where([e.outcome == outcome for e in events])
+            self._extend(mine, name, [e.reward for e in mine.events])
+        aborted = [1.0 if e.outcome == "aborted" else 0.0 for e in events]
+        self._extend(told, "aborted", aborted)
+        self._extend(told, "match_s", [e.seconds for e in events])
+        self._extend(told, "decisions", decisions)
+        self._extend(told, "decision_p50_us", [e.decision_us[0] for e in events], decisions)
+        self._extend(told, "decision_p99_us", [e.decision_us[1] for e in events], decisions)
+
+    def _extend_batches(self, told: _Told[ev.BatchTrained]) -> None:
+        """`_batch` of each; what is not a number is left out."""
+        events, nan = told.events, math.nan
+        for name, value in _OF_A_BATCH.items():
+            self._extend(told, name, [value(e) for e in events])
+        kl = [nan if e.behaviour_kl is None else e.behaviour_kl for e in events]
+        self._extend(told, "behaviour_kl", kl)
+        seconds = [e.seconds for e in events]
+        steps_s = [e.steps / e.seconds if e.seconds > 0 else nan for e in events]
+        self._extend(told, "steps_s", steps_s, seconds)
+        lags, decisions = _Told[str](), list[int]()
+        for t, e, version in zip(told.times, events, told.versions, strict=True):
+            for lag, count in e.version_lag.items():
+                lags.append(t, lag, version)
+                decisions.append(count)
+        self._extend(lags, "version_lag", [_least_lag(lag) for lag in lags.events], decisions)
 
     def _match(self, t: float, e: ev.MatchFinished) -> None:
         if e.outcome in _WON:
@@ -190,8 +298,8 @@ class TrendFold:
         self._put(t, "decision_p99_us", e.decision_us[1], e.decisions)
 
     def _batch(self, t: float, e: ev.BatchTrained) -> None:
-        for name in _OF_A_BATCH:
-            self._put(t, name, getattr(e, name))
+        for name, value in _OF_A_BATCH.items():
+            self._put(t, name, value(e))
         if e.behaviour_kl is not None:
             self._put(t, "behaviour_kl", e.behaviour_kl)
         if e.seconds > 0:
@@ -200,8 +308,8 @@ class TrendFold:
             self._put(t, "version_lag", _least_lag(lag), decisions)
 
     def _continuous(self, t: float, e: ev.ContinuousTrained) -> None:
-        for name in _OF_A_BATCH:
-            self._put(t, name, getattr(e, name), e.batches)
+        for name, value in _OF_A_BATCH.items():
+            self._put(t, name, value(e), e.batches)
         self._put(t, "entropy_share", e.entropy_share, e.batches)
         if e.behaviour_kl is not None:
             self._put(t, "behaviour_kl", e.behaviour_kl, e.batches)
@@ -259,13 +367,68 @@ class TrendFold:
             trend = self.trends[name] = Trend()
         trend.add(t, value, self.version, weight, least, most)
 
+    def _extend(
+        self,
+        told: _Told[Any],
+        name: str,
+        values: Sequence[float],
+        weights: Sequence[float] | None = None,
+    ) -> None:
+        trend = self.trends.get(name, Trend())
+        trend.extend(told.times, values, told.versions, weights)
+        if trend.bins and len(self.trends) < _MOST_TRENDS:
+            self.trends.setdefault(name, trend)
 
-_OF_A_BATCH = (
-    "loss", "policy_loss", "value_loss", "entropy", "kl", "explained_variance", "clip_share",
-    "gradient_norm", "learning_rate", "samples_per_insert",
-)  # fmt: skip
+
+E = TypeVar("E")
 
 
+class _Told(Generic[E]):
+    """Events of one kind in their order, with their times and the newest version then."""
+
+    def __init__(self) -> None:
+        self.times: list[float] = []
+        self.events: list[E] = []
+        self.versions: list[int] = []
+
+    def append(self, t: float, event: E, version: int) -> None:
+        self.times.append(t)
+        self.events.append(event)
+        self.versions.append(version)
+
+    def where(self, taken: Sequence[bool]) -> _Told[E]:
+        """Some of them."""
+        some = _Told[E]()
+        some.times += compress(self.times, taken)
+        some.events += compress(self.events, taken)
+        some.versions += compress(self.versions, taken)
+        return some
+
+
+_OTHERS = {ev.MatchesTrained, ev.ContinuousTrained, ev.CheckpointJudged, ev.StrategyMeasured}
+"""Events with trends beside matches, batches and versions. Some are those of matches or batches
+too, and the order in which trends begin says which are beyond `_MOST_TRENDS`."""
+_OF_A_BATCH = {
+    name: attrgetter(name)
+    for name in (
+        "loss", "policy_loss", "value_loss", "entropy", "kl", "explained_variance", "clip_share",
+        "gradient_norm", "learning_rate", "samples_per_insert",
+    )
+}  # fmt: skip
+
+
+def _all_count(values: Sequence[float], weights: Sequence[float] | None) -> bool:
+    """Whether a trend leaves none of these out; also False where their sum is not finite."""
+    return (
+        bool(values)
+        and math.isfinite(sum(values))
+        and min(values) > -_LARGEST
+        and max(values) < _LARGEST
+        and (weights is None or min(weights) > 0)
+    )
+
+
+@cache
 def _least_lag(lag: str) -> float:
     """The lower end of a bucket of `BatchTrained.version_lag`: `4-7`, `64+`; nan: no number."""
     digits = lag.partition("-")[0].rstrip("+")
