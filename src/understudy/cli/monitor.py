@@ -54,8 +54,12 @@ def monitor(
     if json and not once:
         raise ConfigError("--json: expected only together with --once")
     first = _FirstReading()
-    source = _server(url, token_file) if url is not None else source_of(run, progress=first)
-    if once or not _has_screen():
+    screen = not once and _has_screen()
+    if url is not None:
+        source: RunSource | FolderSource = _server(url, token_file)
+    else:
+        source = source_of(run, progress=first, promotion_later=screen)
+    if not screen:
         _print(source, interval_s=interval, once=once, json=json)
     else:
         _show(source, interval_s=interval, first=first)
@@ -149,11 +153,15 @@ def _server(url: str, token_file: Path | None) -> RunSource:
 
 
 def source_of(
-    path: Path | None, *, progress: Callable[[float], None] | None = None
+    path: Path | None,
+    *,
+    progress: Callable[[float], None] | None = None,
+    promotion_later: bool = False,
 ) -> RunSource | FolderSource:
     """A run (default: the latest one), or a folder with runs in it.
 
     `progress` is called while the journal of one run is read for the first time.
+    `promotion_later` leaves the promotion log of that run for the second reading.
     """
     from understudy.core.errors import RunFolderError
     from understudy.registry.run_folder import holds_run, latest
@@ -161,7 +169,7 @@ def source_of(
 
     root = path or latest()
     if holds_run(root):
-        return _run(root, progress)
+        return _run(root, progress, promotion_later=promotion_later)
     if not root.is_dir():
         raise RunFolderError(f"{root}: there is no such folder")
     sources: dict[str, RunSource] = {}
@@ -187,7 +195,12 @@ def source_of(
     return FolderSource(str(root), read, lambda name: _run(root / name))
 
 
-def _run(root: Path, progress: Callable[[float], None] | None = None) -> RunSource:
+def _run(
+    root: Path,
+    progress: Callable[[float], None] | None = None,
+    *,
+    promotion_later: bool = False,
+) -> RunSource:
     from understudy.core.clock import SystemClock
     from understudy.core.errors import RunFolderError
     from understudy.registry.run_folder import RunFolder, holds_run
@@ -203,6 +216,7 @@ def _run(root: Path, progress: Callable[[float], None] | None = None) -> RunSour
             raise RunFolderError(f"{root}: the run folder is gone")
         if reader is None:
             reader = ViewReader(RunFolder.load(root, SystemClock()), progress)
+            return reader.read(promotion_later=promotion_later)
         return reader.read()
 
     def choice() -> RollbackChoice:

@@ -126,7 +126,7 @@ class GateWorker:
         while (task := self._tasks.get()) is not None:
             try:
                 task.verdicts = _verdicts(self._gate, task.observations, task.actions)
-            except BaseException as error:  # noqa: BLE001  a gate is anybody's code; even where it
+            except BaseException as error:  # noqa: BLE001  a gate may be a user's code; even if it
                 # calls sys.exit() the thread goes on, and the caller is told
                 task.error = _failure(self._gate, task, error)
             task.done.set()

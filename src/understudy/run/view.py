@@ -83,8 +83,9 @@ class ViewReader:
         self._rewards = _Cached(lambda: reward_status(folder))
         self._ledger = _Cached(lambda: counts_in(folder.root / LEDGER))
 
-    def read(self) -> RunView:
-        """The run now."""
+    def read(self, *, promotion_later: bool = False) -> RunView:
+        """The run now. `promotion_later`: without the promotion log, where there is one. Importing
+        what reads it, and reading it, takes longer than all else of a first screen."""
         folder, folds = self._folder, self._read_journal()
         status = folds.status.status(
             self._spool.read(),
@@ -92,14 +93,15 @@ class ViewReader:
             read_pause(folder.root),
             learner_runs=learner_runs(folder.root),
         )
-        promotion = self._read_promotion()
+        unread = promotion_later and folder.by_evidence
+        promotion = None if unread else self._read_promotion()
         if promotion is not None:
             promotion = staged(promotion, agreement=folds.agreement.share)
         numbers = tuple(folder.versions.numbers())
         newest = self._manifest.read(numbers)
         status = msgspec.structs.replace(status, promotion=promotion)
         status = self._beside_journal(at_least(status, newest, len(numbers)), numbers)
-        if self._progress is not None:
+        if self._progress is not None and not unread:
             self._progress(1.0)
             self._progress = None
         return RunView(
@@ -107,6 +109,7 @@ class ViewReader:
             trends=folds.trends.copied(),
             recent=tuple(folds.recent),
             files=self._files.read(),
+            promotion_unread=unread,
         )
 
     @property

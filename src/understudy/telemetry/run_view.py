@@ -75,5 +75,7 @@ class RunView(msgspec.Struct, frozen=True, kw_only=True):
     recent: tuple[Entry, ...] = ()
     """The newest journal entries, oldest first: the lines of a log."""
     files: RunFiles = RunFiles()
+    promotion_unread: bool = False
+    """Whether the promotion log was left for the next reading: who plays is not known yet."""
     server: ServerStatus | None = None
     """Where the view was made from a server's own words, not from its run folder."""

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 from textual.pilot import Pilot
 
 from understudy.cli.monitor import source_of
@@ -23,7 +24,8 @@ from understudy.registry.run_folder import RunFolder
 from understudy.screens.monitor.app import MonitorApp
 from understudy.screens.monitor.canvas import Canvas
 from understudy.screens.monitor.rows import plain_text
-from understudy.screens.monitor.sources import FolderSource, RunLine, RunSource
+from understudy.screens.monitor.sources import FolderSource, Reading, RunLine, RunSource
+from understudy.screens.monitor.state import RunState
 from understudy.telemetry.run_view import RunView
 
 from . import views
@@ -128,13 +130,40 @@ def refusing() -> Any:
     return RunControls(refuse, refuse, refuse)
 
 
+def test_the_promotion_log_is_read_after_the_first_screen() -> None:
+    whole, read = views.ring(), list[RunView]()
+    first = structs.replace(
+        whole, promotion_unread=True, status=structs.replace(whole.status, promotion=None)
+    )
+
+    def reading() -> RunView:
+        read.append(whole if read else first)
+        return read[-1]
+
+    app = MonitorApp(RunSource("runs/swarm-1", reading), clock=SystemClock(), interval_s=600.0)
+
+    async def play(pilot: Pilot[None]) -> None:
+        await until(pilot, lambda: "version 12 81% of 29" in shown(app))
+        assert len(read) == 2, "the second reading came at once"
+
+    drive(app, play)
+    assert "reading the promotion log" in run_text(first)
+
+
+def run_text(view: RunView) -> str:
+    state = RunState("runs/swarm-1", views.NOW)
+    state.take(Reading(view))
+    return "\n".join(map(plain_text, state.lines(width=80, height=24, now=views.NOW, keys=())))
+
+
 def test_a_run_folder_that_goes_is_said_and_comes_back(run: Path) -> None:
     app, aside = app_of(source_of(run)), run.parent / "aside"
 
     async def play(pilot: Pilot[None]) -> None:
         await until(pilot, lambda: "Archive" in shown(app))
         run.rename(aside)
-        await until(pilot, lambda: "LOST" in shown(app) and "is gone" in shown(app))
+        await until(pilot, lambda: "the run folder is gone" in " ".join(shown(app).split()))
+        assert "LOST" in shown(app)
         aside.rename(run)
         await until(pilot, lambda: "LOST" not in shown(app))
         (run / "run.json").write_text("{", encoding="utf-8")

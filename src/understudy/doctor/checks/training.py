@@ -312,7 +312,7 @@ def oscillates(evidence: Evidence) -> Iterator[Finding]:
 
 
 def latent_ignores_opponent(evidence: Evidence) -> Iterator[Finding]:
-    """The strategy latent is the same against everybody."""
+    """The strategy latent is the same against every opponent."""
     spread, apart = evidence.trend("latent_spread"), evidence.trend("latent_apart")
     if apart.weight < _MEASURED:
         return

@@ -47,7 +47,7 @@ def march(ops: Ops, state: State) -> State:
 
 
 def fight(ops: Ops, state: State, aim: Array, hunger: Array) -> State:
-    """Everybody in reach strikes once; aim [protectors, B] and hunger [lifetime, B] are luck.
+    """All that are in reach strike once; aim [protectors, B] and hunger [lifetime, B] are luck.
 
     A protector with a combat parasite in reach must deal with that one first.
     """

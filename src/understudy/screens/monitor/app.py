@@ -158,6 +158,8 @@ class MonitorApp(App[None]):
             state.take(reading)
             if state is self._run:
                 self.draw()
+                if reading.value is not None and reading.value.promotion_unread:
+                    self._wake()
 
         self._poll(source.read, show)
 

@@ -70,7 +70,10 @@ def who_plays(view: RunView) -> Panel:
     """The player, why, and what would change it."""
     now, promotion = view.status, view.status.promotion
     decides = now.mode == "auto" or (now.served and promotion is not None and promotion.served)
-    rows = [Row("Player", _player(now, promotion if decides else None), rank=0, wraps=True)]
+    player = _player(now, promotion if decides else None)
+    rows = [Row("Player", player, rank=0, wraps=True)]
+    if view.promotion_unread:
+        rows = [Row("Player", "reading the promotion log", "muted", rank=0)]
     if promotion is not None and (decides or promotion.tests or promotion.incumbent):
         rows.append(Row("Stage", stages_text(promotion.stage), rank=3))
         for one in promotion.tests:

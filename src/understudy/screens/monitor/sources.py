@@ -74,7 +74,8 @@ class Reading(NamedTuple, Generic[R]):
 class Poller(Generic[R]):
     """Calls `read` in a daemon thread, every `interval_s` and when it is woken.
 
-    Reading takes a tenth of the time at most: a run that is slow to read is read less often.
+    Reading takes a tenth of the time at most: a run that is slow to read is read less often. The
+    first reading does not count: it opens the run, and imports what reads it.
     """
 
     def __init__(
@@ -100,13 +101,16 @@ class Poller(Generic[R]):
         self._wake.set()
 
     def _poll(self) -> None:
+        opened = False
         while not self._stopped.is_set():
             began = time.thread_time()
             reading = taken(self._read)
             if self._stopped.is_set():
                 return
             self._show(reading)
-            self._wake.wait(max(self._interval_s, _REST * (time.thread_time() - began)))
+            used_s = time.thread_time() - began if opened else 0.0
+            opened = True
+            self._wake.wait(max(self._interval_s, _REST * used_s))
             self._wake.clear()
 
 

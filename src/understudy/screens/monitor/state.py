@@ -16,7 +16,7 @@ from understudy.screens.monitor.rows import Line, Tone, TonedText
 from understudy.screens.monitor.run_table import last_heard, run_table
 from understudy.screens.monitor.sources import Reading, RunLine
 from understudy.screens.monitor.sparkline import UNICODE, Glyphs
-from understudy.screens.monitor.tabs import Tab, kind, panels, tabs
+from understudy.screens.monitor.tabs import Tab, kind, panels, tab_name, tabs
 from understudy.telemetry.run_view import RunView
 from understudy.telemetry.text import duration, plain
 
@@ -141,10 +141,11 @@ class RunState:
     def _tab_line(self, width: int, now: float) -> Line:
         spans = [TonedText(" ")]
         for number, one in enumerate(self.tabs, 1):
+            name = one if self.view is None else tab_name(self.view, one)
             if one == self.tab:
-                spans.append(TonedText(f"[{number} {one}]", "chosen", f"tab('{one}')"))
+                spans.append(TonedText(f"[{number} {name}]", "chosen", f"tab('{one}')"))
             else:
-                spans.append(TonedText(f" {number} {one} ", "muted", f"tab('{one}')"))
+                spans.append(TonedText(f" {number} {name} ", "muted", f"tab('{one}')"))
         watched = (TonedText(f"watched {duration(int(now - self.began))} ", "muted"),)
         return _ends(tuple(spans), watched, width, self.glyphs)
 

@@ -58,6 +58,11 @@ def tabs(view: RunView) -> tuple[Tab, ...]:
     return (first, *(one for one in TABS if has[one] and one != first))
 
 
+def tab_name(view: RunView, tab: Tab) -> str:
+    """What a tab is called: a bot has no league, but players and verdicts about them."""
+    return "players" if tab == "league" and kind(view) != "training" else tab
+
+
 def panels(view: RunView, tab: Tab, new: Growth) -> list[Panel]:
     """The panels of a tab, the most important first."""
     match tab:
