@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from understudy.adapters.ai2.checkout import HOME, Checkout
-from understudy.adapters.ai2.game_process import GameDied, GameProcess, GameState
+from understudy.adapters.ai2.game_process import AgentAction, GameDied, GameProcess, GameState
 from understudy.adapters.ai2.layout import KEYS, MatchStanding, reward_terms
 from understudy.core.errors import ConfigError, MissingDependency
 
@@ -24,9 +24,9 @@ def broken(stand_in: Path, tmp_path: Path) -> Path:
 
 def played(home: Path, seed: int, players: tuple[str, str]) -> list[GameState]:
     game = GameProcess(Checkout.find(home))
-    states = [game.reset(seed, players)]
+    states = [game.reset(seed)]
     while not states[-1].over:
-        game.send_step(30, (_NO_KEYS, _NO_KEYS))
+        game.send_step(30, [AgentAction(name) for name in players])
         states.append(game.state())
     game.close()
     return states
@@ -125,7 +125,9 @@ def test_an_agent_that_a_checkout_does_not_have_is_named(broken: Path) -> None:
     (broken / "user" / "train_agent.py").write_text("", encoding="utf-8")
     game = GameProcess(Checkout.find(broken))
     with pytest.raises(ConfigError, match="no agent 'based': BasedAgent is not in"):
-        game.reset(1, ("", "based"))
+        game.reset(1)
+        game.send_step(1, (_NO_KEYS, AgentAction("based")))
+        game.state()
     game.close()
 
 
@@ -149,7 +151,7 @@ def test_terms_of_one_step() -> None:
     stock = MatchStanding((3, 2), (0.0, 90.0))
     won = MatchStanding((3, 0), (20.0, 300.0))
     assert reward_terms(level, hit, over=False) == {
-        "stocks": 0.0, "damage": pytest.approx(0.012), "result": 0.0,
+        "stocks": 0.0, "damage": pytest.approx(0.03), "result": 0.0,
     }  # fmt: skip
     assert reward_terms(level, stock, over=False)["stocks"] == 0.25
     total = sum(

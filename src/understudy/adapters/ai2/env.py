@@ -14,14 +14,14 @@ the game died: the match has no result, and `info["aborted"]` says why.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, SupportsFloat
 
 import numpy as np
 
 from understudy.adapters.ai2.checkout import Checkout
-from understudy.adapters.ai2.game_process import AGENTS, GameDied, GameProcess, GameState
+from understudy.adapters.ai2.game_process import AgentAction, GameDied, GameProcess, GameState
 from understudy.adapters.ai2.layout import (
     DECISION_FRAMES,
     FEATURES,
@@ -32,7 +32,7 @@ from understudy.adapters.ai2.layout import (
 from understudy.adapters.gymnasium.spaces import named
 from understudy.core.arrays import NDArray
 from understudy.core.dependencies import needs
-from understudy.core.errors import ConfigError, InputError, nearest
+from understudy.core.errors import ConfigError, InputError
 from understudy.telemetry.text import complain
 
 with needs("{} is not installed", extra="envs"):
@@ -43,9 +43,7 @@ with needs("{} is not installed", extra="envs"):
 SIDES = ("player_0", "player_1")
 BOUND = np.float32(1000.0)
 """Numbers of an observation are clipped to this, so that the space that is declared is true."""
-_SCRIPTED = "scripted"
 _MAX_FRAMES = 255
-_NO_KEYS = np.zeros(len(KEYS), np.int8)
 
 
 class _Step(NamedTuple):
@@ -78,16 +76,16 @@ class TournamentMatch:
             raise InputError("ai2: step: reset the environment first")
         return self._now
 
-    def reset(self, seed: int, players: tuple[str, str] = ("", "")) -> NDArray:
+    def reset(self, seed: int) -> NDArray:
         """A new match; observations [2, 64]."""
-        self._now = self.process.reset(seed, players)
+        self._now = self.process.reset(seed)
         self._broken = None
         return _seen(self._now)
 
-    def send(self, keys: tuple[NDArray, NDArray]) -> None:
-        """Begin a step; `receive` ends it."""
+    def send(self, actions: Sequence[NDArray]) -> None:
+        """Begin a step with the actions of both slots; `receive` ends it."""
         try:
-            self.process.send_step(self._frames, keys)
+            self.process.send_step(self._frames, actions)
         except GameDied as error:
             self._broken = error
 
@@ -119,10 +117,9 @@ class TournamentMatch:
 
 
 class TournamentParallelEnv(ParallelEnv[str, NDArray, NDArray]):  # type: ignore[misc]
-    """Both sides of the game.
+    """Both sides of the game. An `AgentAction` in the place of keys lets an agent of the tournament
+    play a side, inside the game's own process.
 
-    `reset(options={"scripted": {"player_1": "based"}})` lets an agent of the tournament play a side
-    of that match, inside the game's own process; what `step` is given for that side is ignored.
     `send` and `receive` are the two halves of `step`, so that several games can play at a time.
     """
 
@@ -157,17 +154,12 @@ class TournamentParallelEnv(ParallelEnv[str, NDArray, NDArray]):  # type: ignore
         """A new match; the same seed gives the same one."""
         if seed is not None:
             self._rng = np.random.default_rng(seed)
-        scripted: Mapping[str, str] = (options or {}).get(_SCRIPTED, {})
-        for agent in scripted:
-            if agent not in SIDES:
-                raise ConfigError(f"ai2: {_SCRIPTED}: expected one of {SIDES}, got {agent!r}")
-        one, two = (scripted.get(agent, "") for agent in SIDES)
-        obs = self.match.reset(_match_seed(self._rng), (one, two))
+        obs = self.match.reset(_match_seed(self._rng))
         self.agents = list(SIDES)
         return _by_side(obs), {agent: {} for agent in SIDES}
 
     def step(
-        self, actions: dict[str, NDArray]
+        self, actions: Mapping[str, NDArray]
     ) -> tuple[
         dict[str, NDArray],
         dict[str, float],
@@ -181,14 +173,14 @@ class TournamentParallelEnv(ParallelEnv[str, NDArray, NDArray]):  # type: ignore
         self.send(actions)
         return self.receive()
 
-    def send(self, actions: dict[str, NDArray]) -> None:
+    def send(self, actions: Mapping[str, NDArray]) -> None:
         """Begin a step."""
         missing = set(self.agents) - set(actions)
         if missing:
             raise InputError(
                 f"step: expected an action of every agent, {sorted(missing)} gave none"
             )
-        self.match.send((actions[SIDES[0]], actions[SIDES[1]]))
+        self.match.send([actions[side] for side in SIDES])
 
     def receive(
         self,
@@ -234,19 +226,14 @@ class TournamentEnv(gymnasium.Env[NDArray, NDArray]):
         frames: int = DECISION_FRAMES,
         render_mode: str | None = None,
     ) -> None:
-        """`opponent` names one of `AGENTS`, or several with commas between them: one is drawn for
-        each match. So is the side, unless `side` is 0 or 1. The rest as of the parallel one."""
+        """`opponent` is a scripted agent of the tournament, or several with commas between them:
+        one is drawn for each match. So is the side, unless `side` is 0 or 1. The rest is as of the
+        parallel one."""
         if render_mode is not None:
             raise ConfigError(f"ai2: render_mode: expected None, got {render_mode!r}")
         if side not in (None, 0, 1):
             raise ConfigError(f"ai2: side: expected 0 or 1, got {side!r}")
-        self._opponents = tuple(name.strip() for name in opponent.split(","))
-        for name in self._opponents:
-            if name not in AGENTS:
-                raise ConfigError(
-                    f"ai2: opponent: expected one of {', '.join(AGENTS)}, got {name!r}."
-                    + nearest(name, AGENTS)
-                )
+        self._opponents = [AgentAction(name.strip()) for name in opponent.split(",")]
         self.match = TournamentMatch(Checkout.find(home, python), frames)
         self.render_mode = None
         self.observation_space = observation_space()
@@ -264,16 +251,16 @@ class TournamentEnv(gymnasium.Env[NDArray, NDArray]):
         self._opponent = self._opponents[int(self.np_random.integers(len(self._opponents)))]
         drawn = int(self.np_random.integers(2))
         self._side = drawn if self._fixed_side is None else self._fixed_side
-        players = ("", self._opponent) if self._side == 0 else (self._opponent, "")
-        obs = self.match.reset(match_seed, players)
-        return obs[self._side], {"opponent": self._opponent, "side": self._side}
+        obs = self.match.reset(match_seed)
+        return obs[self._side], {"opponent": self._opponent.agent, "side": self._side}
 
     def step(self, action: NDArray) -> tuple[NDArray, SupportsFloat, bool, bool, dict[str, Any]]:
         """One decision."""
-        self.match.send((action, _NO_KEYS) if self._side == 0 else (_NO_KEYS, action))
+        both = [action, self._opponent]
+        self.match.send(both if self._side == 0 else both[::-1])
         step = self.match.receive()
         info = self.match.info(step, self._side)
-        info["opponent"] = self._opponent
+        info["opponent"] = self._opponent.agent
         return (
             step.obs[self._side],
             step.rewards[self._side],

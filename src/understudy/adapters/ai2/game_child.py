@@ -24,10 +24,11 @@ import numpy as np
 
 HELLO, FAILED, RESET, STEP, STATE = b"H", b"F", b"R", b"S", b"T"
 LENGTH = struct.Struct("<I")
-RESETTING = struct.Struct("<Q16s16s")
-"""The seed, and the agents of the checkout that play the two slots (empty: the parent does)."""
-STEPPING = struct.Struct("<B10s10s")
-"""Frames, and the keys of both slots, each 0 or 1."""
+RESETTING = struct.Struct("<Q")
+"""The seed."""
+STEPPING = struct.Struct("<B16s10s16s10s")
+"""Frames, and for both slots: the agent of the checkout that decides (empty: the parent does), and
+the keys that the parent presses, each 0 or 1."""
 STATE_HEAD = struct.Struct("<BI4d")
 """1 terminated + 2 truncated, frames since the reset, stocks of both, damage taken by both."""
 VALUES = 128
@@ -64,27 +65,30 @@ class Game:
             resolution=module.CameraResolution.LOW,
             train_mode=True,
         )
-        self._agents: tuple[Any, Any] = (None, None)
+        self._agents: dict[tuple[int, str], Any] = {}
+        """Scripted agents of this match, by slot and name."""
         self._obs: dict[int, Any] = {}
         self._frames = 0
 
-    def reset(self, seed: int, players: tuple[str, str]) -> bytes:
+    def reset(self, seed: int) -> bytes:
         """A new match. The tournament ignores the seed of `reset`: the global `random` decides."""
         random.seed(seed)
         np.random.seed(seed % 2**32)
         self._env.action_space.seed(seed % 2**31)
         self._obs, _ = self._env.reset(seed=seed)
-        self._agents = (self._agent(players[0]), self._agent(players[1]))
+        self._agents = {}
         self._frames = 0
         return self._state(0)
 
-    def step(self, frames: int, keys: tuple[Any, Any]) -> bytes:
-        """Hold the keys for some frames, or until the match is over."""
+    def step(self, frames: int, names: tuple[str, str], keys: tuple[Any, Any]) -> bytes:
+        """Hold the keys for some frames, or until the match is over. An agent that is named for a
+        slot decides there in every frame."""
         flags = 0
+        agents = [self._agent(slot, name) if name else None for slot, name in enumerate(names)]
         for _ in range(frames):
             action = {
                 slot: keys[slot] if agent is None else agent.predict(self._obs[slot])
-                for slot, agent in enumerate(self._agents)
+                for slot, agent in enumerate(agents)
             }
             self._obs, _, terminated, truncated, _ = self._env.step(action)
             self._frames += 1
@@ -93,14 +97,14 @@ class Game:
                 break
         return self._state(flags)
 
-    def _agent(self, name: str) -> Any:
-        """A new agent of that name, since some keep a memory; None for none."""
-        if not name:
-            return None
+    def _agent(self, slot: int, name: str) -> Any:
+        """The agent of that name: a new one in every match, since some keep a memory."""
+        if (slot, name) in self._agents:
+            return self._agents[slot, name]
         for module in AGENT_MODULES:
             made = getattr(_imported(module), AGENTS[name], None)
             if made is not None:
-                agent = made()
+                agent = self._agents[slot, name] = made()
                 agent.get_env_info(self._env)
                 return agent
         raise CannotStart("agent", name, f"{AGENTS[name]} is not in {' or '.join(AGENT_MODULES)}")
@@ -145,11 +149,11 @@ def serve(inbound: IO[bytes], outbound: IO[bytes]) -> None:
             return
         kind, body = message[:1], message[1:]
         if kind == RESET:
-            seed, one, two = RESETTING.unpack(body)
-            answer = game.reset(seed, (_name(one), _name(two)))
+            answer = game.reset(*RESETTING.unpack(body))
         else:
-            frames, one, two = STEPPING.unpack(body)
-            answer = game.step(frames, (_keys(one), _keys(two)))
+            frames, one, keys_one, two, keys_two = STEPPING.unpack(body)
+            names = _name(one), _name(two)
+            answer = game.step(frames, names, (_keys(keys_one), _keys(keys_two)))
         write(outbound, STATE, answer)
 
 

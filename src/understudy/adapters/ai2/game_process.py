@@ -12,6 +12,7 @@ import os
 import subprocess
 import tempfile
 import weakref
+from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -34,6 +35,26 @@ _LAST_LINES = 3
 
 class GameDied(UnderstudyError):
     """The process of a game is gone; what it was playing is lost."""
+
+
+class AgentAction(NDArray):
+    """An action that lets a scripted agent of the tournament decide, in every frame of it.
+
+    It is an array of keys that are not pressed, so that it passes wherever an action does.
+    """
+
+    agent: str
+
+    def __new__(cls, agent: str) -> AgentAction:
+        """`agent` is one of `AGENTS`."""
+        if agent not in AGENTS:
+            raise ConfigError(
+                f"ai2: opponent: expected one of {', '.join(AGENTS)}, got {agent!r}."
+                + nearest(agent, AGENTS)
+            )
+        action = np.zeros(len(KEYS), np.int8).view(cls)
+        action.agent = agent
+        return action
 
 
 class GameState(NamedTuple):
@@ -68,21 +89,13 @@ class GameProcess:
         """Of the process, where one runs."""
         return self._process.pid if self._process else None
 
-    def reset(self, seed: int, players: tuple[str, str] = ("", "")) -> GameState:
-        """A new match, in a new process if there is none. `players` names scripted agents of the
-        tournament that play a slot (empty: the caller does, through `step`)."""
-        for name in players:
-            if name and name not in AGENTS:
-                raise ConfigError(
-                    f"ai2: opponent: expected one of {', '.join(AGENTS)}, got {name!r}."
-                    + nearest(name, AGENTS)
-                )
+    def reset(self, seed: int) -> GameState:
+        """A new match, in a new process if there is none."""
         while True:
             try:
                 if self._process is None:
                     self._start()
-                one, two = (name.encode() for name in players)
-                self._send(game_child.RESET, game_child.RESETTING.pack(seed, one, two))
+                self._send(game_child.RESET, game_child.RESETTING.pack(seed))
                 return self.state()
             except GameDied as error:
                 if self._deaths >= _DEATHS:
@@ -90,13 +103,17 @@ class GameProcess:
                         f"{error}; that was process {self._deaths} in a row that died"
                     ) from error
 
-    def send_step(self, frames: int, keys: tuple[NDArray, NDArray]) -> None:
-        """Hold these keys, each [10] of 0 and 1, for some frames; `state` is the answer.
+    def send_step(self, frames: int, actions: Sequence[NDArray]) -> None:
+        """Hold the keys of both slots, each [10] of 0 and 1, for some frames; `state` is the
+        answer. An `AgentAction` lets an agent of the tournament decide for its slot.
 
         Between the two calls the game plays, and the caller may start others.
         """
-        one, two = (np.asarray(pressed, np.uint8).tobytes() for pressed in keys)
-        self._send(game_child.STEP, game_child.STEPPING.pack(frames, one, two))
+        fields: list[bytes] = []
+        for action in actions:
+            name = action.agent if isinstance(action, AgentAction) else ""
+            fields += [name.encode(), np.asarray(action, np.uint8).tobytes()]
+        self._send(game_child.STEP, game_child.STEPPING.pack(frames, *fields))
 
     def state(self) -> GameState:
         """The answer to the last message."""

@@ -26,7 +26,7 @@ STOCKS = 3
 DECISION_FRAMES = 3
 """Frames that a decision lasts unless an option says otherwise: the keys are held for so long."""
 
-STOCK_LEAD, DAMAGE_LEAD = 0.25, 0.001
+STOCK_LEAD, DAMAGE_LEAD = 0.25, 0.0025
 """What one stock, and one point of damage, contribute to a player's lead."""
 
 
