@@ -147,7 +147,13 @@ def test_what_is_imported_is_declared() -> None:
                 imported |= {alias.name.partition(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and not node.level:
                 imported.add(str(node.module).partition(".")[0])
-    distributions = {"PIL": "pillow", "sklearn": "scikit_learn", "tensorboardX": "tensorboardx"}
+    distributions = {
+        "PIL": "pillow",
+        "sklearn": "scikit_learn",
+        "tensorboardX": "tensorboardx",
+        "sc2": "burnysc2",
+        "s2clientprotocol": "pys2clientprotocol",
+    }
     imported -= {*sys.stdlib_module_names, "understudy", "jaxlib"}
     assert {distributions.get(name, name) for name in imported} <= declared
     (uvicorn,) = (one for one in wanted if one.startswith("uvicorn"))
@@ -166,8 +172,11 @@ _FILE = re.compile(r"(?<![\w./])((?:[\w.-]+/)+[\w-]+\.py)")
 
 
 def found(path: str) -> Path | None:
-    """A file as documents name it: from the root, the package, the tests or the documents."""
-    places = (ROOT / path, SOURCE / path, ROOT / "tests" / path, ROOT / "docs" / path)
+    """A file as documents name it: from the root, the package, the tests or the documents; those
+    of `my_bot` are what `understudy new sc2-bot my_bot` makes."""
+    places = [ROOT / path, SOURCE / path, ROOT / "tests" / path, ROOT / "docs" / path]
+    if path.startswith("my_bot/"):
+        places.append(SOURCE / "adapters" / "sc2" / "template" / path.removeprefix("my_bot/"))
     return next((place for place in places if place.is_file()), None)
 
 

@@ -36,6 +36,7 @@ _COMMANDS = {
     "ratings": ("Manage", "ratings:ratings"),
     "games": ("Manage", "games:games"),
     "config": ("Manage", "config:app"),
+    "new": ("Manage", "new:new"),
     "import": ("Manage", "import_:import_"),
     "export": ("Manage", "export:export"),
     "forget": ("Manage", "forget:forget"),

@@ -1,0 +1,164 @@
+"""Plays the bot: against StarCraft II, against its stand-in, or where a ladder starts it.
+
+    python run.py                                  # StarCraft II on this machine
+    python run.py --stand-in                       # a small game instead, where it is not installed
+    python run.py --GamePort 5000 --LadderServer 127.0.0.1 --StartPort 5100 --OpponentId some-id
+
+Your rules play, a policy learns beside the game, and takes over once its results show that it is
+better (mode auto). All that it learns is in the run folder: `understudy status --run FOLDER`.
+On a ladder matches are recorded in `data/`, and learned from later: `understudy import`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import itertools
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from understudy import Understudy, UnderstudyError
+from understudy.sc2 import FEATURES, LadderArguments, contained, ladder_arguments, play, play_async
+
+with contained():
+    from sc2 import maps
+    from sc2.data import Difficulty, Race, Result
+    from sc2.main import play_from_websocket, run_game
+    from sc2.paths import BASEDIR, PF
+    from sc2.player import Bot, Computer, Human
+    from sc2.portconfig import Portconfig
+
+from understudy.adapters.sc2.template.bot import STRATEGIES, LearningBot
+
+HERE = Path(__file__).resolve().parent
+RACE = Race.Zerg
+NO_PORTS: Any = None
+"""Against the game's own AI no ports are shared."""
+RULES = "first evening"
+"""Name your rules anew when you change them: old results then do not count against new rules."""
+
+
+def main() -> None:
+    """Reads the command line, and plays."""
+    ladder, others = ladder_arguments(sys.argv[1:])
+    options = parser().parse_args(others)
+    try:
+        if ladder is not None:
+            play_ladder_match(ladder, options)
+        elif options.stand_in:
+            asyncio.run(play_stand_in(options))
+        else:
+            play_games(options)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except UnderstudyError as error:
+        sys.exit(f"{HERE.name}: {error}")
+
+
+def parser() -> argparse.ArgumentParser:
+    """The options of this program; those of a ladder come beside them."""
+    found = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    found.add_argument("--stand-in", action="store_true", help="a small game, not StarCraft II")
+    found.add_argument("--matches", type=int, default=0, help="how many; default: until Ctrl-C")
+    found.add_argument("--map", default="AcropolisLE", help="the name of a map that is installed")
+    found.add_argument("--difficulty", default="Hard", choices=[one.name for one in Difficulty])
+    found.add_argument("--realtime", action="store_true")
+    found.add_argument("--run", type=Path, help=f"the run folder; default: runs/{HERE.name}")
+    found.add_argument("--mode", default="auto", choices=["shadow", "auto", "learn", "play"])
+    found.add_argument(
+        "--learner", default="process", choices=["process", "off"], help="off: record only"
+    )
+    found.add_argument("--seed", type=int, help="of the stand-in's matches, and of exploration")
+    return found
+
+
+def mind_of(options: argparse.Namespace, *, ladder: bool = False) -> Understudy:
+    """Opens the run folder; on a ladder, where nothing may be started, without a learner."""
+    run = options.run or (HERE / "data" / "run" if ladder else Path("runs") / HERE.name)
+    return Understudy.open(
+        run,
+        features=FEATURES,
+        actions=STRATEGIES,
+        mode=options.mode,
+        learner="off" if ladder else options.learner,
+        rules=RULES,
+        seed=options.seed,
+    )
+
+
+def play_games(options: argparse.Namespace) -> None:
+    """Matches of StarCraft II on this machine."""
+    found = Path(os.environ.get("SC2PATH") or BASEDIR[PF]).expanduser()
+    if not (found / "Versions").is_dir():
+        sys.exit(
+            f"{HERE.name}: StarCraft II is not in {found}. Install it, or set SC2PATH to its "
+            "folder; or play its stand-in: run.py --stand-in"
+        )
+    try:
+        chosen = maps.get(options.map)
+    except (KeyError, OSError):
+        sys.exit(f"{HERE.name}: --map: {options.map} is not in {found / 'Maps'}; put it there")
+    with mind_of(options) as mind:
+        for number in numbers(options):
+            bot = LearningBot(mind, opponent=f"built-in {options.difficulty}")
+            players: list[Human | Bot | Computer] = [
+                Bot(RACE, bot),
+                Computer(Race.Random, Difficulty[options.difficulty]),
+            ]
+            result = play(lambda: run_game(chosen, players, options.realtime), bot.strategist)  # noqa: B023
+            tell(number, bot, result)
+
+
+async def play_stand_in(options: argparse.Namespace) -> None:
+    """Matches of the stand-in, in this process."""
+    from understudy.sc2 import stand_in
+
+    scenario = stand_in.Scenario(seed=options.seed)
+    with mind_of(options) as mind:
+        async with stand_in.serving(scenario) as address:
+            for number in numbers(options):
+                bot = LearningBot(mind, opponent="stand-in")
+                async with stand_in.connected(address) as socket:
+                    result = await play_async(
+                        play_from_websocket(socket, Bot(RACE, bot), options.realtime, NO_PORTS),
+                        bot.strategist,
+                    )
+                tell(number, bot, result)
+
+
+def play_ladder_match(ladder: LadderArguments, options: argparse.Namespace) -> None:
+    """One match on a ladder, which has started the game."""
+    ports = NO_PORTS
+    if ladder.start_port is not None:
+        first = ladder.start_port
+        ports = Portconfig(
+            server_ports=[first + 2, first + 3], player_ports=[[first + 4, first + 5]]
+        )
+    with mind_of(options, ladder=True) as mind:
+        bot = LearningBot(mind, opponent=ladder.opponent, game_step=4)
+        game = play_from_websocket(ladder.address, Bot(RACE, bot), ladder.realtime, ports)
+        result = asyncio.run(play_async(game, bot.strategist))
+        tell(1, bot, result)
+
+
+def numbers(options: argparse.Namespace) -> range | itertools.count[int]:
+    """The numbers of the matches to play."""
+    return range(1, options.matches + 1) if options.matches > 0 else itertools.count(1)
+
+
+def tell(number: int, bot: LearningBot, result: Result | list[Result | None] | None) -> None:
+    """One line for each match."""
+    match = bot.strategist.match
+    if match is None or match.outcome is None:
+        print(f"match {number}: the game did not begin", flush=True)
+        return
+    player = "rules" if match.version == 0 else f"version {match.version}"
+    print(f"match {number}: {match.outcome}, {match.decisions} decisions, {player}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from .calling import in_terminal, understudy
+
+
+def test_a_bot_is_made_and_said_how_to_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    called = understudy("new", "sc2-bot", "my_bot")
+    assert called.code == 0
+    assert {path.name for path in (tmp_path / "my_bot").iterdir()} == {
+        "bot.py",
+        "run.py",
+        "README.md",
+    }
+    assert f"python {Path('my_bot') / 'run.py'} --stand-in" in called.out
+    for name in ("bot.py", "run.py"):
+        ast.parse((tmp_path / "my_bot" / name).read_text(encoding="utf-8"))
+    assert "# my_bot" in (tmp_path / "my_bot" / "README.md").read_text(encoding="utf-8")
+
+
+def test_it_fits_a_terminal_of_80_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    called = in_terminal("new", "sc2-bot", "my_bot", columns=80)
+    assert max(map(len, called.out.splitlines())) <= 80
+
+
+def test_nothing_is_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "bot.py").write_text("precious", encoding="utf-8")
+    called = understudy("new", "sc2-bot", tmp_path / "mine")
+    assert called.code == 2
+    assert "exists already" in called.err
+    assert (tmp_path / "mine" / "bot.py").read_text(encoding="utf-8") == "precious"
+
+
+def test_an_unknown_kind_is_named(tmp_path: Path) -> None:
+    called = understudy("new", "sc2bot", tmp_path / "mine")
+    assert called.code == 2
+    assert "got 'sc2bot'. Did you mean 'sc2-bot'?" in called.err
