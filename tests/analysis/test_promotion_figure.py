@@ -131,3 +131,19 @@ def test_a_run_without_a_test_says_so() -> None:
     log.nominate(3)
     log.play(5, {0: 0.5, 3: 0.5})
     assert "no test yet" not in [one.get_text() for one in panels(log)[1].texts]
+
+
+def test_of_a_long_run_the_newest_matches_are_drawn(
+    monkeypatch: pytest.MonkeyPatch, fallen: ScriptedLog
+) -> None:
+    whole = panels(fallen)
+    monkeypatch.setattr("understudy.analysis.promotion._MOST_MATCHES", 30)
+    strip, evidence, rates = panels(fallen)
+    count = sum(one.counts for one in history(fallen.records).matches)
+    assert f"the newest 30 of {count}" in strip.get_title(loc="left")
+    drawn = [place for one in strip.collections for place, _ in np.concatenate(one.get_segments())]
+    assert min(drawn) == count - 29 and max(drawn) == count
+    assert strip.get_xlim() == evidence.get_xlim() == (count - 30.0, count + 1.0)
+    assert 0 < len(evidence.lines) < len(whole[1].lines)
+    named = {one.get_text() for one in whole[2].texts}
+    assert {one.get_text() for one in rates.texts} <= named, "results are those of all matches"

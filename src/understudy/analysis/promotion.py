@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _MOST_PLAYERS = 10
 """Rows: the rules, the versions that played most, and practice."""
+_MOST_MATCHES = 3000
+"""Matches that are drawn one by one: the newest. The picture is 930 points wide."""
 _PRACTICE = -1
 """The row of practice: whatever version practised, its matches are no evidence."""
 _LEVELS = 3
@@ -46,6 +48,7 @@ class _Span(NamedTuple):
 def promotion_figure(told: PromotionHistory, *, title: str, served: bool = False) -> Figure:
     """Three panels: matches by player, the evidence of each test, and results by player.
 
+    Of a long run the first two show the newest matches, and say of how many.
     `served`: a server assigned segments, which have a score and are not won or lost.
     """
     from matplotlib.layout_engine import ConstrainedLayoutEngine
@@ -53,7 +56,9 @@ def promotion_figure(told: PromotionHistory, *, title: str, served: bool = False
     played = [one for one in told.matches if one.counts]
     places = {one.order: place for place, one in enumerate(played, 1)}
     spans, last = _spans(told, places)
-    players = _players(told, played)
+    hidden = max(len(played) - _MOST_MATCHES, 0)
+    spans = [one for one in spans if one.end > hidden]
+    players = _players(told, played[hidden:])
     rows = 0.26 * len(players)
     figure, panels = begin(
         3, 1, width=9.3, height=5.0 + 2 * rows, title=title,
@@ -63,13 +68,14 @@ def promotion_figure(told: PromotionHistory, *, title: str, served: bool = False
     assert isinstance(engine, ConstrainedLayoutEngine)
     engine.set(w_pad=0.15, h_pad=0.06)
     strip, evidence, rates = (row[0] for row in panels)
-    _draw_strip(strip, played, players, served=served)
-    _draw_evidence(evidence, spans, last, unit="segment" if served else "match")
+    _draw_strip(strip, played, players, hidden=hidden, served=served)
+    unit = "segment" if served else "match"
+    _draw_evidence(evidence, spans, float(hidden), last, unit=unit)
     for index, span in enumerate(spans):
         for panel in (strip, evidence):
             panel.axvspan(span.begin, span.end, color=_BANDS[index % 2], linewidth=0, zorder=0)
     for panel in (strip, evidence):
-        panel.set_xlim(0.0, last + 1.0)
+        panel.set_xlim(float(hidden), last + 1.0)
     _draw_rates(rates, _results(told, players), served=served)
     return figure
 
@@ -119,22 +125,29 @@ def _player(match: AssignedMatch) -> int:
 
 
 def _draw_strip(
-    panel: Axes, played: Sequence[AssignedMatch], players: Sequence[int], *, served: bool
+    panel: Axes,
+    played: Sequence[AssignedMatch],
+    players: Sequence[int],
+    *,
+    hidden: int,
+    served: bool,
 ) -> None:
-    """A tick for each match, in the row of who played it: tall where it was won, or half of it."""
+    """A tick for each match behind the `hidden` ones, in the row of who played it: tall where it
+    was won, or half of it."""
     title = "who played which match (tall: won, middle: tied, low: lost)"
     if served:
         title = "who decided in which segment (the taller, the higher its score)"
+    if hidden:
+        title = f"{title}; the newest {len(played) - hidden:,} of {len(played):,}"
     panel.set_title(title, fontsize=10, loc="left")
+    shown = list(enumerate(played, 1))[hidden:]
     for row, version in enumerate(players):
-        mine = [
-            (place, one.result) for place, one in enumerate(played, 1) if _player(one) == version
-        ]
+        mine = [(place, one.result) for place, one in shown if _player(one) == version]
         if mine:
             at, results = np.array(mine).T
             panel.vlines(
                 at, row + 0.38, row + 0.38 - (0.22 + 0.54 * results),
-                color=_colour(version, players), linewidth=1.0 if len(played) < 600 else 0.5,
+                color=_colour(version, players), linewidth=1.0 if len(shown) < 600 else 0.5,
                 label=_name(version),
             )  # fmt: skip
     panel.set_yticks(range(len(players)), [_name(one) for one in players], fontsize=9)
@@ -142,7 +155,9 @@ def _draw_strip(
     panel.tick_params(labelbottom=False)
 
 
-def _draw_evidence(panel: Axes, spans: Sequence[_Span], last: float, *, unit: str) -> None:
+def _draw_evidence(
+    panel: Axes, spans: Sequence[_Span], first: float, last: float, *, unit: str
+) -> None:
     panel.set_yscale("log")
     panel.axhline(1.0, color=GREY, linewidth=0.8)
     for index, span in enumerate(spans):
@@ -159,7 +174,7 @@ def _draw_evidence(panel: Axes, spans: Sequence[_Span], last: float, *, unit: st
                 [span.begin, span.end], [enough, enough], color=colour, linewidth=1.1,
                 linestyle="--", label=None if index else f"enough ({enough:g})",
             )  # fmt: skip
-    _name_tests(panel, spans, last)
+    _name_tests(panel, spans, first, last)
     low, high = panel.get_ylim()
     panel.set_ylim(max(low, _LEAST), max(high, 1e2))
     panel.yaxis.set_major_formatter("{x:g}")
@@ -171,15 +186,15 @@ def _draw_evidence(panel: Axes, spans: Sequence[_Span], last: float, *, unit: st
         )
 
 
-def _name_tests(panel: Axes, spans: Sequence[_Span], last: float) -> None:
+def _name_tests(panel: Axes, spans: Sequence[_Span], first: float, last: float) -> None:
     """What was tried and how it ended, above each test; long tests first, as far as words fit."""
     taken: list[list[tuple[float, float]]] = [[] for _ in range(_LEVELS)]
     for span in sorted(spans, key=lambda one: one.begin - one.end):
         what = "recheck" if span.trial.recheck else "test"
         ending = "goes on" if span.trial.ending is None else span.trial.ending.kind
         words = f"{what} of {span.trial.running.version}: {ending}"
-        width = _LETTER * (last + 1.0) * len(words)
-        begin = max(min(span.begin, last + 1.0 - width), 0.0)
+        width = _LETTER * (last + 1.0 - first) * len(words)
+        begin = max(min(span.begin, last + 1.0 - width), first)
         for level, others in enumerate(taken):
             if all(begin >= end or begin + width <= start for start, end in others):
                 others.append((begin, begin + width))
@@ -190,7 +205,8 @@ def _name_tests(panel: Axes, spans: Sequence[_Span], last: float) -> None:
                 break
     levels = sum(bool(others) for others in taken)
     if not spans:
-        panel.text(0.5, 0.5, "no test yet", ha="center", va="center", transform=panel.transAxes)
+        words = "no test among these" if first else "no test yet"
+        panel.text(0.5, 0.5, words, ha="center", va="center", transform=panel.transAxes)
     panel.set_title("evidence of each test", fontsize=10, loc="left", pad=4 + 13 * levels)
 
 

@@ -42,7 +42,7 @@ def log_lines(entries: Iterable[Entry], *, words: str = "") -> list[LogLine]:
             continue
         lines += _matches(matches)
         matches = []
-        if text := event_text(entry.e):
+        if text := event_text(entry.e).removeprefix(f"{entry.by}: "):  # a note says who wrote it
             lines.append(LogLine(entry.t, entry.by, text, _tone(entry.e)))
     lines += _matches(matches)
     asked = words.casefold()
@@ -84,10 +84,10 @@ def event_text(event: ev.Event) -> str:
     """What happened, in one line; nothing of what comes several times a second."""
     match event:
         case ev.BatchTrained() as e:
-            return (
-                f"batch: {e.matches} new + {e.replayed} earlier matches, {e.steps:,} steps in "
-                f"{e.seconds:.2f}s, loss {e.loss:.4f}"
-            )
+            matches = f"{e.matches} new + {e.replayed} earlier matches, "
+            if not e.replayed:  # training in the arena replays none, and a match outlasts a batch
+                matches = f"{many(e.matches, 'match', 'matches')}, " if e.matches else ""
+            return f"batch: {matches}{e.steps:,} steps in {e.seconds:.2f}s, loss {e.loss:.4f}"
         case ev.ContinuousTrained() as e:
             return f"{many(e.batches, 'batch', 'batches')}, {e.items:,} items, loss {e.loss:.4f}"
         case ev.VersionPublished() as e:
