@@ -10,6 +10,7 @@ from understudy.promotion.history import history
 pytest.importorskip("matplotlib")
 
 from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
 
 from understudy.analysis.canvas import keep
 from understudy.analysis.promotion import promotion_figure
@@ -141,7 +142,8 @@ def test_of_a_long_run_the_newest_matches_are_drawn(
     strip, evidence, rates = panels(fallen)
     count = sum(one.counts for one in history(fallen.records).matches)
     assert f"the newest 30 of {count}" in strip.get_title(loc="left")
-    drawn = [place for one in strip.collections for place, _ in np.concatenate(one.get_segments())]
+    ticks = [one for one in strip.collections if isinstance(one, LineCollection)]
+    drawn = [place for one in ticks for place, _ in np.concatenate(one.get_segments())]
     assert min(drawn) == count - 29 and max(drawn) == count
     assert strip.get_xlim() == evidence.get_xlim() == (count - 30.0, count + 1.0)
     assert 0 < len(evidence.lines) < len(whole[1].lines)

@@ -378,7 +378,7 @@ class Match:
             return
         if self._cameos.window is None:
             policy = self._fixed or self._mind.policy
-            usable = usable and self._mind.may_decide(policy)
+            usable = usable and self._mind.faults.may_decide(policy)
         window = self._cameos.look(row, usable=usable)
         self._turn = self._cameos.turn
         self._decides = self._drawn = window is not None and window.policy
@@ -419,7 +419,7 @@ class Match:
             self.fault = words
         self._decides = self._asked = False
         self._slow_ns = _NEVER
-        self._mind._warn_fault(policy.version, words)
+        self._mind.faults.failed(policy.version, words)
 
     def _executable(self, action: Sequence[int], allowed: bytes | None) -> bool:
         """Whether an answer of a policy is one legal option for each part."""
@@ -451,7 +451,7 @@ class Match:
             self._memory = policy.begin()
             self._recorder.cut()
         self.not_finite.update(broken.keys())
-        self._mind._warn_not_finite(broken, self.decisions - 1)
+        self._mind.faults.not_finite(broken, self.decisions - 1)
 
     def _observe(
         self, features: Sequence[float] | NDArray, row: int, *, strict: bool

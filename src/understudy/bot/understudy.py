@@ -44,6 +44,7 @@ import numpy as np
 from understudy.bot.actions import Codec
 from understudy.bot.cameos import COIN, CameoBudget, MatchCameos
 from understudy.bot.console import BotConsole
+from understudy.bot.faults import BotFaults
 from understudy.bot.match import Match, MatchPlayer, UndecidedMatches, open_matches
 from understudy.bot.outbox import Outbox
 from understudy.bot.pace import PACES, Pace, PaceName
@@ -246,11 +247,8 @@ class Understudy:
         self._summaries = light_writer(self._journal, folder.config.retention)
         self._outbox = Outbox(Spool(folder.root, self.spec, folder.clock), self._problem)
         self._constant_features = ConstantFeatureCheck(self.spec.features)
-        self._not_finite: set[str] = set()
-        self._faults: dict[int, str] = {}
-        """Versions that failed, with how, the first time."""
-        self._unjournalled: list[int] = []
-        """Those of them whose failure is not in the journal yet."""
+        self.faults = BotFaults()
+        """What versions and features did wrong."""
         self._lock = threading.Lock()
         self._closed = False
         self._closing = threading.Event()
@@ -292,7 +290,7 @@ class Understudy:
                 folder,
                 self.promotion,
                 newest=lambda: self._policy,
-                usable=self.may_decide,
+                usable=self.faults.may_decide,
                 journal=self._journal,
                 say=self._console.say,
                 problem=self._problem,
@@ -361,7 +359,7 @@ class Understudy:
         checked = checked_tags(tags)
         player = self._player(checked)
         if player.fault:
-            self._warn_fault(player.version, player.fault)
+            self.faults.failed(player.version, player.fault)
         rng = self._rng.spawn(1)[0]
         windows = None
         if cameos and player.cameos and self._cameo_budget.share > 0.0:
@@ -587,10 +585,8 @@ class Understudy:
 
     def _resolve(self, match: Match, *, void: bool = False) -> None:
         """Notes the result of an assigned match, and what versions did wrong."""
-        with self._lock:
-            failed, self._unjournalled = self._unjournalled, []
-        for version in failed:
-            self._note_problem(f"version {version} failed: {self._faults[version]}")
+        for words in self.faults.take_new():
+            self._note_problem(words)
         if self._roster is None or not match.order:
             return
         if void:
@@ -601,27 +597,6 @@ class Understudy:
             self._roster.resolve(match.order, 0.0, "aborted")
         else:
             self._roster.resolve(match.order, match.result, "finished")
-
-    def may_decide(self, policy: Policy) -> bool:
-        """Whether a policy may decide to learn, in a cameo or in practice: it is trained, and never
-        failed in this bot."""
-        return policy.version != 0 and policy.version not in self._faults
-
-    def _warn_fault(self, version: int, words: str) -> None:
-        """Prints once for each version. Not journalled inside `decide`: `finish` does that."""
-        if version not in self._faults:
-            self._faults[version] = words
-            self._unjournalled.append(version)
-            complain(f"version {version} failed, and the rules play on: {words}")
-
-    def _warn_not_finite(self, broken: Mapping[str, float], decision: int) -> None:
-        """Prints once for each feature. Not journalled inside `decide`: the match counts them."""
-        for name in sorted(broken.keys() - self._not_finite):
-            self._not_finite.add(name)
-            complain(
-                f"feature {name!r} is {broken[name]} at decision {decision}: the fallback decides, "
-                "here and wherever it is not finite again (`understudy status` counts those)"
-            )
 
     def _keep_pace(self) -> None:
         """After a match: waits for the learner if the pace says so."""
