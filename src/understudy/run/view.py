@@ -91,7 +91,8 @@ class ViewReader:
             self._spool.read(),
             folder.clock.time(),
             read_pause(folder.root),
-            learner_runs=learner_runs(folder.root),
+            # Its lock says nothing new of a learner that has ended, and costs an import.
+            learner_runs=learner_runs(folder.root) if folds.status.learner_told else None,
         )
         unread = promotion_later and folder.by_evidence
         promotion = None if unread else self._read_promotion()

@@ -262,6 +262,11 @@ class StatusFold:
     def matches(self) -> int:
         return self._now.matches
 
+    @property
+    def learner_told(self) -> bool:
+        """Whether a learner told that it began, and not that it ended."""
+        return self._now.learner_pid is not None
+
     def state(self) -> StatusState:
         """All that was added, apart from this fold: it can go on meanwhile."""
         results = self._results
