@@ -44,8 +44,9 @@ from understudy.telemetry import events
 from understudy.telemetry.journal import Journal, Reader
 from understudy.telemetry.status_reader import StatusReader
 from understudy.training import named_configs
-from understudy.training.arena_learning import TRAINING, ArenaLearning, ArenaState, check_arena
+from understudy.training.arena_learning import ArenaLearning, check_arena
 from understudy.training.session import TrainProgress, TrainSession, TrainSummary
+from understudy.training.snapshot_opponents import TRAINING, TrainingState
 from understudy.training.train import check, train_agent
 
 ROLLOUT = GAMES * SEGMENT
@@ -125,10 +126,10 @@ def league_of(run: Path, number: int) -> LeagueState:
     return league_files.decode(versions.read(versions.manifest(number), league_files.FILE))
 
 
-def arena_state(run: Path, number: int) -> ArenaState:
+def arena_state(run: Path, number: int) -> TrainingState:
     versions = folder_of(run).versions
     data = versions.read(versions.manifest(number), TRAINING)
-    return msgspec.json.decode(data, type=ArenaState)
+    return msgspec.json.decode(data, type=TrainingState)
 
 
 def resumed(run: Path, journal: Path) -> ArenaLearning:
@@ -247,7 +248,7 @@ def test_going_on_begins_with_the_bits_that_were_kept(trained: Path, tmp_path: P
     assert learning.counters == manifest.counters
     files = {name: folder.versions.read(manifest, name) for name in manifest.files}
     assert learning.opponents.league.encode() == files.pop(league_files.FILE)
-    state = ArenaState(learning.opponents.state(), learning.stages.state)
+    state = TrainingState(learning.opponents.state(), learning.stages.state)
     assert msgspec.json.encode(state) == files.pop(TRAINING)
     assert arena.trainer.snapshot() == files
     for group, name in enumerate(arena.snapshots.met):

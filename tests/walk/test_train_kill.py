@@ -24,8 +24,9 @@ from understudy.registry.run_folder import RunFolder
 from understudy.supervise.budget import Budget
 from understudy.telemetry import events
 from understudy.telemetry.journal import Journal, Reader
-from understudy.training.arena_learning import TRAINING, ArenaLearning, ArenaState
+from understudy.training.arena_learning import ArenaLearning
 from understudy.training.session import TrainSession
+from understudy.training.snapshot_opponents import TRAINING, TrainingState
 
 KILLS = 3
 # Snapshots with every iteration and versions with every third: most of the time is spent where a
@@ -112,7 +113,7 @@ def check_resumed(run: Path, journal: Path, number: int) -> None:
     assert (learning.version, learning.counters) == (number, manifest.counters)
     files = {name: folder.versions.read(manifest, name) for name in manifest.files}
     assert learning.opponents.league.encode() == files[league_files.FILE]
-    state = ArenaState(learning.opponents.state(), learning.stages.state)
+    state = TrainingState(learning.opponents.state(), learning.stages.state)
     assert msgspec.json.encode(state) == files[TRAINING]
     for snapshot in league_files.decode(files[league_files.FILE]).pool:
         path = run / "league" / f"step-{snapshot.steps:09d}.npz"

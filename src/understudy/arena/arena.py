@@ -30,6 +30,7 @@ from understudy.games.frame import NO_MEASURES
 from understudy.games.moments import RewardSet
 from understudy.learner.maths.descent import LearnerState
 from understudy.learner.trainer import Trainer
+from understudy.policy.weights import Weights
 
 _GAMES = "games"
 
@@ -135,6 +136,20 @@ class Arena:
         if self._columns is None:
             raise ValueError("nothing was played yet")
         return self._columns
+
+    @property
+    def groups(self) -> int:
+        """Snapshots that can be met at one time."""
+        return self.plan.groups
+
+    @property
+    def meets_itself(self) -> bool:
+        """Whether snapshots are ever met."""
+        return self.plan.meets_itself
+
+    def weights(self) -> Weights:
+        """What the learner has learned by now."""
+        return self.trainer.weights()
 
     @property
     def steps_an_iteration(self) -> int:

@@ -32,6 +32,8 @@ _ARENA_STEPS, _ENVIRONMENT_STEPS = 20_000_000, 200_000
 _ENVIRONMENT_EVALUATION = 100
 _EVIDENCE = {"latest": "matches", "simulator": "simulator"}
 """Choices of --evidence, each with its setting: training has no matches that a coin assigns."""
+_OF_ENVIRONMENTS = {"curriculum": "environment_curriculum"}
+"""Configs that are others in an environment, which has no bots and rewards of brawl."""
 _PLAIN_CONFIG = "small"
 """For networks that no settings are named after."""
 
@@ -97,6 +99,10 @@ def train(
         list[str] | None,
         typer.Option(help="A .py file or module with reward terms of one's own. Repeatable."),
     ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(help="Processes that play environments side by side (default: this one)."),
+    ] = None,
     evaluate: Annotated[
         int | None,
         typer.Option(
@@ -132,12 +138,19 @@ def train(
     with TrainScreen(quiet=json, before=newest(options.before)) as screen:
         if options.of_environment:
             options.refuse(
-                opponents=opponents, delay=delay, actions=actions, stage=stage, exploit=exploit,
-                population=population, evidence=evidence, terms=terms, bots=bots,
+                delay=delay, actions=actions, exploit=exploit, population=population,
+                evidence=evidence, terms=terms,
             )  # fmt: skip
-            session = options.environment_session(option or [], evaluate)
+            session = options.environment_session(
+                option or [],
+                evaluate,
+                opponents=opponents,
+                stage=stage,
+                bots=tuple(bots or ()),
+                workers=workers or 0,
+            )
         else:
-            options.refuse(eval=evaluate)
+            options.refuse(eval=evaluate, workers=workers)
             chosen = options.load_game(option or [], bots or [], delay=delay, actions=actions)
             options.load_terms(terms or [])
             session = options.session(
@@ -182,7 +195,7 @@ class _TrainOptions:
     @property
     def of_environment(self) -> bool:
         """Whether the game is a Gymnasium or PettingZoo environment."""
-        from understudy.training.environments.factory import is_environment
+        from understudy.adapters.environments.factory import is_environment
 
         return is_environment(self.game)
 
@@ -312,17 +325,36 @@ class _TrainOptions:
             raise ConfigError("--network: an exploiter has the network of the agent it exploits")
         return victim(self.game, agent, options)
 
-    def environment_session(self, pairs: list[str], evaluate: int | None) -> EnvironmentSession:
+    def environment_session(
+        self,
+        pairs: list[str],
+        evaluate: int | None,
+        *,
+        opponents: str | None,
+        stage: str | None,
+        bots: tuple[str, ...],
+        workers: int,
+    ) -> EnvironmentSession:
         """A session in an environment."""
         from understudy.policy.presets import network
-        from understudy.training.environments.factory import resolved as resolved_options
+        from understudy.adapters.environments.factory import resolved as resolved_options
         from understudy.training.environments.session import EnvironmentSession, environment_config
         from understudy.training.named_configs import config
 
         base = self.before.config if self.before else environment_config()
         if self.config:
-            base = config(self.config)
-        resolved = config_from(self.set, base=base, defaults={"learner.seed": self.seed})
+            base = config(_OF_ENVIRONMENTS.get(self.config, self.config))
+        settings: dict[str, object] = {"learner.seed": self.seed}
+        if opponents is not None:
+            # Without scripted bots, `all` of them is the random one.
+            settings["train.opponents"] = (
+                "random" if (opponents, bots) == ("all", ()) else opponents
+            )
+        if stage is not None:
+            settings["curriculum.pin"] = stage
+        resolved = config_from(self.set, base=base, defaults=settings)
+        if opponents is not None and resolved.curriculum.stages:
+            raise ConfigError("--opponents: the stages of the curriculum say whom they meet")
         kept = self.before.spec.network if self.before and not self.preset else None
         before = self.before.identity.game_options if self.before else {}
         options = {name: value_of(text) for name, text in before.items()}
@@ -334,8 +366,11 @@ class _TrainOptions:
             budget=self._budget(resolved.train.steps or _ENVIRONMENT_STEPS),
             evaluate=_ENVIRONMENT_EVALUATION if evaluate is None else evaluate,
             resume=self.resume,
-            network=kept or network(self.preset or "mlp", flag="--network"),
+            network=kept
+            or network(self.preset or resolved.train.preset or "mlp", flag="--network"),
             config=resolved,
+            bots=bots,
+            workers=workers,
         )
 
     def _budget(self, default: int) -> Budget:

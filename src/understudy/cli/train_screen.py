@@ -19,9 +19,9 @@ from understudy.training.environments.session import (
 )
 from understudy.training.population.session import PopulationProgress, PopulationSummary
 from understudy.training.session import (
+    LeagueProgress,
     TrainingProgress,
     TrainingSummary,
-    TrainProgress,
     TrainSession,
     TrainSummary,
 )
@@ -120,14 +120,14 @@ def _line(progress: TrainingProgress[Any]) -> ProgressLine:
     match progress:
         case PopulationProgress():
             parts.append(Part(progress.standing()))
-        case EnvironmentProgress():
+        case EnvironmentProgress() if not progress.session.league:
             parts.append(Part(_recent(progress)))
-        case TrainProgress():
+        case LeagueProgress():
             parts += [*_where(progress), *_win_rates(progress)]
     return session_line(progress, parts)
 
 
-def _win_rates(progress: TrainProgress) -> list[Part]:
+def _win_rates(progress: LeagueProgress[Any]) -> list[Part]:
     """Of every opponent that was met. Where there is no room for all, the three that were met most
     stay longest, and the first of them always."""
     rates = {name: tally for name, tally in progress.win_rates().items() if tally.matches}
@@ -140,7 +140,7 @@ def _win_rates(progress: TrainProgress) -> list[Part]:
     ]
 
 
-def _where(progress: TrainProgress) -> list[Part]:
+def _where(progress: LeagueProgress[Any]) -> list[Part]:
     """The stage and the rating, where there are any."""
     stage = [Part(f"[{plain(progress.stage)}]", 30)] if progress.stage else []
     return [*stage, Part(f"rated {progress.rating}", 20)] if progress.rating else stage
@@ -277,14 +277,23 @@ def _environment_summary(summary: EnvironmentSummary, width: Width) -> list[str]
         ("Steps", f"{summary.steps:,} ({summary.steps_s:,.0f} a second)"),
         ("Matches", f"{summary.matches:,}"),
         ("Version", f"{summary.version}"),
-        ("Run folder", summary.run),
     ]
+    if summary.stage:
+        told.append(("Stage", summary.stage))
+    if summary.rating:
+        told.append(("Rating", f"{summary.rating} ({summary.anchor} holds the scale)"))
+    if summary.snapshots:
+        told.append(("Snapshots", f"{summary.snapshots}"))
+    told.append(("Run folder", summary.run))
     return [*lines, *_rows(told, width)]
 
 
 def _evaluation(judged: Evaluation, width: Width) -> list[str]:
-    reward = rewards_text(judged.reward, judged.sides)
-    lines = hanging(f"Mean reward of {len(judged.matches)} frozen matches: {reward}", width=width)
+    lines = []
+    if judged.matches:
+        reward = rewards_text(judged.reward, judged.sides)
+        head = f"Mean reward of {len(judged.matches)} frozen matches: {reward}"
+        lines = hanging(head, width=width)
     if judged.opponents:
         head = "Win rates in frozen matches, with actions drawn (95% interval):"
         lines += ["", *wrapped(head, width)]

@@ -17,14 +17,13 @@ from understudy.arena.arena import Arena, check
 from understudy.arena.compiling import compiled_duel
 from understudy.arena.results import Iteration, OpponentLatents
 from understudy.core.config import Config
-from understudy.core.errors import ConfigError, FileFormatError
+from understudy.core.errors import ConfigError
 from understudy.core.opponents import SELF
 from understudy.games import catalog
 from understudy.games.base import Bot, Game
 from understudy.games.moments import RewardSet
 from understudy.league import state as league_files
 from understudy.league.anchors import anchors_of
-from understudy.league.curriculum import CurriculumState, StageChange
 from understudy.league.league import League
 from understudy.league.ratings import ORIGIN, Rating
 from understudy.learner.trainer import Trainer
@@ -36,7 +35,6 @@ from understudy.policy.policy import Policy
 from understudy.policy.spec import AnyNetwork
 from understudy.registry.checkpoints import MATCHES, STEPS, resume_version
 from understudy.registry.run_folder import RunFolder
-from understudy.registry.versions import Manifest, Versions
 from understudy.supervise.interrupts import Interrupts
 from understudy.telemetry import events
 from understudy.telemetry.journal import Journal
@@ -47,49 +45,20 @@ from understudy.training.learning import (
     checkpoint_judged,
     evaluated,
     matches_trained,
+    stage_changed,
     strategy_measured,
 )
 from understudy.training.recording import RecordingWriter
 from understudy.training.schedule import resume_training
 from understudy.training.session import TrainProgress, TrainSession, TrainSummary
-from understudy.training.snapshot_opponents import OpponentState, SnapshotOpponents
+from understudy.training.snapshot_opponents import TRAINING, SnapshotOpponents, TrainingState
 from understudy.training.stage_plan import StagePlan
 
-TRAINING = "training.json"
-"""The file of a version with its `ArenaState`."""
 _ITERATIONS, _MET, _BENCHMARKED = "iterations", "met.", "benchmarked_at"
 _BENCHMARK_SEED = 1_000_004
 """Not a seed that people judge with: matches that choose a version must not judge it later."""
 _SHORT = 10
 """A run ends with a benchmark if it has trained for a tenth of the steps between two of them."""
-
-
-class ArenaState(
-    msgspec.Struct,
-    frozen=True,
-    forbid_unknown_fields=True,
-    rename={"opponents": "seats", "curriculum": "course"},
-):
-    """What a version keeps of the arena, beside the league; empty in versions of older programs."""
-
-    opponents: OpponentState = OpponentState()
-    curriculum: CurriculumState | None = None
-
-    @classmethod
-    def decode(cls, data: bytes | None, *, what: str) -> ArenaState:
-        """From JSON, or from a version that has none; `what` names the file in errors."""
-        if data is None:
-            return cls()
-        try:
-            return msgspec.json.decode(data, type=cls)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            raise FileFormatError(f"{what}: {error}") from error
-
-    @classmethod
-    def of(cls, versions: Versions, manifest: Manifest) -> ArenaState:
-        """The one that a version keeps."""
-        data = versions.read(manifest, TRAINING) if TRAINING in manifest.files else None
-        return cls.decode(data, what=f"version {manifest.number}: {TRAINING}")
 
 
 def check_arena(
@@ -113,7 +82,7 @@ def check_resumed(folder: RunFolder, stages: StagePlan) -> None:
     """An error where the run is at a stage that the plan cannot continue from."""
     manifest = resume_version(folder)
     if manifest is not None:
-        kept = ArenaState.of(folder.versions, manifest)
+        kept = TrainingState.of(folder.versions, manifest)
         stages.resume(kept.curriculum, steps=manifest.counters.get(STEPS, 0))
 
 
@@ -247,7 +216,7 @@ class ArenaLearning(Learning[TrainProgress]):
 
     def commit(self) -> None:
         """Make a version of what was learned, with all that a later session resumes from."""
-        state = ArenaState(self.opponents.state(), self.stages.state)
+        state = TrainingState(self.opponents.state(), self.stages.state)
         league = self.opponents.league
         extras = {
             league_files.FILE: league.encode(),
@@ -309,20 +278,13 @@ class ArenaLearning(Learning[TrainProgress]):
         """League, stage and opponents as the version has them that the session resumes from."""
         extras = self._checkpoints.extras
         what = f"version {self._checkpoints.version}"
-        if league_files.FILE in extras:
-            gone = self.opponents.league.restore(
-                extras[league_files.FILE],
-                what=f"{what}: {league_files.FILE}",
-                newest=not self._checkpoints.rolled_back,
-            )
-            if gone:
-                self._news.append(
-                    events.Note(where="league", message=f"left since {what}: {', '.join(gone)}")
-                )
-        state = ArenaState.decode(extras.get(TRAINING), what=f"{what}: {TRAINING}")
+        left = self.opponents.restore_league(self._checkpoints)
+        if left is not None:
+            self._news.append(left)
+        state = TrainingState.decode(extras.get(TRAINING), what=f"{what}: {TRAINING}")
         change = self.stages.resume(state.curriculum, steps=self.steps)
         if change is not None:
-            self._news.append(_stage_changed(change))
+            self._news.append(stage_changed(change))
         elif self.stages.stage and state.curriculum is None:
             self._news.append(
                 events.StageChanged(
@@ -344,7 +306,7 @@ class ArenaLearning(Learning[TrainProgress]):
         counts = {name: one.counts for name, one in results.items()}
         change = self.stages.note(counts, steps=self.steps)
         if change is not None:
-            self._journal.write(_stage_changed(change))
+            self._journal.write(stage_changed(change))
             self._note_empty_pool()
 
     def _note_empty_pool(self) -> None:
@@ -378,12 +340,6 @@ class ArenaLearning(Learning[TrainProgress]):
             )
             self._journal.write(measured)
             self._opponent_latents = iteration.opponent_latents
-
-
-def _stage_changed(change: StageChange) -> events.StageChanged:
-    return events.StageChanged(
-        steps=change.steps, before=change.before, after=change.after, reason=change.reason
-    )
 
 
 def benchmark(

@@ -18,6 +18,7 @@ from typing import Any, Generic, Self, TypeVar
 
 from understudy.arena.results import Iteration, OpponentLatents
 from understudy.core.errors import UnderstudyError
+from understudy.league.curriculum import StageChange
 from understudy.match.tally import EvaluationReport, Tally
 from understudy.registry.run_folder import RunFolder
 from understudy.supervise.interrupts import Interrupts
@@ -152,6 +153,13 @@ def matches_trained(iteration: Iteration, *, steps: int, stage: str) -> events.M
         measures={name: one.measures for name, one in played.items() if one.measures},
         ended=[(one.opponent, one.score, one.frames, one.returned) for one in iteration.ended],
         residual=iteration.residual,
+    )
+
+
+def stage_changed(change: StageChange) -> events.StageChanged:
+    """A move of the curriculum."""
+    return events.StageChanged(
+        steps=change.steps, before=change.before, after=change.after, reason=change.reason
     )
 
 

@@ -110,33 +110,29 @@ class TrainingProgress(SessionProgress[S]):
 
 
 @dataclass
-class TrainProgress(TrainingProgress[TrainSession]):
-    """How far a session in the arena is; matches and updates are those of this session."""
+class LeagueProgress(TrainingProgress[S]):
+    """How far a session is in which opponents are met."""
 
-    compiled_s: float = 0.0
-    """The time of the first iteration, which is nearly all compilation."""
     stage: str = ""
     rating: Rating | None = None
-    _recent: dict[str, deque[Tally]] = field(default_factory=dict)
-
-    @property
-    def steps_s(self) -> float:
-        """Steps a second, without the first iteration."""
-        if self.updates < 2:
-            return 0.0
-        rest = (self.updates - 1) / self.updates
-        return (self.steps - self.earlier) * rest / max(self.elapsed_s - self.compiled_s, 1e-9)
-
-    def count(self, steps: int) -> None:
-        """Add one iteration of `steps`."""
-        self.updates += 1
-        self.steps += steps
-        if self.updates == 1:
-            self.compiled_s = self.elapsed_s
+    _met: dict[str, deque[Tally]] = field(default_factory=dict)
+    """Recent results by opponent."""
 
     def win_rates(self) -> dict[str, Tally]:
         """Of the last matches against each opponent."""
-        return {name: sum(recent, Tally(0, 0, 0)) for name, recent in self._recent.items()}
+        return {name: sum(recent, Tally(0, 0, 0)) for name, recent in self._met.items()}
+
+    def meet(self, iteration: Iteration) -> int:
+        """Add the results of an iteration; how many matches ended."""
+        ended = 0
+        for name, tally in _by_kind(iteration).items():
+            recent = self._met.setdefault(name, deque())
+            ended += tally.matches
+            if tally.matches:
+                recent.append(tally)
+            while recent and sum(one.matches for one in recent) - recent[0].matches >= _RECENT:
+                recent.popleft()
+        return ended
 
     def hear(self, entry: Entry) -> None:
         """Turn an entry of the journal into news, where a person who watches should know it."""
@@ -159,17 +155,34 @@ class TrainProgress(TrainingProgress[TrainSession]):
             case _:
                 pass
 
+
+@dataclass
+class TrainProgress(LeagueProgress[TrainSession]):
+    """How far a session in the arena is; matches and updates are those of this session."""
+
+    compiled_s: float = 0.0
+    """The time of the first iteration, which is nearly all compilation."""
+
+    @property
+    def steps_s(self) -> float:
+        """Steps a second, without the first iteration."""
+        if self.updates < 2:
+            return 0.0
+        rest = (self.updates - 1) / self.updates
+        return (self.steps - self.earlier) * rest / max(self.elapsed_s - self.compiled_s, 1e-9)
+
+    def count(self, steps: int) -> None:
+        """Add one iteration of `steps`."""
+        self.updates += 1
+        self.steps += steps
+        if self.updates == 1:
+            self.compiled_s = self.elapsed_s
+
     def note(self, iteration: Iteration, steps: int) -> None:
         """Add one iteration."""
         self.count(steps)
         self.metrics = iteration.metrics
-        for name, tally in _by_kind(iteration).items():
-            recent = self._recent.setdefault(name, deque())
-            self.matches += tally.matches
-            if tally.matches:
-                recent.append(tally)
-            while recent and sum(one.matches for one in recent) - recent[0].matches >= _RECENT:
-                recent.popleft()
+        self.matches += self.meet(iteration)
 
 
 def _by_kind(iteration: Iteration) -> dict[str, Tally]:

@@ -7,7 +7,7 @@ is compiled once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -26,25 +26,30 @@ from understudy.league.curriculum import Curriculum, CurriculumState, StageChang
 class StagePlan:
     """The stages of a run, and the present one."""
 
-    def __init__(self, game: str, config: Config, bots: Sequence[str]) -> None:
+    def __init__(self, game: str | None, config: Config, bots: Sequence[str]) -> None:
+        """`game` None: an environment, which brings its own rewards."""
+        held_out = catalog.held_out(game) if game else ()
         stages = () if config.league.exploits else config.curriculum.stages
         self._curriculum = Curriculum(config.curriculum) if stages else None
-        self._mixes = [_mix(game, stage, config, bots) for stage in stages]
+        self._mixes = [_mix(stage, config, bots, held_out) for stage in stages]
         if config.league.exploits:
             self._mixes = [Mix((SELF,), (1.0,))]
         elif not stages:
-            self._mixes = [parse(config.train.opponents, bots, held_out=catalog.held_out(game))]
+            self._mixes = [parse(config.train.opponents, bots, held_out=held_out)]
         self.bots, self.meets_itself = union(self._mixes)
         # By the order of all bots of the game, so that a name means the same in every run.
         order = tuple(bots)
         self.kinds = (*(order.index(name) for name in self.bots), len(order))
         """What the network learns to name each opponent by; snapshots, the last, are one kind."""
+        self._state = self._curriculum.start() if self._curriculum else None
+        if game is None:
+            _check_no_rewards(stages)
+            return
         # In the order of the stages, begin and end: rows 2 i and 2 i + 1 of the weights.
         sets = [each for stage in stages for each in _rewards(game, stage, config)] or [
             config.rewards
         ]
         self.rewards, self._weights = rewards_of(game, *sets, gamma=config.learner.gamma)
-        self._state = self._curriculum.start() if self._curriculum else None
 
     @property
     def state(self) -> CurriculumState | None:
@@ -92,10 +97,20 @@ class StagePlan:
         return self._curriculum.index(self._state) if self._curriculum and self._state else 0
 
 
-def _mix(game: str, stage: StageConfig, config: Config, bots: Sequence[str]) -> Mix:
+def _check_no_rewards(stages: Sequence[StageConfig]) -> None:
+    for stage in stages:
+        for key in ("rewards", "rewards_end"):
+            if getattr(stage, key):
+                raise ConfigError(
+                    f"{stage.where}.{key}: an environment brings its own rewards; leave it empty, "
+                    f"got {getattr(stage, key)!r}"
+                )
+
+
+def _mix(stage: StageConfig, config: Config, bots: Sequence[str], held_out: Collection[str]) -> Mix:
     flag = f"{stage.where}.opponents" if stage.opponents else "train.opponents"
     text = stage.opponents or config.train.opponents
-    mix = parse(text, bots, held_out=catalog.held_out(game), flag=flag)
+    mix = parse(text, bots, held_out=held_out, flag=flag)
     for name in stage.measured[1] if stage.measure else ():
         if name not in mix.names:
             raise ConfigError(

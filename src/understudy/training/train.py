@@ -201,7 +201,7 @@ def train_environment(
     The environment runs in Python and the policy plays it with NumPy; the learner is compiled.
     """
     keep_compiled()  # before anything that may import JAX
-    from understudy.training.environments.factory import maker
+    from understudy.adapters.environments.factory import maker
     from understudy.training.environments.learning import EnvironmentLearning, open_folder
 
     check_resume(session.run, resume=session.resume)
@@ -218,9 +218,10 @@ def train_environment(
             remember(session.run)
         else:
             start.enter_context(new_start(session.run, existed=existed))
-        with EnvironmentLearning(
-            session, make, folder, show_evaluation=show_evaluation
-        ) as learning:
+        learning = EnvironmentLearning(session, make, folder, show_evaluation=show_evaluation)
+        if session.league:  # tables and curves are of matches that are won and lost
+            start.enter_context(learning.monitored())
+        with learning:
             learning.run(interrupts, show)
     return learning.summary(interrupts.code)
 

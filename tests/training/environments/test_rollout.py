@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,10 @@ from policy.makers import MLP, TRANSFORMER, lively_policy
 
 from training.environments.contest import ROUNDS, Contest
 from training.environments.toys import Countdown, Echo, Mirror
+from understudy.adapters.environments.factory import Alone, maker
+from understudy.adapters.environments.matches import EnvironmentMatches, FrozenMatch, play_series
+from understudy.adapters.environments.parallel import Environments, Finished
+from understudy.adapters.environments.sides import PolicySide, RandomSide
 from understudy.adapters.gymnasium.spaces import SpaceTranslator
 from understudy.adapters.pettingzoo import env
 from understudy.core.arrays import NDArray
@@ -20,11 +25,8 @@ from understudy.policy import distributions
 from understudy.policy.policy import Policy
 from understudy.policy.spec import AnyNetwork, PolicySpec
 from understudy.policy.weights import normalise
-from understudy.training.environments.environments import Environments
-from understudy.training.environments.evaluation import random_player
-from understudy.training.environments.factory import Alone, maker
-from understudy.training.environments.rollout import EnvironmentRollout, judge, meet
-from understudy.training.environments.session import Finished, zero_sum
+from understudy.training.environments.rollout import Played, SharedRollout
+from understudy.training.environments.session import zero_sum
 
 GAMMA = 0.9
 
@@ -42,20 +44,22 @@ def opened(
 
 
 def played(environments: Environments, policy: Policy, steps: int) -> Any:
-    rollout = EnvironmentRollout(environments, np.random.default_rng(0))
-    segments = rollout.play(policy, steps, gamma=GAMMA)
-    assert segments is not None
-    return segments
+    rollout = SharedRollout(environments, seed=0)
+    return segments_of(rollout.play(policy, steps, gamma=GAMMA))
+
+
+def segments_of(played: Played | None) -> Any:
+    assert played is not None
+    return SimpleNamespace(**played.arrays, memory=played.memory, finished=played.finished)
 
 
 @pytest.mark.parametrize("network", [MLP, TRANSFORMER], ids=["mlp", "transformer"])
 @pytest.mark.parametrize("kind", ["discrete", "multi_binary", "continuous"])
 def test_what_was_recorded_can_be_recomputed(network: AnyNetwork, kind: str) -> None:
     environments, policy = opened(lambda: Alone(Mirror(kind)), 3, network)
-    rollout = EnvironmentRollout(environments, np.random.default_rng(0))
+    rollout = SharedRollout(environments, seed=0)
     for _ in range(2):  # the second one begins in the middle of matches
-        segments = rollout.play(policy, 11, gamma=GAMMA)
-        assert segments is not None
+        segments = segments_of(rollout.play(policy, 11, gamma=GAMMA))
         logits, values, _ = network.unroll(
             NUMPY,
             policy.weights.params,
@@ -108,7 +112,7 @@ def test_a_mask_is_obeyed_wherever_it_is_and_may_be_empty_at_the_end(mask_in: st
     assert environments.spaces.features == ("observation",)
     segments = played(environments, policy, 3 * ROUNDS)  # the toy asserts that actions are legal
     assert (segments.legal.sum(-1) == 2).all()
-    assert len(environments.finished) == 3 * 4
+    assert len(segments.finished) == 3 * 4
 
 
 class Finite(Tug):
@@ -122,8 +126,9 @@ class Finite(Tug):
 
 def test_our_own_parallel_environments_may_end_without_a_legal_option() -> None:
     environments, policy = opened(lambda: env.parallel_env(Finite()), 2)
-    assert played(environments, policy, 30).legal.any(-1).all()
-    assert environments.finished
+    segments = played(environments, policy, 30)
+    assert segments.legal.any(-1).all()
+    assert segments.finished
 
 
 def test_a_run_that_was_made_with_the_mask_among_its_features_goes_on_with_them() -> None:
@@ -151,8 +156,8 @@ def test_an_agent_that_is_out_is_not_learned_from_until_it_is_back() -> None:
     right = (segments.obs[..., 0] > 0) == (segments.actions[..., 0] == 1)
     alive = segments.valid > 0
     np.testing.assert_array_equal(segments.rewards[alive], right[alive])
-    assert [index for index, _ in environments.finished] == [0, 1, 0, 1]
-    first = environments.finished[0][1]
+    assert [one.number for one in segments.finished] == [0, 1, 0, 1]
+    first = segments.finished[0].finished
     assert first.steps == 4
     assert first.reward == segments.rewards[:4, :2].sum() / 2
 
@@ -175,7 +180,7 @@ def test_the_same_seeds_give_the_same_segment() -> None:
 def test_stopping_gives_no_half_segment() -> None:
     environments, policy = opened(lambda: Alone(Mirror("discrete")), 2)
     asked = iter([False, False, True])
-    rollout = EnvironmentRollout(environments, np.random.default_rng(0))
+    rollout = SharedRollout(environments, seed=0)
     assert rollout.play(policy, 9, gamma=GAMMA, stop=lambda: next(asked)) is None
 
 
@@ -187,10 +192,9 @@ def test_draws_that_are_kept_reach_a_goal_that_others_never_do(
     environments, policy = opened(maker("gymnasium:MountainCar-v0"), 32)
     nought = {name: np.zeros_like(value) for name, value in policy.weights.params.items()}
     undecided = Policy(policy.spec, replace(policy.weights, params=nought), 0)
-    rollout = EnvironmentRollout(environments, np.random.default_rng(0), noise_steps=noise_steps)
-    segments = rollout.play(undecided, 200, gamma=GAMMA)
-    assert segments is not None
-    matches = [match for _, match in environments.finished]
+    rollout = SharedRollout(environments, seed=0, noise_steps=noise_steps)
+    segments = segments_of(rollout.play(undecided, 200, gamma=GAMMA))
+    matches = [one.finished for one in segments.finished]
     assert any(match.reward > -200.0 for match in matches) == found
     assert all(match.alike for match in matches) == (not found)
     # Every action keeps its probability; successive ones are the same by more than chance.
@@ -212,22 +216,40 @@ def test_a_match_of_several_agents_is_alike_only_if_it_is_for_each_of_them() -> 
             return obs, rewards, cut, ended, infos  # every end is a time limit
 
     environments, policy = opened(ZeroSum, 8)
-    played(environments, policy, 8)
-    matches = [match for _, match in environments.finished]
+    matches = [one.finished for one in played(environments, policy, 8).finished]
     assert {match.reward for match in matches} == {0.0}
     assert {match.alike for match in matches} == {True, False}
+
+
+def frozen(
+    make: Callable[[], Any],
+    count: int,
+    matches: int,
+    params: dict[str, NDArray] | None = None,
+    *,
+    sampled: bool,
+    alone: bool = False,
+) -> list[FrozenMatch]:
+    """Matches of a policy that knows nothing, but for these parameters, with itself or against a
+    random player."""
+    environments = EnvironmentMatches(make, range(count))
+    spec = PolicySpec(environments.spaces.features, environments.spaces.actions, MLP)
+    weights = lively_policy(spec, 3).weights
+    nought = {name: np.zeros_like(value) for name, value in weights.params.items()}
+    policy = Policy(spec, replace(weights, params=nought | (params or {})), 0)
+    rows = environments.rows
+    player = PolicySide(policy, environments.spaces, rows=rows, seed=1, sampled=sampled)
+    other = player if alone else RandomSide(environments.spaces, rows=rows, seed=2)
+    return play_series(environments, player, other, matches, seeds=seeds(count))
 
 
 def test_every_environment_is_judged_equally_often() -> None:
     # One environment's matches are 2 steps long, the others' 40: by the first 9 to end, nearly all
     # would be short ones.
     lengths = iter([2, 40, 40])
-    environments, policy = opened(lambda: Alone(Countdown(after=next(lengths))), 3)
-    nought = {name: np.zeros_like(value) for name, value in policy.weights.params.items()}
-    waits = Policy(policy.spec, replace(policy.weights, params=nought), 0)
-    matches = judge(waits, environments, 9)
-    assert sorted(match.steps for match in matches) == [2, 2, 2] + [40] * 6
-    assert all(match.reward == match.steps for match in matches)
+    matches = frozen(lambda: Alone(Countdown(after=next(lengths))), 3, 9, sampled=False, alone=True)
+    assert sorted(match.finished.steps for match in matches) == [2, 2, 2] + [40] * 6
+    assert all(match.finished.reward == match.finished.steps for match in matches)
 
 
 class Tilted(Contest):
@@ -239,19 +261,15 @@ class Tilted(Contest):
 
 
 def test_sides_change_with_every_match() -> None:
-    environments, policy = opened(Tilted, 3)
-    tally = meet(policy, policy, environments, 12, rng=np.random.default_rng(0))
-    assert (tally.wins, tally.draws, tally.losses) == (6, 0, 6)
+    scores = [match.score for match in frozen(Tilted, 3, 12, sampled=True)]
+    assert scores == [1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1]
 
 
 def test_the_policy_is_the_one_whose_wins_are_counted() -> None:
-    environments, policy = opened(Contest, 4)
     # Action 2 is never right: a player that takes it wherever it is legal loses.
-    random = random_player(policy)
-    params = {**random.weights.params, "policy.b": np.array([0.0, 0.0, 50.0], np.float32)}
-    wrong = Policy(policy.spec, replace(random.weights, params=params), 0)
-    tally = meet(random, wrong, environments, 40, rng=np.random.default_rng(0))
-    assert tally.matches == 40 and tally.wins > 2 * tally.losses
+    wrong = {"policy.b": np.array([0.0, 0.0, 50.0], np.float32)}
+    scores = [match.score for match in frozen(Contest, 4, 40, wrong, sampled=True)]
+    assert len(scores) == 40 and scores.count(-1) > 2 * scores.count(1)
 
 
 @pytest.mark.parametrize(
@@ -301,7 +319,10 @@ def test_an_environment_that_is_broken_is_named() -> None:
         ("gymnasium:CartPoll-v1", "CartPoll"),
         ("gymnasium:no.such.module:X-v0", "no"),
         ("pettingzoo:no_such_module", "no_such_module"),
-        ("pettingzoo:training.environments.test_rollout", r"has no parallel_env\(\)"),
+        (
+            "pettingzoo:training.environments.test_rollout",
+            r"has no parallel_env\(\) and no env\(\)",
+        ),
     ],
 )
 def test_a_wrong_name_says_what_is_wrong(name: str, expected: str) -> None:

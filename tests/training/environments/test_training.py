@@ -12,6 +12,10 @@ import numpy as np
 import pytest
 
 from training.environments.toys import LENGTH
+from understudy.adapters.environments.factory import maker
+from understudy.adapters.environments.matches import EnvironmentMatches, play_series
+from understudy.adapters.environments.parallel import Finished
+from understudy.adapters.environments.sides import PolicySide
 from understudy.core.clock import SystemClock
 from understudy.core.config import Config, with_values
 from understudy.core.errors import ConfigError, InputError, LearnerBusy, RunFolderError
@@ -31,15 +35,11 @@ from understudy.telemetry.fold import StatusFold
 from understudy.telemetry.journal import Entry, Reader
 from understudy.telemetry.status import Folders
 from understudy.telemetry.status_reader import StatusReader
-from understudy.training.environments.environments import Environments
-from understudy.training.environments.factory import maker
 from understudy.training.environments.learning import Endings, fit_first_segment
-from understudy.training.environments.rollout import judge
 from understudy.training.environments.session import (
     EnvironmentProgress,
     EnvironmentSession,
     EvaluationProgress,
-    Finished,
     environment_config,
 )
 from understudy.training.train import train_environment
@@ -97,7 +97,7 @@ def newest(run: Path = RUN) -> Policy:
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        ("curriculum.stages", [{"name": "one", "opponents": "based"}]),
+        ("curriculum.step_back", False),
         ("rewards.set", "sparse"),
         ("rewards.weights", {"win": 2.0}),
         ("league.sampler", "latest"),
@@ -136,15 +136,17 @@ def test_the_guide_balances_cartpole() -> None:
 def test_every_kind_of_action_is_learned(kind: str, untrained: float, goal: float) -> None:
     """Of what can be earned: `untrained` at most by a policy that learned nothing."""
     asked = session(options={"kind": kind})
-    environments = Environments(maker(MIRROR, kind=kind), 8, np.arange(8, dtype=np.uint32))
+    environments = EnvironmentMatches(maker(MIRROR, kind=kind), range(8))
     summary = train_environment(asked)
     assert summary.reward is not None
     assert summary.reward / LENGTH >= goal
     policy = newest()
     nought = {name: np.zeros_like(value) for name, value in policy.weights.params.items()}
     fresh = Policy(policy.spec, replace(policy.weights, params=nought), 0)
-    blind = np.mean([match.reward for match in judge(fresh, environments, 40)]) / LENGTH
-    assert blind <= untrained
+    player = PolicySide(fresh, environments.spaces, rows=8, seed=0, sampled=False)
+    seeds = np.arange(8, dtype=np.uint32)
+    matches = play_series(environments, player, player, 40, seeds=seeds)
+    assert np.mean([match.finished.reward for match in matches]) / LENGTH <= untrained
 
 
 def test_agents_of_a_parallel_environment_share_what_they_learn() -> None:

@@ -45,6 +45,10 @@ class TrainConfig(Section, frozen=True, kw_only=True):
     noise_steps: int = 1
     """Environments: steps that one random draw is kept for, on average. More explores further."""
 
+    zero_sum: Literal["detect", "declared"] = "detect"
+    """Environments with a league: rewards must add up to 0 in every match; or, `declared`, the side
+    with more reward wins, whatever they add up to."""
+
     def __post_init__(self) -> None:
         positive(self, "train", "games", "segment", "groups", "checkpoint_steps", "noise_steps")
         at_least_zero(self, "train", "steps", "record")

@@ -1,7 +1,7 @@
 """The frozen matches at the end of a session: mean rewards, and win rates of zero-sum environments.
 
 In self-play the rewards of a zero-sum match add up to 0 however well the policy plays. Its strength
-shows only against other players: a random one and earlier versions of the run.
+shows only against other players: a random one, scripted bots, and its own past.
 """
 
 from __future__ import annotations
@@ -9,18 +9,27 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
+from understudy.adapters.environments.bots import load_bots
+from understudy.adapters.environments.factory import maker
+from understudy.adapters.environments.matches import EnvironmentMatches, FrozenMatch, play_series
+from understudy.adapters.environments.sides import (
+    RANDOM,
+    PolicySide,
+    RandomSide,
+    ScriptedSide,
+    SidePlayer,
+)
 from understudy.core.errors import FileFormatError
+from understudy.league.snapshots import evenly, spread
 from understudy.match.live_match import EVALUATION, match_seeds
 from understudy.match.tally import Tally
 from understudy.policy.policy import Policy
+from understudy.registry.run_folder import RunFolder
 from understudy.registry.versions import Versions
-from understudy.training.environments.environments import Environments
-from understudy.training.environments.factory import maker
-from understudy.training.environments.rollout import judge, meet
 from understudy.training.environments.session import (
     EnvironmentSession,
     Evaluation,
@@ -28,72 +37,114 @@ from understudy.training.environments.session import (
     zero_sum,
 )
 
-RANDOM = "random"
 _SNAPSHOTS = 3
-"""Earlier versions that are met, spread evenly over those that the run still has."""
+"""Earlier versions, or snapshots of a league, that are met, spread evenly."""
 
 
 def evaluate_environment(
     session: EnvironmentSession,
     policy: Policy,
-    versions: Versions,
+    folder: RunFolder,
     *,
     show: Callable[[EvaluationProgress], None] = lambda progress: None,
 ) -> Evaluation:
     """Play `session.evaluate` frozen matches on seeds that nothing was learned from.
 
-    The policy plays every side, with its likeliest actions. Where these matches were zero-sum, as
-    many follow against a random player, and as many against earlier versions, shared among them.
+    Without a league the policy plays every side, with its likeliest actions. Where these matches
+    were zero-sum, as many follow against a random player, and as many against earlier versions,
+    shared among them. With a league all matches are against others: as many against each scripted
+    opponent, and as many against its snapshots.
     """
     began, asked = time.monotonic(), session.evaluate
-    count = min(session.config.train.games, asked)
-    seed = session.config.learner.seed
-    seeds = match_seeds(seed, np.arange(count), purpose=EVALUATION)
-    make = maker(session.environment, **session.options)
-
-    def opened() -> contextlib.closing[Environments]:
-        return contextlib.closing(Environments(make, count, seeds, features=policy.spec.features))
-
-    def shown(opponent: str, matches: int) -> Callable[[float], None]:
-        return lambda share: show(EvaluationProgress(policy.version, opponent, matches, share))
-
-    with opened() as environments:
-        agents = environments.agents
-        matches = judge(policy, environments, asked, show=shown("", asked))
+    judging = _Judging(session, policy, show)
+    matches: list[FrozenMatch] = []
+    if not session.league:
+        matches = judging.alone(asked)
+    finished = tuple(one.finished for one in matches)
     met: dict[str, Tally] = {}
-    if zero_sum(matches):
-        snapshots = _snapshots(versions, before=policy.version)
-        each = -(-asked // max(len(snapshots), 1))
-        opponents = {RANDOM: (random_player(policy), asked)}
-        opponents |= {f"version {one.version}": (one, each) for one in snapshots}
-        for name, (opponent, number) in opponents.items():
-            with opened() as environments:
-                rng = np.random.default_rng([seed, EVALUATION])
-                met[name] = meet(
-                    policy, opponent, environments, number, rng=rng, show=shown(name, number)
-                )
+    if session.league or zero_sum(finished):
+        met[RANDOM] = judging.against(RANDOM, judging.random, asked)
+        for name, bot in load_bots(session.bots).items():
+            scripted = ScriptedSide(name, bot, judging.spaces, seed=judging.seed)
+            met[name] = judging.against(name, scripted, asked)
+        past = _past(folder, before=policy.version)
+        each = -(-asked // max(len(past), 1))
+        for name, one in past.items():
+            met[name] = judging.against(name, judging.player(one), each)
     return Evaluation(
         version=policy.version,
-        agents=agents,
-        matches=tuple(matches),
+        agents=judging.agents,
+        matches=finished,
         opponents=met,
         seconds=time.monotonic() - began,
     )
 
 
-def random_player(policy: Policy) -> Policy:
-    """Uniform over the legal options; real numbers are normal around the middle of their range."""
-    zero = {name: np.zeros_like(value) for name, value in policy.weights.params.items()}
-    return Policy(policy.spec, replace(policy.weights, params=zero), 0)
+class _Judging:
+    """The environments and players of one evaluation."""
+
+    def __init__(
+        self,
+        session: EnvironmentSession,
+        policy: Policy,
+        show: Callable[[EvaluationProgress], None],
+    ) -> None:
+        self._make: Callable[[], Any] = maker(session.environment, **session.options)
+        self._policy = policy
+        self._show = show
+        self._count = min(session.config.train.games, max(session.evaluate, 1))
+        self.seed = session.config.learner.seed
+        with self._opened() as one:
+            self.spaces, self.agents, self._rows = one.spaces, one.agents, one.rows
+        self.random = RandomSide(self.spaces, rows=self._rows, seed=self.seed + EVALUATION)
+
+    def alone(self, matches: int) -> list[FrozenMatch]:
+        """The policy on every side, with its likeliest actions."""
+        player = self.player(self._policy, sampled=False)
+        return self._played("", player, player, matches)
+
+    def against(self, name: str, opponent: SidePlayer, matches: int) -> Tally:
+        """Both draw their actions (ADR 0017): two likeliest ones would play the same match every
+        time where an environment has one fixed start."""
+        played = self._played(name, self.player(self._policy), opponent, matches)
+        return Tally.of(np.array([one.score for one in played]))
+
+    def player(self, policy: Policy, *, sampled: bool = True) -> PolicySide:
+        seed = (self.seed + EVALUATION) * 1_000_003 + policy.version
+        return PolicySide(policy, self.spaces, rows=self._rows, seed=seed, sampled=sampled)
+
+    def _played(
+        self, name: str, judged: SidePlayer, other: SidePlayer, matches: int
+    ) -> list[FrozenMatch]:
+        def shown(share: float) -> None:
+            self._show(EvaluationProgress(self._policy.version, name, matches, share))
+
+        seeds = match_seeds(self.seed, np.arange(self._count), purpose=EVALUATION)
+        with self._opened() as environments:
+            return play_series(environments, judged, other, matches, seeds=seeds, show=shown)
+
+    def _opened(self) -> contextlib.closing[EnvironmentMatches]:
+        features = self._policy.spec.features
+        return contextlib.closing(
+            EnvironmentMatches(self._make, range(self._count), features=features)
+        )
 
 
-def _snapshots(versions: Versions, *, before: int) -> list[Policy]:
-    """Earlier versions, oldest first; damaged ones are left out, as when a run is resumed."""
-    earlier = []
+def _past(folder: RunFolder, *, before: int) -> dict[str, Policy]:
+    """Snapshots of the league; without any, earlier versions, oldest first."""
+    snapshots, _ = spread(folder, _SNAPSHOTS)
+    if snapshots:
+        return snapshots
+    earlier = evenly(_verified(folder.versions, before=before), _SNAPSHOTS)
+    return {f"version {number}": folder.versions.policy(number) for number in earlier}
+
+
+def _verified(versions: Versions, *, before: int) -> list[int]:
+    """Earlier versions; damaged ones are left out, as when a run is resumed."""
+    found = []
     for number in versions.numbers():
         with contextlib.suppress(FileFormatError, OSError):
             if number < before:
                 versions.verify(number)
-                earlier.append(number)
-    places = np.linspace(0, len(earlier) - 1, min(_SNAPSHOTS, len(earlier))).round().astype(int)
-    return [versions.policy(earlier[place]) for place in places]
+                found.append(number)
+    return found

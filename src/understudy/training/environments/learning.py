@@ -1,5 +1,8 @@
 """Learning in environments: play a segment with NumPy, learn from it with JAX, and again.
 
+With a league the policy plays one side of each match and its opponents the other; only the policy's
+decisions are columns of the batch, and the update is the same.
+
 Matches in flight are lost when a session ends; the next session begins new ones, on other seeds.
 """
 
@@ -9,16 +12,17 @@ import contextlib
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from understudy.adapters.environments.bots import load_bots
+from understudy.adapters.environments.parallel import Finished
 from understudy.core.arrays import NDArray
 from understudy.core.clock import SystemClock
 from understudy.core.dependencies import needs_learner
 from understudy.core.errors import ConfigError
 from understudy.experience.episode import returns_of
-from understudy.match.live_match import TRAINING, match_seeds
 from understudy.policy import weights as weight_files
 from understudy.policy.policy import Policy
 from understudy.policy.spec import PolicySpec
@@ -32,20 +36,28 @@ from understudy.telemetry.journal import Journal
 from understudy.telemetry.status import Folders
 from understudy.telemetry.summary import status_fold
 from understudy.telemetry.training_log import LOG, TrainingLog
-from understudy.training.environments.environments import Environments
 from understudy.training.environments.evaluation import evaluate_environment
-from understudy.training.environments.rollout import EnvironmentRollout
+from understudy.training.environments.league import EnvironmentLeague
+from understudy.training.environments.plan import RolloutPlan
+from understudy.training.environments.players import (
+    EnvironmentPlayers,
+    LocalPlayers,
+    PlayWork,
+    worker_players,
+)
+from understudy.training.environments.rollout import Played
 from understudy.training.environments.session import (
     EnvironmentProgress,
     EnvironmentSession,
     EnvironmentSummary,
     Evaluation,
     EvaluationProgress,
-    Finished,
     mean_sides,
     zero_sum,
 )
-from understudy.training.learning import Learning
+from understudy.training.environments.spotting import check_league, facts_of, not_zero_sum
+from understudy.training.learning import Learning, matches_trained
+from understudy.training.monitoring import Monitoring
 
 if TYPE_CHECKING:
     from understudy.learner.maths.segments import Segments
@@ -73,7 +85,7 @@ class EnvironmentLearning(Learning[EnvironmentProgress]):
             from understudy.learner.trainer import Trainer
             from understudy.training.schedule import resume_training
         self._config = session.config
-        self._versions = folder.versions
+        self._folder = folder
         self._show_evaluation = show_evaluation
         self._evaluation: Evaluation | None = None
         self._trainer = Trainer(folder.spec, self._config.learner)
@@ -93,24 +105,68 @@ class EnvironmentLearning(Learning[EnvironmentProgress]):
             updates=counters.get("updates", 0),
             version=self._checkpoints.version,
         )
-        # Other seeds than before a resume: those matches were learned from already.
-        train, seed = session.config.train, session.config.learner.seed
-        seeds = match_seeds(seed, np.arange(train.games) + steps, purpose=TRAINING)
-        self._environments = Environments(make, train.games, seeds, features=folder.spec.features)
-        self.progress.agents = self._environments.agents
-        self._endings = Endings(differed=differed, noise_steps=train.noise_steps)
+        facts = facts_of(make, folder.spec.features)
+        self.progress.agents = facts.agents
+        self._endings = Endings(differed=differed, noise_steps=session.config.train.noise_steps)
         self._since: list[Finished] = []
         """Matches that ended since the last version."""
-        self._rollout = EnvironmentRollout(
-            self._environments,
-            np.random.default_rng([seed, steps]),
-            noise_steps=train.noise_steps,
+        self._first_sides: tuple[float, ...] | None = None
+        """The rewards of the first match of the session."""
+        self.league: EnvironmentLeague | None = None
+        if session.league:
+            self.league = EnvironmentLeague(
+                folder,
+                self._journal,
+                self._checkpoints,
+                bots=tuple(load_bots(session.bots)),
+                weights=self._trainer.weights,
+                steps=steps,
+            )
+            self.progress.stage = self.league.stages.stage
+            self.progress.rating = self.league.rating
+        plan = RolloutPlan(
+            environment=session.environment,
+            options=dict(session.options),
+            spec=folder.spec,
+            games=session.config.train.games,
+            sides=session.league or facts.aec,
+            bots=session.bots,
+            noise_steps=session.config.train.noise_steps,
+            seed=session.config.learner.seed,
+            # Other seeds than before a resume: those matches were learned from already.
+            start=steps,
+        )
+        self._players: EnvironmentPlayers = (
+            worker_players(
+                plan,
+                session.workers,
+                errors=folder.logs / "workers.err",
+                problem=self._problem,
+            )
+            if session.workers
+            else LocalPlayers(plan, make=make)
         )
         self._steps_s = 0.0
         self._cpu = time.process_time()
 
     def journals(self) -> list[tuple[Journal, int]]:
         return [(self._journal, self._checkpoints.version)]
+
+    def __enter__(self) -> Self:
+        super().__enter__()
+        if self.league is not None:
+            for news in self.league.news:
+                self._journal.write(news)
+            self.league.note_empty_pool()
+        return self
+
+    def monitored(self) -> contextlib.closing[Monitoring]:
+        """Tables and curves of the session, until they are closed."""
+        config, clock = self._config.monitor, self._folder.clock
+        monitoring = Monitoring(self._folder, config, at_steps=self.progress.steps, clock=clock)
+        self._journal.follow(monitoring.add)
+        self._journal.follow(self.progress.hear)
+        return contextlib.closing(monitoring)
 
     def policy(self) -> Policy:
         """The policy as it is now."""
@@ -124,14 +180,15 @@ class EnvironmentLearning(Learning[EnvironmentProgress]):
         progress, steps = self.progress, self._config.train.segment
         # The values of an untrained policy say nothing about what follows a truncation.
         gamma = 0.0 if self._fresh else self._config.learner.gamma
-        segments = self._rollout.play(self.policy(), steps, gamma=gamma, stop=stop)
-        if segments is None:
+        work = PlayWork(self.policy(), steps, gamma)
+        if self.league is not None:
+            order, snapshots = self.league.order()
+            work = work._replace(order=order, snapshots=snapshots)
+        played = self._players.play(work, stop=stop)
+        if played is None:
             return False
-        finished = [match for _, match in self._environments.finished]
-        self._environments.finished.clear()
-        progress.recent.extend(finished)
-        progress.matches += len(finished)
-        self._since += finished
+        segments = _segments_of(played)
+        finished = self._noted(played)
         progress.steps += int(segments.valid.sum())
         self._note_endings(finished)
         if self._fresh:
@@ -139,7 +196,7 @@ class EnvironmentLearning(Learning[EnvironmentProgress]):
             self._fresh = False
         else:
             self._learn(segments, finished)
-        self._journal_matches(finished)
+        self._journal_matches(played, finished)
         if self._checkpoints.due(progress.steps):
             self.commit()
         return True
@@ -158,7 +215,10 @@ class EnvironmentLearning(Learning[EnvironmentProgress]):
                 self._checkpoints.add_returns([match.reward for match in self._since])
                 metrics["reward"] = progress.reward
             self._since.clear()
-            self._checkpoints.save(self._trainer, counters, metrics)
+            extras = self.league.extras() if self.league else None
+            saved = self._checkpoints.save(self._trainer, counters, metrics, extras=extras)
+            if saved and self.league is not None:
+                self.league.committed()
             progress.version = self._checkpoints.version
 
     def finish(self, interrupts: Interrupts, show: Callable[[EnvironmentProgress], None]) -> None:
@@ -171,7 +231,7 @@ class EnvironmentLearning(Learning[EnvironmentProgress]):
                 self._evaluation = evaluate_environment(
                     self.progress.session,
                     self.policy(),
-                    self._versions,
+                    self._folder,
                     show=self._show_evaluation,
                 )
                 self._journal_evaluation(self._evaluation)
@@ -180,7 +240,7 @@ class EnvironmentLearning(Learning[EnvironmentProgress]):
         """Nothing: `finish` commits, and a start that fails must leave no version behind."""
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
-        self._environments.close()
+        self._players.close()
         super().__exit__(kind, *rest)
 
     def _stopped(self, kind: type[BaseException] | None) -> events.LearnerStopped:
@@ -204,6 +264,11 @@ class EnvironmentLearning(Learning[EnvironmentProgress]):
             steps_s=self._steps_s,
             evaluation=self._evaluation,
             problem=progress.problem,
+            win_rates=progress.win_rates(),
+            stage=progress.stage,
+            rating=progress.rating,
+            anchor=self.league.anchor if self.league else "",
+            snapshots=len(self.league.opponents.league.names) if self.league else 0,
         )
 
     def _journal_evaluation(self, evaluation: Evaluation) -> None:
@@ -223,11 +288,34 @@ class EnvironmentLearning(Learning[EnvironmentProgress]):
             )
         )
 
+    def _noted(self, played: Played) -> list[Finished]:
+        """The matches that ended, counted."""
+        finished = []
+        for _, one, _, _ in played.finished:
+            if self._first_sides is None:
+                self._first_sides = one.sides
+            finished.append(one._replace(alike=one.alike and one.sides == self._first_sides))
+        if self.league is not None and self._config.train.zero_sum == "detect":
+            odd = [one for one in finished if not zero_sum([one])]
+            if odd:
+                raise not_zero_sum(self.progress.session.environment, odd[0])
+        progress = self.progress
+        progress.recent.extend(finished)
+        progress.matches += len(finished)
+        self._since += finished
+        return finished
+
+    def _problem(self, message: str) -> None:
+        self._journal.write(events.Problem(where=_WHERE, message=message))
+        if self.league is None:  # else it hears of it by the journal
+            self.progress.news.append(message)
+
     def _note_endings(self, finished: list[Finished]) -> None:
         event = self._endings.add(finished, steps=self.progress.steps)
         if event is not None:
             self._journal.write(event)
-            self.progress.news.append(event.message)
+            if self.league is None:  # else it hears of it by the journal
+                self.progress.news.append(event.message)
             self.progress.problem = event.message if isinstance(event, events.Problem) else ""
 
     def _learn(self, segments: Segments, finished: list[Finished]) -> None:
@@ -261,7 +349,19 @@ class EnvironmentLearning(Learning[EnvironmentProgress]):
             )
         )
 
-    def _journal_matches(self, finished: list[Finished]) -> None:
+    def _journal_matches(self, played: Played, finished: list[Finished]) -> None:
+        progress = self.progress
+        if self.league is not None:
+            iteration = self.league.note(
+                dict(progress.metrics), played.finished, played.started, steps=progress.steps
+            )
+            progress.meet(iteration)
+            # Before what the league made of it: `stage` is that of the matches.
+            self._journal.write(
+                matches_trained(iteration, steps=progress.steps, stage=progress.stage)
+            )
+            progress.stage, progress.rating = self.league.stages.stage, self.league.rating
+            return
         mean = {ENVIRONMENT: float(np.mean([m.reward for m in finished]))} if finished else {}
         self._journal.write(
             events.MatchesTrained(
@@ -348,15 +448,22 @@ class Endings:
         return events.Problem(where=_WHERE, message=message)
 
 
+def _segments_of(played: Played) -> Segments:
+    from understudy.learner.maths.segments import Segments
+
+    return Segments(**played.arrays, memory=played.memory)
+
+
 def open_folder(session: EnvironmentSession, make: Callable[[], Any]) -> RunFolder:
     """The run folder for the spaces of the environment; an error if nothing could be learned."""
     before = RunFolder.kept(session.run) if session.resume else None
-    features = before.spec.features if before else ()
-    one = Environments(make, 1, np.zeros(1, np.uint32), features=features)
-    one.close()
+    facts = facts_of(make, before.spec.features if before else ())
     train = session.config.train
+    if session.league:
+        check_league(session, make, facts)
+    sides = 1 if session.league or facts.aec else len(facts.agents)
     # The first segment only shows the normaliser what numbers look like.
-    least = 2 * one.columns * train.games * train.segment
+    least = 2 * sides * train.games * train.segment
     steps = session.budget.steps
     if steps is not None and steps < least:
         raise ConfigError(
@@ -365,7 +472,7 @@ def open_folder(session: EnvironmentSession, make: Callable[[], Any]) -> RunFold
         )
     return RunFolder.open(
         session.run,
-        spec=PolicySpec(one.spaces.features, one.spaces.actions, session.network),
+        spec=PolicySpec(facts.features, facts.actions, session.network),
         config=session.config,
         clock=SystemClock(),
         game=session.environment,

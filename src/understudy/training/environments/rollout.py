@@ -1,4 +1,9 @@
-"""Rollouts in environments with the NumPy policy, which also plays live: for learning and judging.
+"""Rollouts in environments with the NumPy policy, which also plays live: segments as plain arrays.
+
+`SharedRollout`: the policy plays every agent of parallel environments, and every agent is a column.
+`SideRollout`: the policy plays one side of each environment, another one in the next match, and
+opponents play the others; a row of a column is a decision of the policy, whatever turns the others
+take before its next one. Neither imports JAX, so that worker processes can play them.
 
 A time limit is not an end: the last reward of a truncated match is increased by the policy's value
 of the last observation.
@@ -12,61 +17,157 @@ in 16 steps.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
 
+import msgspec
 import numpy as np
 
+from understudy.adapters.environments.matches import EnvironmentMatches
+from understudy.adapters.environments.parallel import Environments, Finished
+from understudy.adapters.environments.sides import (
+    RANDOM,
+    PolicyRows,
+    PolicySide,
+    RandomSide,
+    RowChance,
+    ScriptedBot,
+    ScriptedSide,
+    SidePlayer,
+)
 from understudy.core.arrays import NDArray
-from understudy.core.ops import NUMPY, Tree
-from understudy.match.tally import Tally
-from understudy.policy.network import emptied
+from understudy.core.errors import InputError
+from understudy.core.opponents import SELF
+from understudy.core.ops import Tree
 from understudy.policy.policy import Policy
-from understudy.training.environments.environments import EnvironmentInputs, Environments
-from understudy.training.environments.session import Finished
 
-if TYPE_CHECKING:
-    from understudy.learner.maths.segments import Segments
+_POLICY, _NOISE, _MEETING = 3, 4, 5
+"""What rows draw for: actions, whether to draw anew, opponents."""
 
 
-class EnvironmentRollout:
-    """Plays segment after segment and keeps the memory of matches in flight."""
+class OpponentOrder(msgspec.Struct, frozen=True, kw_only=True):
+    """Who is met in matches that begin from now on."""
 
-    def __init__(
-        self, environments: Environments, rng: np.random.Generator, *, noise_steps: int = 1
-    ) -> None:
-        self._environments = environments
-        self._rng = rng
-        self._noise_steps = noise_steps
-        self._noise: NDArray | None = None
-        self._memory: Tree = None
+    names: tuple[str, ...]
+    """Scripted opponents; `self`, where it is met at all, is the last."""
+    bounds: tuple[tuple[float, ...], ...]
+    """[groups][names]: opponent i is met where a draw from [0, 1) lies below bound i, and not below
+    the one before."""
+    met: tuple[str, ...] = ()
+    """[groups]: the snapshot that `self` is."""
+    kinds: tuple[int, ...] = ()
+    """[names]: what the network learns to name each opponent by; -1: nothing."""
+
+
+class ColumnMatch(NamedTuple):
+    """A match that ended."""
+
+    number: int
+    """Of its environment, among all of the run."""
+    finished: Finished
+    side: int = 0
+    """The side that the policy played, where it played one."""
+    opponent: str = ""
+
+
+class Played(NamedTuple):
+    """A segment of T steps in B columns."""
+
+    arrays: dict[str, NDArray]
+    """The fields of `learner.maths.segments.Segments` but its memory."""
+    memory: Tree
+    """[B, ...] at the beginning."""
+    finished: list[ColumnMatch]
+    started: list[tuple[int, str]]
+    """The environment and the opponent of each match that began; empty where all share a policy."""
+
+
+class Rollout(Protocol):
+    """Plays segment after segment and keeps the matches in flight."""
 
     def play(
-        self, policy: Policy, steps: int, *, gamma: float, stop: Callable[[], bool] = lambda: False
-    ) -> Segments | None:
+        self,
+        policy: Policy,
+        steps: int,
+        *,
+        gamma: float,
+        order: OpponentOrder | None = None,
+        stop: Callable[[], bool] = lambda: False,
+    ) -> Played | None:
         """A segment of `steps`; None if `stop` ended it early."""
-        from understudy.learner.maths.segments import Segments
 
-        environments = self._environments
-        parts = len(policy.spec.actions.parts)
-        scale = policy.weights.value_scale
-        if self._memory is None:
-            self._memory = policy.begin(environments.columns)
-        began, rows = self._memory, []
+    def close(self) -> None: ...
+
+
+class _Draws:
+    """The uniform numbers of the policy's rows."""
+
+    def __init__(self, rows: int, seed: int, *, noise_steps: int) -> None:
+        self._actions = RowChance(rows, seed, purpose=_POLICY)
+        self._renewals = RowChance(rows, seed, purpose=_NOISE)
+        self._noise_steps = noise_steps
+        self._kept: NDArray | None = None
+
+    def draw(self, rows: NDArray, first: NDArray, parts: int) -> NDArray:
+        """Uniform numbers [B, parts]; a column draws anew once in `noise_steps` steps, by chance,
+        and where a match begins."""
+        fresh = self._actions.draw(rows, parts)
+        if self._noise_steps > 1:
+            renewed = self._renewals.draw(rows, 1)[:, 0] * self._noise_steps < 1.0
+            if self._kept is not None:
+                fresh = np.where((first | renewed)[:, None], fresh, self._kept)
+        self._kept = fresh
+        return fresh
+
+
+class SharedRollout:
+    """The policy plays every agent; `first` is the number of the first environment among all
+    `total` of the run."""
+
+    def __init__(
+        self,
+        environments: Environments,
+        *,
+        seed: int,
+        noise_steps: int = 1,
+        first: int = 0,
+        total: int | None = None,
+    ) -> None:
+        self._environments = environments
+        agents, columns = len(environments.agents), environments.columns
+        rows = columns if total is None else total * agents
+        self._numbers = np.arange(columns // agents) + first
+        self._rows = np.arange(columns) + first * agents
+        self._draws = _Draws(rows, seed, noise_steps=noise_steps)
+        self._total_rows = rows
+        self._policy: PolicyRows | None = None
+
+    def play(
+        self,
+        policy: Policy,
+        steps: int,
+        *,
+        gamma: float,
+        order: OpponentOrder | None = None,
+        stop: Callable[[], bool] = lambda: False,
+    ) -> Played | None:
+        environments, at = self._environments, self._rows
+        parts, scale = len(policy.spec.actions.parts), policy.weights.value_scale
+        rows = _taken_over(self._policy, policy, self._total_rows)
+        self._policy = rows
+        began, recorded = rows.memory(at), []
         for _ in range(steps):
             if stop():
                 return None
             now = environments.moment()
-            memory = emptied(NUMPY, self._memory, now.first)
-            uniforms = self._uniforms(now.first, parts)
-            choice = policy.act(now.obs, memory, legal=now.legal, uniforms=uniforms)
+            uniforms = self._draws.draw(at, now.first, parts)
+            choice = rows.act(at, now.obs, now.first, legal=now.legal, uniforms=uniforms)
             after = environments.step(choice.actions)
             rewards = after.rewards
             if after.cut.any():
-                beyond = policy.act(after.last_obs, choice.memory).values
+                beyond = rows.act(at, after.last_obs, np.zeros_like(now.first), keep=False).values
                 rewards = np.where(after.cut, rewards + np.float32(gamma) * beyond, rewards)
-            self._memory = choice.memory
-            rows.append(
+            recorded.append(
                 {
                     "obs": now.obs,
                     "legal": now.legal,
@@ -79,117 +180,271 @@ class EnvironmentRollout:
                     "valid": now.alive.astype(np.float32),
                 }
             )
-        columns: dict[str, Any] = {key: np.stack([row[key] for row in rows]) for key in rows[0]}
-        return Segments(
-            **columns,
-            opponent_actions=np.zeros_like(columns["actions"]),
-            foretold=np.zeros_like(columns["valid"]),
-            opponent_kinds=np.full(columns["valid"].shape, -1, np.int32),
-            memory=began,
-            bootstrap=self._ahead(policy) / scale,
+        now = environments.moment()
+        ahead = rows.act(at, now.obs, now.first, legal=now.legal, keep=False).values
+        finished = [
+            ColumnMatch(int(self._numbers[index]), match) for index, match in environments.finished
+        ]
+        environments.finished.clear()
+        return Played(_stacked(recorded, ahead / scale), began, finished, [])
+
+    def close(self) -> None:
+        self._environments.close()
+
+
+class SideRollout:
+    """The policy plays one side of each environment.
+
+    Without orders for opponents the same policy plays the other sides: that is how agents that act
+    one after the other share a policy.
+    """
+
+    def __init__(
+        self,
+        environments: EnvironmentMatches,
+        *,
+        seed: int,
+        seeds: Sequence[int],
+        bots: Mapping[str, ScriptedBot] | None = None,
+        noise_steps: int = 1,
+    ) -> None:
+        """`seeds` are those of the first matches; later ones follow from them."""
+        self._environments = environments
+        self._agents = len(environments.agents)
+        self._seed = seed
+        self._seeds = list(seeds)
+        self._numbers = np.array([environments.number(i) for i in range(len(environments))])
+        self._total = environments.rows // self._agents
+        self._draws = _Draws(self._total, seed, noise_steps=noise_steps)
+        self._meeting = RowChance(self._total, seed, purpose=_MEETING)
+        self._policy: PolicyRows | None = None
+        self._same: PolicySide | None = None
+        spaces, rows = environments.spaces, environments.rows
+        self._players: dict[str, SidePlayer] = {
+            RANDOM: RandomSide(spaces, rows=rows, seed=seed),
+            **{n: ScriptedSide(n, bot, spaces, seed=seed) for n, bot in (bots or {}).items()},
+        }
+        self._scripted = tuple(self._players)
+        self._order: OpponentOrder | None = None
+        self._side = np.zeros(len(environments), np.int64)
+        self._opponent = [""] * len(environments)
+        self._kind = np.full(len(environments), -1, np.int32)
+        self._finished: list[ColumnMatch] = []
+        self._started: list[tuple[int, str]] = []
+
+    def add_snapshot(self, name: str, policy: Policy) -> None:
+        """Make an opponent known by its name."""
+        self._players[name] = PolicySide(
+            policy, self._environments.spaces, rows=self._environments.rows, seed=self._seed
         )
 
-    def _uniforms(self, first: NDArray, parts: int) -> NDArray:
-        """Uniform numbers [B, parts]; a column draws anew once in `noise_steps` steps, by chance,
-        and where a match begins."""
-        fresh = self._rng.random((len(first), parts), dtype=np.float32)
-        if self._noise_steps > 1 and self._noise is not None:
-            anew = first | (self._rng.random(len(first)) * self._noise_steps < 1.0)
-            fresh = np.where(anew[:, None], fresh, self._noise)
-        self._noise = fresh
-        return fresh
+    def play(
+        self,
+        policy: Policy,
+        steps: int,
+        *,
+        gamma: float,
+        order: OpponentOrder | None = None,
+        stop: Callable[[], bool] = lambda: False,
+    ) -> Played | None:
+        environments, at = self._environments, self._numbers
+        parts, scale = len(policy.spec.actions.parts), policy.weights.value_scale
+        rows = _taken_over(self._policy, policy, self._total)
+        self._order = order
+        if order is None:
+            self._same = self._same or PolicySide(
+                policy, environments.spaces, rows=environments.rows, seed=self._seed
+            )
+            self._same.replace(policy)
+        if self._policy is None:
+            self._begin_all()
+        self._policy = rows
+        began, recorded = rows.memory(at), []
+        for _ in range(steps):
+            if stop():
+                return None
+            obs, legal, first = self._decisions()
+            uniforms = self._draws.draw(at, first, parts)
+            choice = rows.act(at, obs, first, legal=legal, uniforms=uniforms)
+            kinds = self._kind.copy()
+            after = self._carry_on(choice.actions)
+            rewards = after.rewards
+            if after.cut.any():
+                cut = np.flatnonzero(after.cut)
+                still = np.zeros(len(cut), np.bool_)
+                beyond = rows.act(at[cut], after.last_obs[cut], still, keep=False).values
+                rewards[cut] += np.float32(gamma) * beyond
+            recorded.append(
+                {
+                    "obs": obs,
+                    "legal": legal,
+                    "actions": choice.actions,
+                    "log_probs": choice.log_probs,
+                    "values": choice.values / scale,
+                    "rewards": rewards,
+                    "ongoing": (~after.ended).astype(np.float32),
+                    "first": first,
+                    "valid": np.ones(len(at), np.float32),
+                    "opponent_actions": after.opponent_actions,
+                    "foretold": after.foretold,
+                    "opponent_kinds": kinds,
+                }
+            )
+        obs, legal, first = self._decisions()
+        ahead = rows.act(at, obs, first, legal=legal, keep=False).values
+        played = Played(_stacked(recorded, ahead / scale), began, self._finished, self._started)
+        self._finished, self._started = [], []
+        self._forget()
+        return played
 
-    def _ahead(self, policy: Policy) -> NDArray:
-        """The bootstrap value [B] after the segment."""
-        now = self._environments.moment()
-        memory = emptied(NUMPY, self._memory, now.first)
-        return policy.act(now.obs, memory, legal=now.legal).values
+    def close(self) -> None:
+        self._environments.close()
+
+    def _decisions(self) -> tuple[NDArray, NDArray, NDArray]:
+        """obs [B, F], legal [B, options] and first [B] of the sides that the policy plays."""
+        found = [
+            self._environments.decision(index, int(side)) for index, side in enumerate(self._side)
+        ]
+        obs, legal, first = zip(*found, strict=True)
+        return np.stack(obs), np.stack(legal), np.array(first)
+
+    def _begin_all(self) -> None:
+        count = len(self._environments)
+        for index in range(count):
+            self._begin(index, self._seeds[index])
+        self._reach([i for i in range(count) if not self._is_next(i)], {}, _Row.of(self, None))
+
+    def _begin(self, index: int, seed: int | None = None) -> None:
+        """Begin a match, on the next side, against the next opponent."""
+        environments, number = self._environments, int(self._numbers[index])
+        side = (number + environments.match(index) + 1) % self._agents
+        name, kind = self._draw_opponent(number)
+        opponent = self._players[name] if name else self._same
+        environments.begin(
+            index, [None if one == side else opponent for one in range(self._agents)], seed=seed
+        )
+        if environments.over(index):
+            raise InputError("the environment began a match in which no agent acts")
+        self._side[index], self._opponent[index], self._kind[index] = side, name, kind
+        self._started.append((number, name))
+
+    def _draw_opponent(self, number: int) -> tuple[str, int]:
+        order = self._order
+        if order is None:
+            return "", -1
+        draw = float(self._meeting.draw(np.array([number]), 1)[0, 0])
+        group = number * len(order.bounds) // self._total
+        bounds = order.bounds[group]
+        place = min(int(np.searchsorted(bounds, draw, side="right")), len(bounds) - 1)
+        name = order.names[place]
+        return order.met[group] if name == SELF else name, order.kinds[place]
+
+    def _is_next(self, index: int) -> bool:
+        """Whether the policy must decide."""
+        return self._environments.waits_for(index, int(self._side[index]))
+
+    def _carry_on(self, actions: NDArray) -> _Row:
+        """Act in every environment, and go on to the policy's next decision in each."""
+        spaces = self._environments.spaces
+        row = _Row.of(self, actions)
+        own = {index: spaces.action_of(action) for index, action in enumerate(actions)}
+        self._reach(list(range(len(own))), own, row)
+        return row
+
+    def _reach(self, todo: list[int], own: Mapping[int, Any], row: _Row) -> None:
+        """Turn after turn until the policy must decide in every environment."""
+        environments = self._environments
+        while todo:
+            taken = environments.turn(todo, own)
+            own = {}
+            waiting = []
+            for index in todo:
+                side = int(self._side[index])
+                if not row.settled[index]:
+                    self._note(row, index, side, taken[index])
+                if environments.over(index):
+                    number = int(self._numbers[index])
+                    self._finished.append(
+                        ColumnMatch(
+                            number, environments.finished(index), side, self._opponent[index]
+                        )
+                    )
+                    self._begin(index)
+                if not self._is_next(index):
+                    waiting.append(index)
+            todo = waiting
+
+    def _note(self, row: _Row, index: int, side: int, taken: Mapping[int, Any]) -> None:
+        """What a turn of an environment means for the policy's last decision in it."""
+        environments = self._environments
+        others = [action for one, action in taken.items() if one != side]
+        if others and not row.foretold[index]:
+            parts = environments.spaces.parts_of(others[0])
+            if parts is not None:
+                row.opponent_actions[index], row.foretold[index] = parts, 1.0
+        ended, cut = environments.out(index, side)
+        if ended or environments.over(index) or environments.waits_for(index, side):
+            row.settled[index] = True
+            row.rewards[index] = environments.gained(index, side) - row.before[index]
+            row.ended[index], row.cut[index] = ended or environments.over(index), cut
+            if cut:
+                row.last_obs[index] = environments.observed(index, side)
+
+    def _forget(self) -> None:
+        """Drop snapshots that no match is against and that no order names."""
+        named = {*self._opponent, *(self._order.met if self._order else ()), *self._scripted}
+        for name in [name for name in self._players if name not in named]:
+            del self._players[name]
 
 
-def judge(
-    policy: Policy,
-    environments: Environments,
-    matches: int,
-    *,
-    show: Callable[[float], None] = lambda share: None,
-) -> list[Finished]:
-    """Frozen matches in which the policy plays every side with its likeliest action."""
-    memory = policy.begin(environments.columns)
+class _Row(NamedTuple):
+    """What became of one decision in every column."""
 
-    def act(now: EnvironmentInputs, ended: NDArray) -> NDArray:
-        nonlocal memory
-        memory = emptied(NUMPY, memory, now.first)
-        choice = policy.act(now.obs, memory, legal=now.legal)
-        memory = choice.memory
-        return choice.actions
+    before: NDArray
+    """float64 [B]: rewards of the match until then"""
+    settled: NDArray
+    """bool [B]: all below is known"""
+    rewards: NDArray
+    ended: NDArray
+    cut: NDArray
+    last_obs: NDArray
+    opponent_actions: NDArray
+    foretold: NDArray
 
-    return _played(environments, matches, act, show)
-
-
-def meet(
-    policy: Policy,
-    opponent: Policy,
-    environments: Environments,
-    matches: int,
-    *,
-    rng: np.random.Generator,
-    show: Callable[[float], None] = lambda share: None,
-) -> Tally:
-    """Frozen matches of the policy on one side against the opponent on all others; the side
-    changes with every match. The side with more reward than any other wins.
-
-    Both draw their actions (ADR 0017). Two likeliest ones would play the same match every time
-    where an environment has one fixed start.
-    """
-    columns, agents = environments.columns, len(environments.agents)
-    shape = (columns, len(policy.spec.actions.parts))
-    memories = [one.begin(columns) for one in (policy, opponent)]
-
-    def side(environment: NDArray, match: NDArray) -> NDArray:
-        return (environment + match) % agents
-
-    def act(now: EnvironmentInputs, ended: NDArray) -> NDArray:
-        chosen = []
-        for index, player in enumerate((policy, opponent)):
-            memory = emptied(NUMPY, memories[index], now.first)
-            uniforms = rng.random(shape, dtype=np.float32)
-            choice = player.act(now.obs, memory, legal=now.legal, uniforms=uniforms)
-            memories[index] = choice.memory
-            chosen.append(choice.actions)
-        ours = side(np.arange(len(ended)), ended)[:, None] == np.arange(agents)
-        return np.where(ours.reshape(-1, 1), *chosen)
-
-    played = _played(environments, matches, act, show)
-    rounds, indices = np.divmod(np.arange(matches), columns // agents)
-    sides = side(indices, rounds)
-    return Tally.of(np.array([_score(*one) for one in zip(played, sides, strict=True)]))
+    @classmethod
+    def of(cls, rollout: SideRollout, actions: NDArray | None) -> _Row:
+        """Of actions [B, parts]; None: there was no decision."""
+        environments = rollout._environments
+        count = len(environments)
+        sides = rollout._side
+        shape = (
+            (count, len(environments.spaces.actions.parts)) if actions is None else actions.shape
+        )
+        return cls(
+            before=np.array([environments.gained(i, int(side)) for i, side in enumerate(sides)]),
+            settled=np.full(count, actions is None),
+            rewards=np.zeros(count, np.float32),
+            ended=np.zeros(count, np.bool_),
+            cut=np.zeros(count, np.bool_),
+            last_obs=np.zeros((count, len(environments.spaces.features)), np.float32),
+            opponent_actions=np.zeros(shape, np.int32 if actions is None else actions.dtype),
+            foretold=np.zeros(count, np.float32),
+        )
 
 
-def _score(match: Finished, side: int) -> int:
-    """+1, 0 or -1: whether the side has more reward than the best of the others."""
-    ahead = match.sides[side] - max(match.sides[:side] + match.sides[side + 1 :])
-    return int(np.sign(round(ahead, 9)))
+def _taken_over(rows: PolicyRows | None, policy: Policy, count: int) -> PolicyRows:
+    """The rows of a policy that goes on with the memory of the one before."""
+    if rows is None:
+        return PolicyRows(policy, count)
+    rows.policy = policy
+    return rows
 
 
-def _played(
-    environments: Environments,
-    matches: int,
-    act: Callable[[EnvironmentInputs, NDArray], NDArray],
-    show: Callable[[float], None],
-) -> list[Finished]:
-    """Matches by rounds: the first of every environment, then the second. Every environment plays
-    the same number of them, since the first to end are the short ones. `act` is given what every
-    column sees and how many matches each environment has ended; `show` the share that is done."""
-    count = environments.columns // len(environments.agents)
-    each = -(-matches // count)
-    ended: list[list[Finished]] = [[] for _ in range(count)]
-    environments.finished.clear()
-    while min(map(len, ended)) < each:
-        show(sum(min(len(one), each) for one in ended) / (each * count))
-        environments.step(act(environments.moment(), np.array([len(one) for one in ended])))
-        for index, match in environments.finished:
-            ended[index].append(match)
-        environments.finished.clear()
-    show(1.0)
-    rounds = zip(*(one[:each] for one in ended), strict=True)
-    return [match for together in rounds for match in together][:matches]
+def _stacked(recorded: list[dict[str, NDArray]], bootstrap: NDArray) -> dict[str, NDArray]:
+    arrays: dict[str, NDArray] = {
+        key: np.stack([row[key] for row in recorded]) for key in recorded[0]
+    }
+    arrays.setdefault("opponent_actions", np.zeros_like(arrays["actions"]))
+    arrays.setdefault("foretold", np.zeros_like(arrays["valid"]))
+    arrays.setdefault("opponent_kinds", np.full(arrays["valid"].shape, -1, np.int32))
+    return {**arrays, "bootstrap": np.asarray(bootstrap, np.float32)}

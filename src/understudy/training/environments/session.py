@@ -6,34 +6,29 @@ from collections import deque
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from understudy.core.config import Config, LearnerConfig, TrainConfig
+from understudy.adapters.environments.parallel import Finished
+from understudy.core.config import Config
 from understudy.core.config.section import Section
 from understudy.core.errors import ConfigError
+from understudy.league.ratings import Rating
 from understudy.match.tally import Tally
 from understudy.policy.spec import AnyNetwork
 from understudy.supervise.budget import Budget
-from understudy.training.session import TrainingProgress, TrainingSummary
+from understudy.training import named_configs
+from understudy.training.session import LeagueProgress, TrainingSummary
 
+ALL = "all"
+"""`train.opponents` where no opponents are named: the policy plays every agent."""
 _RECENT = 100
 _ROUNDING = 1e-6
-_ARENA_SECTIONS = ("curriculum", "rewards", "league", "population")
+_ARENA_SECTIONS = ("rewards", "population")
 """Sections of the config that only the arena reads."""
-
-
-class Finished(NamedTuple):
-    """One match of one environment."""
-
-    reward: float
-    """The sum of rewards, as the mean over the agents."""
-    steps: int
-    sides: tuple[float, ...] = ()
-    """The sum of rewards of each agent, in the order of the environment's agents."""
-    alike: bool = False
-    """Whether a time limit ended it, with the same rewards as the first match of the session."""
+_LEAGUE_SECTIONS = ("curriculum", "league")
+"""Those that only a league reads."""
 
 
 def mean_sides(agents: Sequence[str], matches: Collection[Finished]) -> dict[str, float]:
@@ -54,19 +49,7 @@ def zero_sum(matches: Collection[Finished]) -> bool:
 
 def environment_config() -> Config:
     """Settings that suit small environments on one core."""
-    return Config(
-        learner=LearnerConfig(
-            learning_rate=1e-3,
-            learning_rate_max=2.5e-3,
-            kl_target=0.015,
-            gamma=0.99,
-            entropy_weight=0.005,
-            epochs=8,
-            minibatches=4,
-            precision="float32",
-        ),
-        train=TrainConfig(games=8, segment=128, checkpoint_steps=50_000),
-    )
+    return named_configs.config("environment")
 
 
 def _changed(section: Section, default: Section) -> list[str]:
@@ -88,18 +71,38 @@ class EnvironmentSession:
     config: Config
     options: Mapping[str, Any] = field(default_factory=dict)
     """Handed to the environment when it is made."""
+    bots: tuple[str, ...] = ()
+    """Files and modules with scripted opponents."""
+    workers: int = 0
+    """Processes that play the environments; 0: this one does."""
+
+    @property
+    def league(self) -> bool:
+        """Whether the policy plays one side, and the opponents that were named play the other."""
+        return bool(
+            self.bots or self.config.curriculum.stages or self.config.train.opponents != ALL
+        )
 
     def __post_init__(self) -> None:
         if self.evaluate < 0:
             raise ConfigError(f"--eval: expected 0 or more, got {self.evaluate}")
-        for section in _ARENA_SECTIONS:
+        if self.workers < 0:
+            raise ConfigError(f"--workers: expected 0 or more, got {self.workers}")
+        for section in (*_ARENA_SECTIONS, *(() if self.league else _LEAGUE_SECTIONS)):
             changed = _changed(getattr(self.config, section), getattr(Config(), section))
             if changed:
+                brings = "rewards" if section in _ARENA_SECTIONS else "opponents"
+                advice = "" if section in _ARENA_SECTIONS else ", or name opponents (--opponents)"
                 raise ConfigError(
-                    f"[{section}]: {self.environment} brings its own rewards and opponents, so "
+                    f"[{section}]: {self.environment} brings its own {brings}, so "
                     f"nothing reads {', '.join(f'{section}.{name}' for name in changed)}; leave "
-                    "it at its default"
+                    f"it at its default{advice}"
                 )
+        if self.config.league.exploits:
+            raise ConfigError(
+                "league.exploits: exploiters train in the arena; leave it empty, got "
+                f"{self.config.league.exploits!r}"
+            )
         if self.config.promotion.evidence != "matches":
             raise ConfigError(
                 f"promotion.evidence: {self.environment} has no simulator beside it, only built-in "
@@ -113,7 +116,7 @@ class EnvironmentSession:
 
 
 @dataclass
-class EnvironmentProgress(TrainingProgress[EnvironmentSession]):
+class EnvironmentProgress(LeagueProgress[EnvironmentSession]):
     """How far a session is; matches and updates are those of the whole run."""
 
     agents: tuple[str, ...] = ("agent",)
@@ -153,13 +156,13 @@ class Evaluation:
     matches: tuple[Finished, ...]
     """Those in which the version plays every side."""
     opponents: Mapping[str, Tally]
-    """Results against `random` and `version N`, of zero-sum environments."""
+    """Results against `random`, bots, and `version N` or `step-N`, of zero-sum environments."""
     seconds: float
 
     @property
     def reward(self) -> float:
         """Mean reward of a match."""
-        return float(np.mean([one.reward for one in self.matches]))
+        return float(np.mean([one.reward for one in self.matches])) if self.matches else 0.0
 
     @property
     def sides(self) -> dict[str, float]:
@@ -169,14 +172,15 @@ class Evaluation:
     def as_dict(self) -> dict[str, object]:
         """For `--json`."""
         rewards = [one.reward for one in self.matches]
-        result: dict[str, object] = {
-            "matches": len(rewards),
-            "reward": self.reward,
-            "reward_min": min(rewards),
-            "reward_max": max(rewards),
-            "mean_steps": float(np.mean([one.steps for one in self.matches])),
-            "seconds": round(self.seconds, 3),
-        }
+        result: dict[str, object] = {"seconds": round(self.seconds, 3)}
+        if rewards:
+            result |= {
+                "matches": len(rewards),
+                "reward": self.reward,
+                "reward_min": min(rewards),
+                "reward_max": max(rewards),
+                "mean_steps": float(np.mean([one.steps for one in self.matches])),
+            }
         if self.sides:
             result["sides"] = self.sides
         if self.opponents:
@@ -192,11 +196,18 @@ class EnvironmentSummary(TrainingSummary):
     evaluation: Evaluation | None = None
     problem: str = ""
     """What kept it from learning; empty: nothing known."""
+    win_rates: Mapping[str, Tally] = field(default_factory=dict)
+    """Of the last matches against each opponent of a league."""
+    stage: str = ""
+    rating: Rating | None = None
+    anchor: str = ""
+    """The opponent whose rating never moves."""
+    snapshots: int = 0
 
     @property
     def reward(self) -> float | None:
         """Mean reward of the frozen matches."""
-        return self.evaluation.reward if self.evaluation else None
+        return self.evaluation.reward if self.evaluation and self.evaluation.matches else None
 
     def as_dict(self) -> dict[str, object]:
         """For `--json`."""
@@ -211,6 +222,13 @@ class EnvironmentSummary(TrainingSummary):
         }
         if self.problem:
             result["problem"] = self.problem
+        if self.rating is not None:
+            result |= {
+                "opponents": {name: tally.as_dict() for name, tally in self.win_rates.items()},
+                "stage": self.stage,
+                "rating": self.rating.as_dict(),
+                "snapshots": self.snapshots,
+            }
         if self.evaluation:
             result["eval"] = self.evaluation.as_dict()
         return result

@@ -2,7 +2,8 @@
 
     gymnasium:CartPole-v1           whatever `gymnasium.make` knows; gymnasium:my_module:MyEnv-v0
                                     imports a module first
-    pettingzoo:my_package.my_game   a module with `parallel_env()`
+    pettingzoo:my_package.my_game   a module with `parallel_env()`, or with `env()` (AEC: agents act
+                                    one after the other, as in pettingzoo.classic.connect_four_v3)
     ai2                             the AI² tournament: a checkout (`adapters.ai2`)
 
 Modules are also looked for in the working directory.
@@ -107,9 +108,9 @@ def _pettingzoo(name: str, options: Mapping[str, Any]) -> Callable[[], Any]:
                 f"pettingzoo is not installed: {install_line('envs')}"
             ) from error
         raise ConfigError(f"pettingzoo:{name}: {error}") from error
-    make = getattr(module, "parallel_env", None)
-    if make is None:
-        raise ConfigError(f"pettingzoo:{name}: the module has no parallel_env()")
+    make = getattr(module, "parallel_env", None) or getattr(module, "env", None)
+    if not callable(make):
+        raise ConfigError(f"pettingzoo:{name}: the module has no parallel_env() and no env()")
     return lambda: make(**options)
 
 

@@ -1,4 +1,4 @@
-"""Gymnasium and PettingZoo environments, several side by side, as columns of one policy.
+"""Parallel environments, several side by side, as columns of one policy that plays every agent.
 
 An environment is a PettingZoo parallel one, or has its interface (`factory.Alone`): every agent is
 a column, and all agents share the policy. When a match ends, the next one begins in the same step,
@@ -16,7 +16,18 @@ import numpy as np
 from understudy.adapters.gymnasium.spaces import SpaceTranslator
 from understudy.core.arrays import NDArray
 from understudy.core.errors import ConfigError, InputError
-from understudy.training.environments.session import Finished
+
+
+class Finished(NamedTuple):
+    """One match of one environment."""
+
+    reward: float
+    """The sum of rewards, as the mean over the agents."""
+    steps: int
+    sides: tuple[float, ...] = ()
+    """The sum of rewards of each agent, in the order of the environment's agents."""
+    alike: bool = False
+    """Whether a time limit ended it, with the same rewards as the first match of the session."""
 
 
 class EnvironmentInputs(NamedTuple):
@@ -60,7 +71,7 @@ class Environments:
         `features` are those of the run, where there is one (`SpaceTranslator`)."""
         self._envs = [make() for _ in range(count)]
         self.agents = tuple(self._envs[0].possible_agents)
-        self.spaces = _shared_spaces(self._envs[0], self.agents, features)
+        self.spaces = shared_spaces(self._envs[0], features)
         self.columns = count * len(self.agents)
         options = self.spaces.actions.options
         self._now = EnvironmentInputs(
@@ -160,7 +171,9 @@ class Environments:
         return index * len(self.agents) + self.agents.index(agent)
 
 
-def _shared_spaces(env: Any, agents: Sequence[str], features: Sequence[str]) -> SpaceTranslator:
+def shared_spaces(env: Any, features: Sequence[str] = ()) -> SpaceTranslator:
+    """The spaces of all agents of an environment; an error where they differ."""
+    agents = tuple(env.possible_agents)
     pairs = [(env.observation_space(agent), env.action_space(agent)) for agent in agents]
     for agent, pair in zip(agents, pairs, strict=True):
         if pair != pairs[0]:
