@@ -496,7 +496,7 @@ def test_an_environment_is_made_with_the_options_that_are_given() -> None:
     assert again.json["eval"]["matches"] == 1
     assert "--network: expected one of" in understudy(*call, "--network", "mpl").err
     wrong = understudy("train", "brawl", "--option", "opponent=constant")
-    assert wrong.code == 2 and "--option: brawl has no such choice" in wrong.err
+    assert wrong.code == 2 and "brawl has no option 'opponent'" in wrong.err
     assert "--eval: brawl has no such choice" in understudy("train", "brawl", "--eval", 0).err
 
 

@@ -336,8 +336,8 @@ class _TrainOptions:
         workers: int,
     ) -> EnvironmentSession:
         """A session in an environment."""
-        from understudy.policy.presets import network
         from understudy.adapters.environments.factory import resolved as resolved_options
+        from understudy.policy.presets import network
         from understudy.training.environments.session import EnvironmentSession, environment_config
         from understudy.training.named_configs import config
 
@@ -345,6 +345,8 @@ class _TrainOptions:
         if self.config:
             base = config(_OF_ENVIRONMENTS.get(self.config, self.config))
         settings: dict[str, object] = {"learner.seed": self.seed}
+        if self.before and not bots:  # where the run remembers them
+            bots = tuple(one.find(self.before.root) for one in self.before.identity.bot_code)
         if opponents is not None:
             # Without scripted bots, `all` of them is the random one.
             settings["train.opponents"] = (

@@ -19,6 +19,7 @@ class Contest(ParallelEnv[str, Any, Any]):  # type: ignore[misc]
     lose 1 if the other names its own. Action 2 is always wrong; one wrong action is illegal."""
 
     metadata = {"name": "contest", "render_modes": []}  # noqa: RUF012
+    render_mode = None
 
     def __init__(self, mask_in: str = "observation") -> None:
         self.possible_agents = ["left", "right"]

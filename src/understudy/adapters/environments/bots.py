@@ -30,9 +30,7 @@ def load_bots(sources: Sequence[str], *, flag: str = "--bots") -> dict[str, Scri
         where = f"{flag} {source}"
         for name, bot in custom.load_bots(source, flag=flag).items():
             if name in found or name in _TAKEN:
-                raise ConfigError(
-                    f"{where}: there is an opponent {name!r} already; rename the bot"
-                )
+                raise ConfigError(f"{where}: there is an opponent {name!r} already; rename the bot")
             _check(name, bot, where)
             found[name] = bot
     return found

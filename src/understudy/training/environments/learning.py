@@ -22,6 +22,7 @@ from understudy.core.arrays import NDArray
 from understudy.core.clock import SystemClock
 from understudy.core.dependencies import needs_learner
 from understudy.core.errors import ConfigError
+from understudy.core.user_code import CodeSource, load_module
 from understudy.experience.episode import returns_of
 from understudy.policy import weights as weight_files
 from understudy.policy.policy import Policy
@@ -477,4 +478,8 @@ def open_folder(session: EnvironmentSession, make: Callable[[], Any]) -> RunFold
         clock=SystemClock(),
         game=session.environment,
         game_options={name: str(value) for name, value in session.options.items()},
+        bot_code=tuple(
+            CodeSource.of(load_module(source, flag="--bots"), session.run)
+            for source in session.bots
+        ),
     )

@@ -18,7 +18,7 @@ in 16 steps.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -80,23 +80,6 @@ class Played(NamedTuple):
     finished: list[ColumnMatch]
     started: list[tuple[int, str]]
     """The environment and the opponent of each match that began; empty where all share a policy."""
-
-
-class Rollout(Protocol):
-    """Plays segment after segment and keeps the matches in flight."""
-
-    def play(
-        self,
-        policy: Policy,
-        steps: int,
-        *,
-        gamma: float,
-        order: OpponentOrder | None = None,
-        stop: Callable[[], bool] = lambda: False,
-    ) -> Played | None:
-        """A segment of `steps`; None if `stop` ended it early."""
-
-    def close(self) -> None: ...
 
 
 class _Draws:

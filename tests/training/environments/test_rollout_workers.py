@@ -1,0 +1,197 @@
+"""Rollouts of one side, and of worker processes: the same segments, whoever plays which part."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from policy.makers import MLP, TRANSFORMER, lively_policy
+
+from understudy.adapters.environments.factory import maker
+from understudy.adapters.environments.parallel import shared_spaces
+from understudy.core.errors import InputError
+from understudy.core.opponents import SELF
+from understudy.policy.policy import Policy
+from understudy.policy.spec import AnyNetwork, PolicySpec
+from understudy.training.environments.plan import RolloutPlan
+from understudy.training.environments.players import (
+    LocalPlayers,
+    PlayWork,
+    ProcessLink,
+    WorkerPlayers,
+    worker_players,
+)
+from understudy.training.environments.rollout import OpponentOrder, Played
+
+CONTEST = "pettingzoo:training.environments.contest"
+ECHO = "pettingzoo:training.environments.toys"
+CONNECT = "pettingzoo:pettingzoo.classic.connect_four_v3"
+ORDER = OpponentOrder(
+    names=("random", SELF), bounds=((0.5, 1.0), (0.5, 1.0)), met=("step-9", "step-9"), kinds=(0, 1)
+)
+
+
+def plan(
+    environment: str, network: AnyNetwork = MLP, *, sides: bool, games: int = 5
+) -> RolloutPlan:
+    env = maker(environment)()
+    spaces = shared_spaces(env)
+    spec = PolicySpec(spaces.features, spaces.actions, network)
+    return RolloutPlan(environment=environment, spec=spec, games=games, sides=sides, seed=3)
+
+
+def work(policy: Policy, order: OpponentOrder | None = None, steps: int = 12) -> PlayWork:
+    snapshots = {"step-9": lively_policy(policy.spec, 7).weights} if order else {}
+    return PlayWork(policy, steps, 0.9, order, snapshots)
+
+
+def same(one: Played | None, two: Played | None) -> None:
+    assert one is not None and two is not None
+    assert one.arrays.keys() == two.arrays.keys()
+    for name, array in one.arrays.items():
+        np.testing.assert_array_equal(array, two.arrays[name], err_msg=name)
+    assert sorted(one.finished) == sorted(two.finished)
+    assert sorted(one.started) == sorted(two.started)
+
+
+def test_a_row_is_a_decision_of_the_policy_and_its_match_is_on_one_side() -> None:
+    asked = plan(CONNECT, sides=True, games=4)
+    policy = lively_policy(asked.spec, 1)
+    played = LocalPlayers(asked).play(work(policy, ORDER, steps=80))
+    assert played is not None
+    rows: Any = played.arrays
+    chosen = np.take_along_axis(rows["legal"], rows["actions"], -1)
+    assert chosen.all(), "no illegal action"
+    np.testing.assert_array_equal(rows["first"][1:], rows["ongoing"][:-1] == 0.0)
+    assert (rows["valid"] == 1.0).all()
+    # The first decision of a match is on a board with none or one of the opponent's pieces.
+    pieces = rows["obs"].reshape(80, 4, -1, 2).sum(2)
+    first = rows["first"]
+    assert set(np.unique(pieces[first][:, 0])) == {0.0}
+    assert set(np.unique(pieces[first][:, 1])) == {0.0, 1.0}
+    ended = {number: [m for m in played.finished if m.number == number] for number in range(4)}
+    for number, matches in ended.items():
+        assert [m.side for m in matches] == [(number + k) % 2 for k in range(len(matches))]
+        rewards = rows["rewards"][:, number][rows["ongoing"][:, number] == 0.0]
+        np.testing.assert_array_equal(rewards, [m.finished.sides[m.side] for m in matches])
+    assert {m.opponent for m in played.finished} == {"random", "step-9"}
+    assert (rows["foretold"] >= rows["ongoing"]).all(), "the opponent's move after each decision"
+    assert set(np.unique(rows["opponent_kinds"])) == {0, 1}
+
+
+def test_agents_that_act_in_turn_share_a_policy_without_a_league() -> None:
+    asked = plan(CONNECT, sides=True, games=2)
+    played = LocalPlayers(asked).play(work(lively_policy(asked.spec, 1), steps=60))
+    assert played is not None
+    assert {(m.opponent, m.side) for m in played.finished} == {("", 0), ("", 1)}
+
+
+@pytest.mark.parametrize(
+    ("environment", "network", "sides"),
+    [(CONTEST, TRANSFORMER, True), (CONNECT, MLP, True), (ECHO, TRANSFORMER, False)],
+    ids=["parallel", "aec", "shared"],
+)
+def test_workers_play_the_same_segments_bit_for_bit(
+    environment: str, network: AnyNetwork, sides: bool, tmp_path: Path
+) -> None:
+    asked = plan(environment, network, sides=sides)
+    order = ORDER if sides else None
+    alone = LocalPlayers(asked)
+    workers = worker_players(asked, 2, errors=tmp_path / "err", problem=pytest.fail)
+    try:
+        for seed in (1, 2):  # the second one begins in the middle of matches
+            policy = lively_policy(asked.spec, seed)
+            one, two = alone.play(work(policy, order)), workers.play(work(policy, order))
+            same(one, two)
+            assert one is not None and one.finished
+    finally:
+        workers.close()
+
+
+def test_a_worker_that_is_killed_is_started_again_and_its_columns_are_masked(
+    tmp_path: Path,
+) -> None:
+    asked = plan(CONTEST, TRANSFORMER, sides=True, games=4)
+    policy = lively_policy(asked.spec, 1)
+    told: list[str] = []
+    workers = worker_players(asked, 2, errors=tmp_path / "err", problem=told.append)
+    alone = LocalPlayers(asked)
+    try:
+        same(workers.play(work(policy, ORDER)), alone.play(work(policy, ORDER)))
+        _kill(workers, 1)
+        half, whole = workers.play(work(policy, ORDER)), alone.play(work(policy, ORDER))
+        assert half is not None and whole is not None
+        for name, array in whole.arrays.items():
+            axis = 0 if name == "bootstrap" else 1
+            kept, lost = np.split(half.arrays[name], 2, axis)
+            np.testing.assert_array_equal(kept, np.split(array, 2, axis)[0], err_msg=name)
+            if name in ("valid", "ongoing", "rewards", "foretold"):
+                assert not lost.any(), name
+        assert half.arrays["legal"].any(-1).all()
+        assert {match.number for match in half.finished} <= {0, 1}
+        assert told == [
+            f"worker 2 died (exit code {-signal.SIGKILL}) with 2 environments; their matches are "
+            "lost, and it is started again"
+        ]
+        again = workers.play(work(policy, ORDER))
+        assert again is not None and (again.arrays["valid"] == 1.0).all()
+        assert again.arrays["first"][0].tolist()[2:] == [True, True], "new matches"
+    finally:
+        workers.close()
+
+
+def _kill(workers: WorkerPlayers, index: int) -> None:
+    link = workers.links[index]
+    assert isinstance(link, ProcessLink)
+    os.kill(link.process.pid, signal.SIGKILL)
+    link.process.wait()
+
+
+def test_an_error_of_an_environment_comes_back_in_words(tmp_path: Path) -> None:
+    bots = tmp_path / "bots.py"
+    bots.write_text("BOTS = {'odd': lambda observation, legal, rng: 77}\n", encoding="utf-8")
+    asked = plan(CONTEST, sides=True, games=2)
+    asked = RolloutPlan(
+        **{f: getattr(asked, f) for f in asked.__struct_fields__} | {"bots": (str(bots),)}
+    )
+    order = OpponentOrder(names=("odd",), bounds=((1.0,),), met=("",), kinds=(0,))
+    workers = worker_players(asked, 1, errors=tmp_path / "err", problem=pytest.fail)
+    try:
+        with pytest.raises(InputError, match="--bots: odd chose 77, which is not legal"):
+            workers.play(PlayWork(lively_policy(asked.spec, 1), 4, 0.9, order))
+    finally:
+        workers.close()
+
+
+def test_a_worker_that_dies_again_and_again_ends_the_session(tmp_path: Path) -> None:
+    asked = plan(CONTEST, sides=True, games=2)
+    told: list[str] = []
+    workers = worker_players(asked, 1, errors=tmp_path / "err", problem=told.append)
+    policy = lively_policy(asked.spec, 1)
+    try:
+        for _ in range(2):
+            _kill(workers, 0)
+            assert workers.play(work(policy)) is None, "nothing was played"
+            workers._workers[0].start(asked)
+        _kill(workers, 0)
+        with pytest.raises(InputError, match=r"3 times in a row: see logs/workers\.err"):
+            workers.play(work(policy))
+        assert len(told) == 2
+    finally:
+        workers.close()
+
+
+def test_workers_do_not_import_jax(tmp_path: Path) -> None:
+    """They are many, and it takes a second and 150 MB."""
+    import subprocess
+    import sys
+
+    code = (
+        "import sys, understudy.training.environments.worker;"
+        "sys.exit(any(name in sys.modules for name in ('jax', 'jaxlib', 'optax')))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
