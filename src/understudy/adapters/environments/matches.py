@@ -142,7 +142,9 @@ class EnvironmentMatches:
             for side, action in sorted(actions[index].items()):
                 table.acted.add(side)
                 table.path.update(bytes([side]) + np.asarray(action).tobytes())
-            table.turns.step(actions[index])
+            table.turns.send(actions[index])
+        for index in indices:
+            self._tables[index].turns.receive()
         return actions
 
     def finished(self, index: int) -> Finished:
@@ -150,6 +152,10 @@ class EnvironmentMatches:
         turns = self._tables[index].turns
         sides = tuple(turns.gained)
         return Finished(float(np.mean(sides)), turns.steps, sides)
+
+    def aborted(self, index: int) -> bool:
+        """Whether the match that has just ended has no result."""
+        return self._tables[index].turns.aborted
 
     def path(self, index: int) -> bytes:
         """A hash over all actions of the match so far: other matches have others."""
@@ -221,9 +227,10 @@ def play_series(
         environments.turn(open_, {})
         for index in [one for one in open_ if environments.over(one)]:
             side = (index + len(ended[index])) % agents
-            ended[index].append(
-                FrozenMatch(environments.finished(index), side, environments.path(index))
-            )
+            if not environments.aborted(index):
+                ended[index].append(
+                    FrozenMatch(environments.finished(index), side, environments.path(index))
+                )
             if len(ended[index]) < each:
                 begin(index, None)
         open_ = [index for index in open_ if len(ended[index]) < each]

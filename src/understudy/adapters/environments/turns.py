@@ -2,7 +2,7 @@
 
 PettingZoo has two interfaces. In a parallel environment all agents act at once; in an AEC
 environment, as board games are, one after the other. Behind `Turns` both look the same: `acting`
-lists the sides that must act now, `step` takes an action of each of them, and the match is over
+lists the sides that must act now, `send` takes an action of each of them, and the match is over
 when `acting` is empty. A side is an index into the environment's possible agents.
 """
 
@@ -30,8 +30,9 @@ class Turns(ABC):
         self.terminated = [False] * len(self.agents)
         self.truncated = [False] * len(self.agents)
         self.steps = 0
-        """Calls of `step` in this match."""
+        """Steps of this match."""
         self._seen: list[tuple[Any, Any]] = [(None, None)] * len(self.agents)
+        self._actions: Mapping[int, Any] = {}
 
     def seen(self, side: int) -> tuple[Any, Any]:
         """The newest observation and info of a side."""
@@ -45,10 +46,20 @@ class Turns(ABC):
         self.steps = 0
         self._reset(seed)
 
-    def step(self, actions: Mapping[int, Any]) -> None:
-        """Act: an action, as the environment takes it, of each side in `acting`."""
+    def send(self, actions: Mapping[int, Any]) -> None:
+        """Begin a step: an action, as the environment takes it, of each side in `acting`."""
         self.steps += 1
-        self._step(actions)
+        self._actions = actions
+
+    def receive(self) -> None:
+        """End the step. An environment that has `send` and `receive` itself, because its game runs
+        in another process, plays in between."""
+        self._step(self._actions)
+
+    @property
+    def aborted(self) -> bool:
+        """Whether the match has no result: the environment says so (`info["aborted"]`)."""
+        return any(isinstance(info, dict) and bool(info.get("aborted")) for _, info in self._seen)
 
     def picture(self) -> Any:
         """What the environment draws now: text, an image [H, W, 3], or nothing."""
@@ -79,6 +90,12 @@ class ParallelTurns(Turns):
     def __init__(self, env: Any) -> None:
         super().__init__(env)
         self._sides = {agent: side for side, agent in enumerate(self.agents)}
+        self._halves = hasattr(env, "send") and hasattr(env, "receive")
+
+    def send(self, actions: Mapping[int, Any]) -> None:
+        super().send(actions)
+        if self._halves:
+            self.env.send(self._named(actions))
 
     def _reset(self, seed: int | None) -> None:
         obs, infos = self.env.reset(seed=seed)
@@ -87,14 +104,18 @@ class ParallelTurns(Turns):
         self.acting = tuple(self._sides[agent] for agent in self.env.agents)
 
     def _step(self, actions: Mapping[int, Any]) -> None:
-        chosen = {self.agents[side]: action for side, action in actions.items()}
-        obs, rewards, terminated, truncated, infos = self.env.step(chosen)
+        chosen = self._named(actions)
+        after = self.env.receive() if self._halves else self.env.step(chosen)
+        obs, rewards, terminated, truncated, infos = after
         for agent in chosen:
             side = self._sides[agent]
             self._gain(side, rewards[agent])
             self._end(side, terminated[agent], truncated[agent])
             self._seen[side] = (obs[agent], infos.get(agent))
         self.acting = tuple(self._sides[agent] for agent in self.env.agents)
+
+    def _named(self, actions: Mapping[int, Any]) -> dict[str, Any]:
+        return {self.agents[side]: action for side, action in actions.items()}
 
 
 class AecTurns(Turns):

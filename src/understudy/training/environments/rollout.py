@@ -346,16 +346,18 @@ class SideRollout:
                 if not row.settled[index]:
                     self._note(row, index, side, taken[index])
                 if environments.over(index):
-                    number = int(self._numbers[index])
-                    self._finished.append(
-                        ColumnMatch(
-                            number, environments.finished(index), side, self._opponent[index]
-                        )
-                    )
+                    self._finish(index, side)
                     self._begin(index)
                 if not self._is_next(index):
                     waiting.append(index)
             todo = waiting
+
+    def _finish(self, index: int, side: int) -> None:
+        """Note a match that is over; one without a result is not counted."""
+        environments = self._environments
+        if not environments.aborted(index):
+            number, finished = int(self._numbers[index]), environments.finished(index)
+            self._finished.append(ColumnMatch(number, finished, side, self._opponent[index]))
 
     def _note(self, row: _Row, index: int, side: int, taken: Mapping[int, Any]) -> None:
         """What a turn of an environment means for the policy's last decision in it."""
