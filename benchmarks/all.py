@@ -12,6 +12,7 @@ from pathlib import Path
 SCRIPTS = (
     ("import_time.py",),
     ("decision_latency.py",),
+    ("export_agents.py",),
     ("publish_latency.py",),
     ("promotion_gate.py",),
     ("assignment.py",),

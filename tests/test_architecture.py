@@ -91,6 +91,7 @@ def test_public_names() -> None:
         "Understudy",
         "UnderstudyError",
         "__version__",
+        "load_agent",
         "with_values",
     ]
     for name in understudy.__all__:

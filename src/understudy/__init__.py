@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from understudy.deprecated_paths import MovedModules
 
 if TYPE_CHECKING:
+    from understudy.agents.loading import load_agent as load_agent
     from understudy.bot.understudy import Understudy as Understudy
     from understudy.core.config import Config as Config
     from understudy.core.config import with_values as with_values
@@ -33,6 +34,7 @@ _HOMES = {
     "Transformer": "understudy.policy.transformer",
     "Understudy": "understudy.bot.understudy",
     "UnderstudyError": "understudy.core.errors",
+    "load_agent": "understudy.agents.loading",
     "with_values": "understudy.core.config",
 }
 

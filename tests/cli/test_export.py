@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from .calling import understudy
+from .runs_of_brawl import brawl_run
 
 COMPAT = sorted((Path(__file__).parent.parent / "compat" / "runs").glob("*/*.zip"))
 
@@ -60,7 +61,10 @@ def test_earlier_runs_are_exported(path: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--as", "metric"), "--as: expected metrics or episodes, got 'metric'. "),
+        (("--as", "metric"), "--as: expected one of metrics, episodes, module, weights, "),
+        (("--as", "module", "--format", "csv"), "--format: goes with --as metrics or episodes"),
+        (("--as", "episodes", "--float16"), "--float16: goes with --as module only"),
+        (("--as", "module"), "expected a name that ends in .py"),
         (("--format", "xlsx"), "--format: expected csv or parquet, got 'xlsx'."),
     ],
 )
@@ -87,3 +91,42 @@ def test_without_pyarrow_it_says_how_to_install_it(played: Path, tmp_path: Path)
     assert done.stderr == (
         'understudy: --format parquet needs pyarrow: pip install ".[parquet]" in your clone\n'
     )
+
+
+def test_a_module_is_judged_like_the_version_that_it_is(tmp_path: Path) -> None:
+    run, out = brawl_run(tmp_path / "brawl-1"), tmp_path / "agent.py"
+    called = understudy("export", f"{run}@1", "--as", "module", "-o", out)
+    assert called.code == 0, called.err
+    assert called.out.startswith(f"Agent   version 1 of {run.as_posix()}: Mlp, 1,139 parameters\n")
+    assert f"understudy eval brawl --agent {out}" in " ".join(called.out.split())
+    options = ("--opponents", "based", "--matches", 4, "--json")
+    of_file = understudy("eval", "brawl", "--agent", out, *options).json
+    of_run = understudy("eval", "brawl", "--agent", f"{run}@1", *options, "--engine", "numpy").json
+    assert of_file["opponents"] == of_run["opponents"] and of_file["version"] == 1
+    again = understudy("export", run, "--as", "module", "-o", out)
+    assert again.code == 2 and "--force replaces it" in again.err
+    told = understudy("export", run, "--as", "module", "-o", out, "--force", "--float16", "--json")
+    assert told.json == {
+        "what": "module", "run": run.as_posix(), "version": 2, "file": str(out),
+        "bytes": out.stat().st_size,
+    }  # fmt: skip
+    refused = understudy("eval", "brawl", "--agent", out, *options, "--engine", "jax")
+    assert refused.code == 2 and "plays with NumPy alone; use --engine numpy" in refused.err
+
+
+def test_a_file_is_watched_against_a_run(tmp_path: Path) -> None:
+    run, out = brawl_run(tmp_path / "brawl-1"), tmp_path / "agent.py"
+    assert understudy("export", run, "--as", "module", "-o", out).code == 0
+    told = [
+        understudy("watch", "brawl", "--left", left, "--right", run, "--seed", 3, "--json").json
+        for left in (out, run)
+    ]
+    assert told[0]["frames"] == told[1]["frames"] and told[0]["left"] == str(out)
+
+
+def test_weights_as_models_export_writes_them(tmp_path: Path) -> None:
+    run = brawl_run(tmp_path / "brawl-1")
+    one, two = tmp_path / "one.npz", tmp_path / "two.npz"
+    assert understudy("export", f"{run}@1", "--as", "weights", "-o", one).code == 0
+    assert understudy("models", "export", 1, "--out", two, "--run", run).code == 0
+    assert one.read_bytes() == two.read_bytes()

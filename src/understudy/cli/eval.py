@@ -36,14 +36,15 @@ def evaluate(
     agent: Annotated[
         str | None,
         typer.Option(
-            help="RUN, RUN@VERSION, RUN@step-N or a bot (default: the game's latest run)."
+            help="RUN, RUN@VERSION, RUN@step-N, an exported file.py or a bot (default: the game's "
+            "latest run)."
         ),
     ] = None,
     opponents: Annotated[
         str,
         typer.Option(
             help="With commas: all (every scripted bot), heldout (bots that no training meets), "
-            "league (the agent's snapshots), and bots and runs by name."
+            "league (the agent's snapshots), and bots, runs and exported files by name."
         ),
     ] = "all",
     matches: Annotated[int, typer.Option(help="Matches against each opponent.")] = 200,
@@ -70,7 +71,13 @@ def evaluate(
     """
     from understudy.cli.options import check_file
     from understudy.cli.progress import working
-    from understudy.judging.players import PlayerResolver, engine_named, latest_run, split
+    from understudy.judging.players import (
+        PlayerResolver,
+        engine_for,
+        engine_named,
+        latest_run,
+        split,
+    )
     from understudy.match.evaluate import judge
 
     for flag, count in (("--matches", matches), ("--snapshots", snapshots)):
@@ -78,7 +85,7 @@ def evaluate(
             raise ConfigError(f"{flag}: expected 1 or more, got {count}")
     if csv is not None:
         check_file("--csv", csv)
-    carry_on = engine_named(engine)
+    engine_named(engine)  # a wrong name is an error before anything is read
     name = agent if agent is not None else latest_run("--agent", game)
     leads = [("--agent", name), *(("--opponents", one) for one in split(opponents))]
     resolver = PlayerResolver(
@@ -100,7 +107,7 @@ def evaluate(
             {one.name: one.player for one in against},
             matches=matches,
             seed=seed,
-            engine=carry_on,
+            engine=engine_for(engine, [judged, *against]),
             show=show,
         )
     rows = {one.name: _row(one, reports[one.name]) for one in against}

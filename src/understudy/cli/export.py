@@ -1,67 +1,182 @@
-"""`understudy export`: metrics and episodes of a run as CSV or Parquet."""
+"""`understudy export`: a run's agent as a file that plays elsewhere, or its data as tables."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, get_args
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from understudy.cli.options import JsonAtEnd, check_folder
+from understudy.cli.output import emit_labelled
 from understudy.core.errors import ConfigError, nearest
+
+if TYPE_CHECKING:
+    from understudy.agents.files import ExportedFile
+    from understudy.agents.loading import NamedPolicy
+
+_TABLES = ("metrics", "episodes")
+_FORMATS = ("csv", "parquet")
+_KINDS = (*_TABLES, "module", "weights")
+
+
+@dataclass(frozen=True)
+class _Request:
+    """What a person asked for."""
+
+    kind: str
+    run: str | None
+    out: Path
+    format: str | None
+    greedy: bool
+    float16: bool
+    force: bool
+    json: bool
+
+    def check(self) -> None:
+        """Raises ConfigError for a wrong value, or a flag that this kind of export has no use
+        for."""
+        if self.kind not in _KINDS:
+            raise ConfigError(
+                f"--as: expected one of {', '.join(_KINDS)}, got {self.kind!r}."
+                + nearest(self.kind, _KINDS)
+            )
+        if self.format is not None and self.format not in _FORMATS:
+            raise ConfigError(
+                f"--format: expected {' or '.join(_FORMATS)}, got {self.format!r}."
+                + nearest(self.format, _FORMATS)
+            )
+        for flag, given, kinds in (
+            ("--format", self.format is not None, _TABLES),
+            ("--greedy", self.greedy, ("module",)),
+            ("--float16", self.float16, ("module",)),
+        ):
+            if given and self.kind not in kinds:
+                raise ConfigError(f"{flag}: goes with --as {' or '.join(kinds)} only")
 
 
 def export(
-    out: Annotated[Path, typer.Option("--out", "-o", help="The folder to write to.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The file, or folder, to write to.")],
     run: Annotated[
-        Path | None, typer.Argument(help="The run folder (default: the latest).")
+        str | None,
+        typer.Argument(
+            help="The run folder (default: the latest); of agents also RUN@VERSION, RUN@step-N."
+        ),
     ] = None,
     as_: Annotated[
-        str, typer.Option("--as", help="metrics: from the journal; episodes: every decision.")
+        str,
+        typer.Option(
+            "--as",
+            help="module: one Python file that plays; weights: .npz; metrics: from the journal; "
+            "episodes: every decision.",
+        ),
     ] = "metrics",
-    format_: Annotated[str, typer.Option("--format", help="csv or parquet.")] = "csv",
+    format_: Annotated[
+        str | None, typer.Option("--format", help="Of tables: csv (the default) or parquet.")
+    ] = None,
+    greedy: Annotated[
+        bool,
+        typer.Option("--greedy", help="The agent takes the likeliest actions (default: it draws)."),
+    ] = False,
+    float16: Annotated[
+        bool, typer.Option("--float16", help="Round the weights: half the size.")
+    ] = False,
     force: Annotated[
-        bool, typer.Option("--force", help="Replace an earlier export in that folder.")
+        bool, typer.Option("--force", help="Replace the file, or an earlier export in the folder.")
     ] = False,
     json: JsonAtEnd = False,
 ) -> None:
-    """Write the metrics or the episodes of a run as tables for other programs.
+    """Write the agent of a run as one file that plays elsewhere, or the data of a run as tables.
 
-    Metrics are one file for each kind of event: matches, batches, versions, evaluations and more.
-    Episodes are one row for each decision, in files of bounded size. docs/exports.md describes
-    every column.
+    A module needs Python 3.10 and NumPy, nothing else: `from agent import Agent`. It is the
+    champion, unless a version is named; docs/export.md shows its use. Metrics are one file for each
+    kind of event, episodes one row for each decision; docs/exports.md describes every column.
 
-    Example: understudy export runs/swarm-1 --as episodes --format parquet -o episodes
+    Example: understudy export runs/brawl-1 --as module -o agent.py
     """
+    request = _Request(as_, run, out, format_, greedy, float16, force, json)
+    request.check()
+    if as_ in _TABLES:
+        _tables(request)
+    else:
+        _agent(request)
+
+
+# --- agents --------------------------------------------------------------------------------------
+
+
+def _agent(request: _Request) -> None:
+    from understudy.agents.files import check_target, write_module, write_weights
+    from understudy.agents.loading import named_policy
+    from understudy.agents.module_file import plain_agent
+    from understudy.registry.run_folder import latest
+    from understudy.telemetry.text import complain, say_json
+
+    weights = request.kind == "weights"
+    check_target(request.out, ".npz" if weights else ".py", force=request.force)
+    named = named_policy("RUN", request.run or latest().as_posix())
+    if named.note:
+        complain(named.note)
+    if weights:
+        written = write_weights(named, request.out)
+    else:
+        agent = plain_agent(greedy=request.greedy)
+        written = write_module(named, request.out, agent, float16=request.float16)
+    if request.json:
+        say_json(written)
+    else:
+        emit_labelled(_agent_rows(named, written), label_width=8)
+
+
+def _agent_rows(named: NamedPolicy, written: ExportedFile) -> list[tuple[str, str]]:
+    """What was written, and what to do with it."""
+    from understudy.games import catalog
+    from understudy.telemetry.text import size
+
+    policy, game = named.policy, named.folder.identity.game_name
+    which = "a snapshot" if named.version is None else f"version {named.version}"
+    count = sum(array.size for array in policy.weights.params.values())
+    network = type(policy.spec.network).__name__
+    rows = [
+        ("Agent", f"{which} of {written.run}: {network}, {count:,} parameters"),
+        ("Written", f"{written.file} ({size(written.bytes)})"),
+    ]
+    if written.what != "module":
+        return rows
+    module = Path(written.file).stem
+    rows.append(("Use", f"from {module} import Agent; agent = Agent(); agent.act(features)"))
+    if game in catalog.names() and catalog.make(game).players == 2:
+        rows.append(("Judge", f"understudy eval {game} --agent {written.file}"))
+    return rows
+
+
+# --- tables --------------------------------------------------------------------------------------
+
+
+def _tables(request: _Request) -> None:
     from understudy.cli.progress import working
     from understudy.core.clock import SystemClock
     from understudy.registry.run_folder import RunFolder, latest
     from understudy.screens.exports.export import ExportTarget, export_episodes, export_metrics
-    from understudy.screens.exports.schema import ExportFormat, ExportKind
+    from understudy.screens.exports.schema import ExportFormat
     from understudy.screens.exports.writing import check_installed
     from understudy.telemetry.journal import Reader
     from understudy.telemetry.text import say, say_json, size
 
-    for flag, value, known in (
-        ("--as", as_, get_args(ExportKind)),
-        ("--format", format_, get_args(ExportFormat)),
-    ):
-        if value not in known:
-            raise ConfigError(
-                f"{flag}: expected {' or '.join(known)}, got {value!r}.{nearest(value, known)}"
-            )
-    form: ExportFormat = "parquet" if format_ == "parquet" else "csv"
+    form: ExportFormat = "parquet" if request.format == "parquet" else "csv"
     check_installed(form)
-    check_folder("--out", out)
-    folder = RunFolder.load(run or latest(), SystemClock())
-    target = ExportTarget(folder=out, form=form, force=force)
-    with working(f"{as_} of {folder.root}", quiet=json) as show:
-        if as_ == "metrics":
+    check_folder("--out", request.out)
+    root = latest() if request.run is None else Path(request.run)
+    folder = RunFolder.load(root, SystemClock())
+    target = ExportTarget(folder=request.out, form=form, force=request.force)
+    with working(f"{request.kind} of {folder.root}", quiet=request.json) as show:
+        if request.kind == "metrics":
             entries = Reader(folder.journal).stream(progress=show)
             summary = export_metrics(folder, entries, target)
         else:
             summary = export_episodes(folder, target, progress=show)
-    if json:
+    if request.json:
         say_json(summary)
         return
     for name, table in summary.tables.items():
@@ -71,4 +186,4 @@ def export(
     if summary.unreadable:
         first = summary.unreadable_files[0]
         say(f"{summary.unreadable:,} episodes are damaged and left out: {first}")
-    say(f"Written to {out}")
+    say(f"Written to {request.out}")

@@ -181,25 +181,21 @@ def export(
     run: LatestRun = None,
     json: _Json = False,
 ) -> None:
-    """Write the weights of a version to one file that NumPy can read.
+    """Write the weights of a version to one file, as `understudy export --as weights` does.
 
     Example: understudy models export 12 --out champion.npz --run runs/swarm-1
     """
-    from understudy.core import files
-    from understudy.registry.versions import WEIGHTS
+    from understudy.agents.files import check_target, write_weights
+    from understudy.agents.loading import NamedPolicy
 
+    check_target(out, ".npz", force=True)
     folder = _folder(run)
-    manifest = folder.versions.existing(version)
-    if out.suffix != ".npz":
-        raise RunFolderError(f"--out {out}: expected a name that ends in .npz")
-    if not out.parent.is_dir():
-        raise RunFolderError(f"--out {out}: there is no folder {out.parent}")
-    data = folder.versions.read(manifest, WEIGHTS)
-    files.write_atomic(out, data)
+    named = NamedPolicy(folder, folder.versions.policy(version), version)
+    written = write_weights(named, out)
     if json:
-        say_json({"version": version, "file": str(out), "bytes": len(data)})
+        say_json({"version": version, "file": str(out), "bytes": written.bytes})
     else:
-        say(f"Version {version} is in {out} ({len(data)} bytes).")
+        say(f"Version {version} is in {out} ({written.bytes} bytes).")
 
 
 def _folder(run: Path | None) -> RunFolder:

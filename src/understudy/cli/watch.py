@@ -33,10 +33,14 @@ _LISTED = 20
 def watch(
     game: Annotated[str, typer.Argument(help="Which game: brawl.")],
     left: Annotated[
-        str | None, typer.Option(help="RUN, RUN@VERSION or a bot (default: the game's latest run).")
+        str | None,
+        typer.Option(
+            help="RUN, RUN@VERSION, an exported file.py or a bot (default: the game's latest run)."
+        ),
     ] = None,
     right: Annotated[
-        str | None, typer.Option(help="RUN, RUN@VERSION or a bot (default: based).")
+        str | None,
+        typer.Option(help="RUN, RUN@VERSION, an exported file.py or a bot (default: based)."),
     ] = None,
     match: Annotated[
         str | None,

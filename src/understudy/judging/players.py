@@ -1,8 +1,8 @@
 """Players by the names that users give them, and the engine of their matches.
 
-A player is a scripted bot (`based`), a version of a run (`runs/x`, `runs/x@12`) or a snapshot of
-its league (`runs/x@step-65536`). The game has the options of the first run that is named;
-`PlayerResolver.notes` says which other runs were trained under different ones.
+A player is a scripted bot (`based`), a version of a run (`runs/x`, `runs/x@12`), a snapshot of its
+league (`runs/x@step-65536`) or an exported file (`agent.py`). The game has the options of the first
+run or file that is named; `PlayerResolver.notes` says which others were trained under other ones.
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from understudy.agents.exported import is_file, load_exported
+from understudy.agents.loading import playing_version, split_name
+from understudy.agents.players import file_player
 from understudy.core.clock import SystemClock
 from understudy.core.dependencies import install_line, not_installed
 from understudy.core.errors import ConfigError, MissingDependency, RunFolderError, nearest
-from understudy.core.opponents import steps_of
 from understudy.games import catalog, custom
 from understudy.games.base import Game
 from understudy.league import snapshots
@@ -37,7 +39,7 @@ class NamedPlayer:
     player: Player
     version: int | None
     kind: str = "bot"
-    """bot, held-out, version, snapshot or league."""
+    """bot, held-out, version, snapshot, file or league."""
     note: str = ""
     """What to say beside the name."""
     members: tuple[str, ...] = ()
@@ -80,6 +82,9 @@ class PlayerResolver:
             )
         learned: dict[str, str] = {}
         for flag, name in leads:
+            if is_file(name):
+                learned = dict(load_exported(Path(name)).about.game_options)
+                break
             if name not in (*self._bots, *self._strangers, ALL, HELD_OUT, LEAGUE):
                 folder = self._folder(flag, name)[0]
                 check_game(flag, folder, self._game)
@@ -118,21 +123,17 @@ class PlayerResolver:
         if name in self._strangers:
             stranger = BotPlayer(self._strangers[name])
             return NamedPlayer(name, stranger, None, "held-out", "held out")
+        if is_file(name):
+            return self._file(flag, name)
         folder, which = self._folder(flag, name)
         self._check_fit(flag, folder)
-        self._compare(name, folder)
+        self._compare(name, folder.identity.game, folder.identity.game_options)
         if isinstance(which, str):
             snapshot = self._policy_player(snapshots.named(folder, which, flag=flag))
             return NamedPlayer(name, snapshot, None, "snapshot")
         if which is None:
-            record = folder.pointers.read("champion")
-            which = (record.version if record else 0) or folder.versions.head()
-            if record is not None and not record.version:
-                self.notes.append(
-                    f"{name} has no champion by evidence yet; this is the newest version, {which}"
-                )
-            if which is None:
-                raise RunFolderError(f"{flag} {name}: this run has no version yet")
+            which, note = playing_version(folder, flag, name)
+            self.notes += [note] if note else []
         return NamedPlayer(
             name, self._policy_player(folder.versions.policy(which)), which, "version"
         )
@@ -194,17 +195,22 @@ class PlayerResolver:
             ),
         ]
 
+    def _file(self, flag: str, name: str) -> NamedPlayer:
+        player = file_player(flag, name, self.game, sampled=self._sampled)
+        about = player.exported.about
+        self._compare(name, about.game, about.game_options)
+        return NamedPlayer(name, player, about.version, "file")
+
     def _policy_player(self, policy: Policy) -> Player:
         return PolicyPlayer(policy, sampled=self._sampled)
 
-    def _compare(self, name: str, folder: RunFolder) -> None:
-        """Note other rules, or other options, than those that a run learned under."""
+    def _compare(self, name: str, game: str, options: Mapping[str, str]) -> None:
+        """Note other rules, or other options, than those that an agent learned under."""
         rules = f"{self.game.name} {self.game.version}"
-        if folder.identity.game != rules:
-            self.notes.append(f"{name} learned under {folder.identity.game}; this is {rules}")
+        if game != rules:
+            self.notes.append(f"{name} learned under {game}; this is {rules}")
         learned, here = (
-            catalog.defaults(self._game) | given
-            for given in (folder.identity.game_options, self.options)
+            catalog.defaults(self._game) | dict(given) for given in (options, self.options)
         )
         if learned != here:
             under, now = _odds(learned, here), _odds(here, learned)
@@ -212,19 +218,7 @@ class PlayerResolver:
 
     def _folder(self, flag: str, name: str) -> tuple[RunFolder, int | str | None]:
         """The run folder, and the version or the snapshot where one was named."""
-        path = Path(name)
-        which: int | str | None = None
-        stem, at, tail = name.rpartition("@")
-        if at and not path.is_dir():
-            if tail.isdecimal():
-                which = int(tail)
-            elif steps_of(tail) is not None:
-                which = tail
-            else:
-                raise ConfigError(
-                    f"{flag} {name}: expected RUN@VERSION with a whole number, or RUN@step-N"
-                )
-            path = Path(stem)
+        path, which = split_name(flag, name)
         if not path.is_dir():
             runs = [one.as_posix() for one in sorted(RUNS.iterdir())] if RUNS.is_dir() else []
             runs = [run for run in runs if holds_run(Path(run))]
@@ -283,6 +277,15 @@ def latest_run(flag: str, game: str) -> str:
         return latest_of(game).as_posix()
     except RunFolderError as error:
         raise ConfigError(f"{flag}: name a run folder or a bot; {error}") from error
+
+
+def engine_for(name: str, players: Sequence[NamedPlayer]) -> Engine:
+    """`engine_named`, or NumPy where a player is an exported file, which has nothing else."""
+    return (
+        plain
+        if name == "auto" and any(one.kind == "file" for one in players)
+        else engine_named(name)
+    )
 
 
 def engine_named(name: str) -> Engine:

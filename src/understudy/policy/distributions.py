@@ -105,10 +105,10 @@ def log_probs(ops: Ops, space: ActionSpace, logits: Array, legal: Array | None) 
 def executed(ops: Ops, space: ActionSpace, actions: Array) -> Array:
     """Actions [..., parts] as an environment takes them: real numbers scaled to their bounds and
     clipped there. What is recorded and trained on is what was drawn, before this."""
-    if not isinstance(space, Continuous):
-        return actions
-    low, high, middle, half = _bounds(space)
-    return ops.xp.clip(middle + half * actions, low, high)
+    if isinstance(space, Continuous):
+        low, high, middle, half = _bounds(space)
+        return ops.xp.clip(middle + half * actions, low, high)
+    return actions
 
 
 @lru_cache(maxsize=64)

@@ -1,4 +1,4 @@
-"""Our games as Gymnasium environments: one side is the agent, scripted bots play the others.
+"""Our games as Gymnasium environments: one side is the agent, an opponent plays the other.
 
     import gymnasium
     import understudy.adapters.gymnasium.env            # makes understudy/... known
@@ -19,7 +19,9 @@ from typing import Any, SupportsFloat
 
 import numpy as np
 
-from understudy.core import chance
+from understudy.agents.exported import is_file
+from understudy.agents.loading import split_name
+from understudy.agents.players import named_player
 from understudy.core.arrays import NDArray
 from understudy.core.dependencies import needs
 from understudy.core.errors import ConfigError, nearest
@@ -27,6 +29,8 @@ from understudy.core.ops import NUMPY
 from understudy.core.spaces import ActionSpace, Continuous, Discrete, MultiBinary
 from understudy.games import catalog
 from understudy.games.base import Bot, Game
+from understudy.match.players import BotPlayer, Player, PlayerView
+from understudy.registry.run_folder import holds_run
 
 with needs("{} is not installed", extra="envs"):
     import gymnasium
@@ -53,8 +57,10 @@ class GameEnv(gymnasium.Env[NDArray, Any]):
     ) -> None:
         """A game of the catalog with its `options`, or one of your own.
 
-        `opponent` is a scripted bot: by name, or any `Bot`. Observations are clipped to `bound` in
-        both directions (`BOUNDS`, else 10), so that the space that is declared is true.
+        `opponent` is a scripted bot by name, any `Bot`, or an agent that draws its actions: a run
+        (`runs/brawl-1`, `runs/brawl-1@12`) or an exported file (`agent.py`), whose code is run.
+        Observations are clipped to `bound` in both directions (`BOUNDS`, else 10), so that the
+        space that is declared is true.
         """
         self.game = made(game, options)
         known = catalog.bots(game, **options) if isinstance(game, str) else None
@@ -67,7 +73,9 @@ class GameEnv(gymnasium.Env[NDArray, Any]):
         self.observation_space = observation_space(self.game, self._bound)
         self.action_space = action_space(self.game.actions)
         self._side = side
-        self._bot = _opponent(self.game, opponent, known)
+        self._opponent = _opponent(self.game, opponent, known)
+        self._memories: dict[int, Any] = {}
+        """The opponent's, by side."""
         self._state: Any = None
 
     def reset(
@@ -78,6 +86,9 @@ class GameEnv(gymnasium.Env[NDArray, Any]):
         self._seeds = self.np_random.integers(0, 2**32, 1, dtype=np.uint32)
         self._state = self.game.start(NUMPY, self._seeds)
         self._frame = 0
+        if self._opponent is not None:
+            sides = (side for side in range(self.game.players) if side != self._side)
+            self._memories = {side: self._opponent.memory(NUMPY, 1) for side in sides}
         return self._seen()
 
     def step(self, action: Any) -> tuple[NDArray, SupportsFloat, bool, bool, dict[str, Any]]:
@@ -108,13 +119,15 @@ class GameEnv(gymnasium.Env[NDArray, Any]):
         game = self.game
         actions = np.zeros((game.players, len(game.actions.parts), 1), np.int32)
         actions[self._side, :, 0] = action
-        if self._bot is not None:
-            obs = game.observe(NUMPY, self._state)
+        player = self._opponent
+        if player is not None:
+            obs, legal = game.observe(NUMPY, self._state), game.legal(NUMPY, self._state)
             frame = np.full(1, self._frame, np.int32)
-            for side in range(game.players):
-                if side != self._side:
-                    seeds = chance.side_key(NUMPY, self._seeds, side)
-                    actions[side] = self._bot.act(NUMPY, obs[side], seeds, frame)
+            for side, memory in self._memories.items():
+                view = PlayerView(obs[side], legal[side], self._seeds, np.full(1, side), frame)
+                actions[side], self._memories[side] = player.act(
+                    NUMPY, player.weights, view, memory
+                )
         return actions
 
     def _seen(self) -> tuple[NDArray, dict[str, Any]]:
@@ -172,7 +185,7 @@ def action_mask(actions: ActionSpace, legal: NDArray) -> Any:
 
 def _opponent(
     game: Game, opponent: str | Bot | None, known: Mapping[str, Bot] | None
-) -> Bot | None:
+) -> Player | None:
     """`known`: the scripted bots of a game of the catalog."""
     if game.players == 1:
         if opponent is not None:
@@ -181,15 +194,17 @@ def _opponent(
     if opponent is None:
         raise ConfigError(f"opponent: {game.name} has {game.players} sides, say who plays against")
     if not isinstance(opponent, str):
-        return opponent
+        return BotPlayer(opponent)
+    if is_file(opponent) or holds_run(split_name("opponent", opponent)[0]):
+        return named_player("opponent", opponent, game, sampled=True)
     if known is None:
         raise ConfigError(f"opponent: expected a Bot for a game of your own, got {opponent!r}")
     if opponent not in known:
         raise ConfigError(
-            f"opponent: {game.name} has {', '.join(known)}, not {opponent!r}."
-            + nearest(opponent, known)
+            f"opponent: {game.name} has {', '.join(known)}, not {opponent!r}, which is no run "
+            f"folder either.{nearest(opponent, known)}"
         )
-    return known[opponent]
+    return BotPlayer(known[opponent])
 
 
 def _register() -> None:

@@ -1,0 +1,120 @@
+"""Reads an exported file (`agents.module_file`) back: what it says of itself, and its policy.
+
+Loading one runs its code, as importing any Python file does. So only a path that a person named is
+ever loaded, never one that a run folder or a setting holds, and a file that does not say that it
+was exported is refused unread.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import msgspec
+
+from understudy.agents.module_file import FORMAT
+from understudy.core.errors import FileFormatError
+from understudy.core.user_code import USER_ERRORS
+
+ENDING = ".py"
+
+
+class About(msgspec.Struct, frozen=True):
+    """What an exported file says of itself; fields of later versions are passed over."""
+
+    format: int
+    run: str
+    version: int
+    game: str = ""
+    game_options: dict[str, str] = {}
+    float16: bool = False
+
+    @property
+    def game_name(self) -> str:
+        """`game` without the version of its rules."""
+        return self.game.partition(" ")[0]
+
+
+class ExportedAgent:
+    """An exported file that was loaded."""
+
+    def __init__(self, path: Path, about: About, module: ModuleType) -> None:
+        self.path = path
+        self.about = about
+        self._module = module
+
+    @property
+    def policy(self) -> Any:
+        """The file's own policy: it has `spec`, `begin` and `act` of `policy.policy.Policy`."""
+        return self._module.policy()
+
+    def agent(self, *, greedy: bool | None = None, seed: int | None = None) -> Any:
+        """A new agent of the file; `greedy` None: as the file says."""
+        given = {} if greedy is None else {"greedy": greedy}
+        make = getattr(self._module, "Agent", None)
+        if make is None:
+            raise FileFormatError(
+                f"{self.path}: was exported for a tournament and has no class Agent; export it "
+                "with --as module"
+            )
+        return make(seed=seed, **given)
+
+
+def is_file(name: str) -> bool:
+    """Whether a name is that of an exported file, and not of a run."""
+    return name.endswith(ENDING)
+
+
+def load_exported(path: Path) -> ExportedAgent:
+    """Run an exported file. `FileFormatError`: it is none, or of a newer version."""
+    try:
+        data = path.read_bytes()
+        text = data.decode()
+    except (FileNotFoundError, IsADirectoryError) as error:
+        raise FileFormatError(f"{path}: there is no such file") from error
+    except UnicodeDecodeError as error:
+        raise FileFormatError(f"{path}: not a Python file that was exported ({error})") from error
+    about = _about(path, text)
+    # A name of its own: two files that are both called agent.py are two modules.
+    name = f"understudy_exported_{hashlib.sha256(data).hexdigest()[:16]}"
+    if name not in sys.modules:
+        sys.modules[name] = _run(path, name)
+    return ExportedAgent(path, about, sys.modules[name])
+
+
+def _about(path: Path, text: str) -> About:
+    """The literal `ABOUT` of a file, without running it."""
+    start = text.find("\nABOUT = {\n")
+    end = text.find("\n}\n", start)
+    if start < 0 or end < 0:
+        raise FileFormatError(
+            f"{path}: not an agent that `understudy export --as module` wrote (it has no ABOUT)"
+        )
+    try:
+        value = ast.literal_eval(text[start:end].partition("=")[2].strip() + "\n}")
+        about = msgspec.convert(value, About)
+    except (ValueError, SyntaxError, msgspec.ValidationError) as error:
+        raise FileFormatError(f"{path}: ABOUT cannot be read ({error})") from error
+    if about.format != FORMAT:
+        raise FileFormatError(
+            f"{path}: exported in format {about.format}, this program reads {FORMAT}"
+        )
+    return about
+
+
+def _run(path: Path, name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses look their module up
+    try:
+        spec.loader.exec_module(module)
+    except USER_ERRORS as error:
+        del sys.modules[name]
+        raise FileFormatError(f"{path}: cannot be loaded ({error})") from error
+    return module
