@@ -211,8 +211,9 @@ def show(row: Row) -> None:
     print(
         f"{row.network:>20} in {row.game:<12} {row.matches:>4} matches, {row.decisions:>7,} "
         f"decisions: equal {row.equal_likeliest / row.decisions:.2%} likeliest, "
-        f"{row.equal_drawn / row.decisions:.2%} drawn; act {row.file_us:.0f} us v {row.ours_us:.0f} "
-        f"us ours ({row.ratio:.2f}x); {row.megabytes:.1f} MB loads in {row.load_ms:.0f} ms "
+        f"{row.equal_drawn / row.decisions:.2%} drawn; act {row.file_us:.0f} us v "
+        f"{row.ours_us:.0f} us ours ({row.ratio:.2f}x); {row.megabytes:.1f} MB loads in "
+        f"{row.load_ms:.0f} ms "
         f"[{'met' if row.met else 'MISSED'}]",
         flush=True,
     )
