@@ -22,12 +22,15 @@ from understudy.core.errors import FileFormatError
 from understudy.core.user_code import USER_ERRORS
 
 ENDING = ".py"
+_MODULE = "module"
 
 
-class About(msgspec.Struct, frozen=True):
+class About(msgspec.Struct, frozen=True, rename={"kind": "as"}):
     """What an exported file says of itself; fields of later versions are passed over."""
 
     format: int
+    kind: str
+    """What `--as` wrote it."""
     run: str
     version: int
     game: str = ""
@@ -56,13 +59,7 @@ class ExportedAgent:
     def agent(self, *, greedy: bool | None = None, seed: int | None = None) -> Any:
         """A new agent of the file; `greedy` None: as the file says."""
         given = {} if greedy is None else {"greedy": greedy}
-        make = getattr(self._module, "Agent", None)
-        if make is None:
-            raise FileFormatError(
-                f"{self.path}: was exported for a tournament and has no class Agent; export it "
-                "with --as module"
-            )
-        return make(seed=seed, **given)
+        return self._module.Agent(seed=seed, **given)
 
 
 def is_file(name: str) -> bool:
@@ -103,6 +100,11 @@ def _about(path: Path, text: str) -> About:
     if about.format != FORMAT:
         raise FileFormatError(
             f"{path}: exported in format {about.format}, this program reads {FORMAT}"
+        )
+    if about.kind != _MODULE:
+        raise FileFormatError(
+            f"{path}: exported with --as {about.kind}, to be loaded by another program; export the "
+            f"run with --as {_MODULE}"
         )
     return about
 

@@ -39,7 +39,6 @@ def write_module(
     out: Path,
     agent: AgentClass,
     *,
-    what: str = "module",
     float16: bool = False,
     most_bytes: int | None = None,
 ) -> ExportedFile:
@@ -48,16 +47,21 @@ def write_module(
     source = AgentSource(
         run=named.folder.root.resolve().name,
         game=identity.game,
-        game_options=dict(identity.game_options),
+        # A path of this machine is of no use elsewhere, and not for others to see.
+        game_options={
+            name: value
+            for name, value in identity.game_options.items()
+            if not Path(value).is_absolute()
+        },
     )
     data = module_text(named.policy, source, agent, float16=float16).encode()
     if most_bytes is not None and len(data) > most_bytes:
         hint = "train a smaller network" if float16 else "--float16 halves it"
         raise ConfigError(
-            f"--as {what}: the file would have {len(data) / 1e6:.1f} MB, and may have "
+            f"--as {agent.kind}: the file would have {len(data) / 1e6:.1f} MB, and may have "
             f"{most_bytes / 1e6:.1f} MB; {hint}"
         )
-    return _written(named, out, data, what)
+    return _written(named, out, data, agent.kind)
 
 
 def write_weights(named: NamedPolicy, out: Path) -> ExportedFile:

@@ -2,7 +2,7 @@
 
 The file holds the sources of the network, of the distributions and of `PolicyAgent`, as they are
 here (`agents.flatten`), the policy's spec as an expression, and its weights. Nothing of a network
-is written a second time, so what plays is what was trained (ADR 0041).
+is written a second time, so what plays is what was trained (ADR 0042).
 """
 
 from __future__ import annotations
@@ -79,6 +79,8 @@ class AgentClass:
     code: str
     usage: str
     """For the docstring of the file."""
+    kind: str = "module"
+    """What `--as` wrote it."""
     imports: tuple[str, ...] = ()
     roots: tuple[tuple[str, str], ...] = ()
     """Modules and names of definitions of ours that the code uses besides `PolicyAgent`."""
@@ -101,6 +103,7 @@ def module_text(
         raise ValueError(f"exported files use the name {taken.pop()} themselves: rename it")
     about = {
         "format": FORMAT,
+        "as": agent.kind,
         "run": source.run,
         "version": policy.version,
         "game": source.game,

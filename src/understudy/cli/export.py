@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 _TABLES = ("metrics", "episodes")
 _FORMATS = ("csv", "parquet")
-_KINDS = (*_TABLES, "module", "weights")
+_KINDS = (*_TABLES, "module", "weights", "ai2")
+_CODE = ("module", "ai2")
 
 
 @dataclass(frozen=True)
@@ -49,8 +50,8 @@ class _Request:
             )
         for flag, given, kinds in (
             ("--format", self.format is not None, _TABLES),
-            ("--greedy", self.greedy, ("module",)),
-            ("--float16", self.float16, ("module",)),
+            ("--greedy", self.greedy, _CODE),
+            ("--float16", self.float16, _CODE),
         ):
             if given and self.kind not in kinds:
                 raise ConfigError(f"{flag}: goes with --as {' or '.join(kinds)} only")
@@ -68,8 +69,8 @@ def export(
         str,
         typer.Option(
             "--as",
-            help="module: one Python file that plays; weights: .npz; metrics: from the journal; "
-            "episodes: every decision.",
+            help="module: one Python file that plays; ai2: the same for the tournament; weights: "
+            ".npz; metrics: from the journal; episodes: every decision.",
         ),
     ] = "metrics",
     format_: Annotated[
@@ -120,6 +121,13 @@ def _agent(request: _Request) -> None:
         complain(named.note)
     if weights:
         written = write_weights(named, request.out)
+    elif request.kind == "ai2":
+        from understudy.adapters.ai2.submission import MOST_BYTES, submission
+
+        agent = submission(named.policy.spec, named.folder.identity, greedy=request.greedy)
+        written = write_module(
+            named, request.out, agent, float16=request.float16, most_bytes=MOST_BYTES
+        )
     else:
         agent = plain_agent(greedy=request.greedy)
         written = write_module(named, request.out, agent, float16=request.float16)
@@ -142,6 +150,8 @@ def _agent_rows(named: NamedPolicy, written: ExportedFile) -> list[tuple[str, st
         ("Agent", f"{which} of {written.run}: {network}, {count:,} parameters"),
         ("Written", f"{written.file} ({size(written.bytes)})"),
     ]
+    if written.what == "ai2":
+        rows.append(("Submit", "copy it to user/my_agent.py in your checkout of the tournament"))
     if written.what != "module":
         return rows
     module = Path(written.file).stem

@@ -23,9 +23,11 @@ import numpy as np
 from understudy.adapters.ai2.checkout import Checkout
 from understudy.adapters.ai2.game_process import AgentAction, GameDied, GameProcess, GameState
 from understudy.adapters.ai2.layout import (
+    BOUND,
     DECISION_FRAMES,
     FEATURES,
     KEYS,
+    as_seen,
     reward_terms,
     score_of,
 )
@@ -41,8 +43,6 @@ with needs("{} is not installed", extra="envs"):
     from pettingzoo import ParallelEnv
 
 SIDES = ("player_0", "player_1")
-BOUND = np.float32(1000.0)
-"""Numbers of an observation are clipped to this, so that the space that is declared is true."""
 _MAX_FRAMES = 255
 
 
@@ -80,7 +80,7 @@ class TournamentMatch:
         """A new match; observations [2, 64]."""
         self._now = self.process.reset(seed)
         self._broken = None
-        return _seen(self._now)
+        return as_seen(self._now.obs)
 
     def send(self, actions: Sequence[NDArray]) -> None:
         """Begin a step with the actions of both slots; `receive` ends it."""
@@ -99,11 +99,11 @@ class TournamentMatch:
         except GameDied as error:
             self._broken = None
             complain(f"{error}; its match has no result, and the next one begins")
-            return _Step(_seen(before), (0.0, 0.0), {}, False, str(error))
+            return _Step(as_seen(before.obs), (0.0, 0.0), {}, False, str(error))
         self._now = after
         terms = reward_terms(before.standing, after.standing, over=after.over)
         reward = sum(terms.values())
-        return _Step(_seen(after), (reward, -reward), terms, after.over, "")
+        return _Step(as_seen(after.obs), (reward, -reward), terms, after.over, "")
 
     def info(self, step: _Step, slot: int) -> dict[str, Any]:
         """Reward terms by name; at the end the score, or why there is none."""
@@ -298,11 +298,6 @@ def action_space() -> spaces.MultiBinary:
 
 def _match_seed(rng: np.random.Generator) -> int:
     return int(rng.integers(0, 2**32, dtype=np.uint32))
-
-
-def _seen(state: GameState) -> NDArray:
-    seen: NDArray = np.clip(np.nan_to_num(state.obs), -BOUND, BOUND)
-    return seen
 
 
 def _by_side(obs: NDArray) -> dict[str, NDArray]:

@@ -8,6 +8,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+
+from understudy.core.arrays import NDArray
+
 KEYS = ("w", "a", "s", "d", "space", "h", "l", "j", "k", "g")
 """The order of an action: aim up, left, aim down, right, jump, pick up or throw, dash or dodge,
 light attack, heavy attack, taunt."""
@@ -22,6 +26,8 @@ _PLAYER = (
 FEATURES = tuple(f"{whose}.{name}" for whose in ("own", "opponent") for name in _PLAYER)
 """The order of an observation."""
 
+BOUND = np.float32(1000.0)
+"""Numbers of an observation are clipped to this, so that the space that is declared is true."""
 STOCKS = 3
 DECISION_FRAMES = 3
 """Frames that a decision lasts unless an option says otherwise: the keys are held for so long."""
@@ -36,6 +42,12 @@ class MatchStanding(NamedTuple):
     stocks: tuple[float, float]
     damage: tuple[float, float]
     """Taken since the match began, over all stocks."""
+
+
+def as_seen(obs: NDArray) -> NDArray:
+    """Observations float32 [..., 64] of the game as networks see them: finite and bounded."""
+    seen: NDArray = np.clip(np.nan_to_num(obs), -BOUND, BOUND)
+    return seen
 
 
 def score_of(stocks: tuple[float, float]) -> int:
