@@ -134,7 +134,7 @@ def play_game(name: str, comparison: Comparison, matches: int) -> None:
     actions = np.zeros((game.players, len(game.actions.parts), matches), np.int32)
     while not (over := game.over(NUMPY, state)).all():
         obs, legal = game.observe(NUMPY, state), game.legal(NUMPY, state)
-        for match in np.flatnonzero(~over):
+        for match in np.flatnonzero(~over).tolist():
             actions[0, :, match] = comparison.choose(match, obs[0, :, match], legal[0, :, match])
         if game.players == 2:
             assert bot is not None
@@ -174,12 +174,17 @@ def compared(preset: str, matches: int, folder: Path) -> Row:
         play_game(name, comparison, matches)
     ours, theirs = (statistics.median(one) / 1e3 for one in comparison.took)
     return Row(
-        preset, name, matches, comparison.decisions, *comparison.equal,
+        network=preset,
+        game=name,
+        matches=matches,
+        decisions=comparison.decisions,
+        equal_likeliest=comparison.equal[0],
+        equal_drawn=comparison.equal[1],
         ours_us=ours,
         file_us=theirs,
         megabytes=path.stat().st_size / 1e6,
         load_ms=load_ms(folder),
-    )  # fmt: skip
+    )
 
 
 def load_ms(folder: Path) -> float:

@@ -107,7 +107,7 @@ class SubmissionPlayer:
         """Begin a new match."""
         self._start = MatchStart()
         self._held = 0
-        self._keys: Any = None
+        self._keys = np.zeros(len(KEYS), np.float32)
 
     def keys(self, obs: Any) -> NDArray:
         """float32 [10], 1 for a key that is pressed, from obs [64] as the tournament gives it."""
@@ -118,7 +118,7 @@ class SubmissionPlayer:
         if self._held == 0:
             self._keys = np.asarray(self._agent.act(seen), np.float32)
         self._held = (self._held + 1) % self._frames
-        return self._keys.copy()
+        return self._keys
 
 
 def submission(spec: PolicySpec, identity: Identity, *, greedy: bool) -> AgentClass:
