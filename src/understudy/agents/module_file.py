@@ -2,7 +2,7 @@
 
 The file holds the sources of the network, of the distributions and of `PolicyAgent`, as they are
 here (`agents.flatten`), the policy's spec as an expression, and its weights. Nothing of a network
-is written a second time, so what plays is what was trained (ADR 0042).
+is written a second time, so what plays is what was trained (ADR 0044).
 """
 
 from __future__ import annotations
