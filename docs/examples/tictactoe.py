@@ -11,6 +11,7 @@ import numpy as np
 
 from understudy import Discrete
 from understudy.games import chance
+from understudy.games.shapes import BACKGROUND, FIRST, GREY, SECOND, Disc, Drawing, Line, View
 
 LINES = np.array(
     [[0, 1, 2], [3, 4, 5], [6, 7, 8], [0, 3, 6], [1, 4, 7], [2, 5, 8], [0, 4, 8], [2, 4, 6]]
@@ -85,6 +86,20 @@ class TicTacToe:
 
     def tags(self, state, index):
         return {}
+
+    def draw(self, state, index):
+        """For `understudy watch`: shapes in units of cells, y up."""
+        shapes = [Line(at, 0, at, 3, 0.05, GREY) for at in (1, 2)]
+        shapes += [Line(0, at, 3, at, 0.05, GREY) for at in (1, 2)]
+        for cell, mark in enumerate(state.board[:, index]):
+            x, y = cell % 3 + 0.5, 2.5 - cell // 3
+            if mark == 1:
+                shapes.append(Line(x - 0.3, y - 0.3, x + 0.3, y + 0.3, 0.12, FIRST))
+                shapes.append(Line(x - 0.3, y + 0.3, x + 0.3, y - 0.3, 0.12, FIRST))
+            elif mark == 2:
+                shapes.append(Disc(x, y, 0.34, SECOND))
+                shapes.append(Disc(x, y, 0.2, BACKGROUND))
+        return Drawing(View(-0.1, -0.1, 3.1, 3.1), shapes, notes=("crosses", "noughts"))
 
     def _won(self, ops, state, player):
         return (state.board[LINES] == player).all(1).any(0)

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 
+from understudy.core.arrays import NDArray
 from understudy.core.ops import NUMPY
 from understudy.games import catalog
 from understudy.games.brawl import tables
 from understudy.games.brawl.drawing.match import MatchDrawing
-from understudy.games.brawl.drawing.scene import HIGH, LOW, WIDE, Box, Disc, Line, Paint, Scene
+from understudy.games.brawl.drawing.scene import HIGH, LOW, VIEW, WIDE, Palette, clock
 from understudy.games.brawl.state import State
+from understudy.games.shapes import Box, Disc, Line, Paint, Scene, Shape
 from understudy.match.duel import Duel, witnessed
 from understudy.match.players import BotPlayer
-from understudy.screens.terminal import PAINTS, PixelGrid
+from understudy.screens.terminal import PixelGrid
 
 GAME = catalog.make("brawl")
 START: State = GAME.start(NUMPY, np.array([3], np.uint32))
-GRID = PixelGrid(106, 60)
+GRID = PixelGrid(106, 60, VIEW)
 
 
 def changed(**fields: tuple[float, float]) -> State:
@@ -35,9 +38,15 @@ def scene(state: State, slots: tuple[int, int] = (0, 1)) -> Scene:
     return MatchDrawing(("one", "two"), slots).scene(state)
 
 
+def painted(shapes: Sequence[Shape], *paints: Paint) -> NDArray:
+    """Which pixels have one of these colours, bool [rows, columns]."""
+    pixels, there = GRID.drawn(shapes, Palette.SKY)
+    return np.isin(pixels, [there.index(paint) for paint in paints if paint in there])
+
+
 def middle(one: Scene, paint: Paint) -> tuple[float, float]:
     """Where the pixels of a colour are, on average, in units of the game."""
-    rows, columns = np.nonzero(GRID.drawn(one.shapes) == PAINTS.index(paint))
+    rows, columns = np.nonzero(painted(one.shapes, paint))
     assert len(rows), paint
     x, y = (columns.mean() + 0.5) / GRID.per_x, (rows.mean() + 0.5) / GRID.per_y
     return float(x - WIDE), float(HIGH - y)
@@ -46,15 +55,15 @@ def middle(one: Scene, paint: Paint) -> tuple[float, float]:
 @pytest.mark.parametrize("x", [-6.0, -0.5, 3.0])
 def test_a_fighter_is_drawn_where_it_is(x: float) -> None:
     one = scene(changed(x=(x, x + 4.0), y=(1.0, 4.0)))
-    assert middle(one, Paint.LEFT) == pytest.approx((x, 1.5), abs=0.35)
-    assert middle(one, Paint.RIGHT) == pytest.approx((x + 4.0, 4.5), abs=0.35)
+    assert middle(one, Palette.LEFT) == pytest.approx((x, 1.5), abs=0.35)
+    assert middle(one, Palette.RIGHT) == pytest.approx((x + 4.0, 4.5), abs=0.35)
     swapped = scene(changed(x=(x, x + 4.0), y=(1.0, 4.0)), slots=(1, 0))
-    assert middle(swapped, Paint.LEFT) == middle(one, Paint.RIGHT)
+    assert middle(swapped, Palette.LEFT) == middle(one, Palette.RIGHT)
 
 
 def test_the_stage_is_that_of_the_rules() -> None:
-    pixels = GRID.drawn(scene(changed(x=(-5.0, 5.0), y=(3.0, 3.0))).shapes)
-    solid = np.isin(pixels, [PAINTS.index(Paint.BLOCK), PAINTS.index(Paint.EDGE)])
+    shapes = scene(changed(x=(-5.0, 5.0), y=(3.0, 3.0))).shapes
+    solid = painted(shapes, Palette.BLOCK, Palette.EDGE)
     for x, y, inside in (
         (-4.5, -1.0, True),
         (4.5, -1.0, True),
@@ -80,18 +89,18 @@ def test_a_blow_is_drawn_where_it_hits() -> None:
                          move=(move, 0), move_clock=(startup, 0.0))  # fmt: skip
         after = GAME.step(NUMPY, before, np.zeros((2, 1, 1), np.int32))
         assert after.dealt[0, 0] > 0
-        boxes = [s for s in scene(after).shapes if isinstance(s, Box) and s.paint is Paint.GLOW]
+        boxes = [s for s in scene(after).shapes if isinstance(s, Box) and s.paint is Palette.GLOW]
         (box,) = boxes
         ahead, width = tables.MOVE_TABLE[[tables.AHEAD, tables.WIDTH], move]
         assert (box.left + box.right) / 2 == pytest.approx(after.x[0, 0] + facing * ahead, abs=1e-4)
         assert box.right - box.left == pytest.approx(2 * width, abs=1e-4)
         assert box.left - 0.4 < before.x[1, 0] < box.right + 0.4
-        assert scene(after).panels[1].doing == "stunned"
+        assert scene(after).panels[1].notes == "stunned"
 
 
 def flashing(one: Scene) -> list[float]:
     """Where bodies are that are drawn white."""
-    boxes = [s for s in one.shapes if isinstance(s, Box) and s.paint is Paint.FLASH]
+    boxes = [s for s in one.shapes if isinstance(s, Box) and s.paint is Palette.FLASH]
     return [(box.left + box.right) / 2 for box in boxes]
 
 
@@ -119,9 +128,9 @@ def test_who_is_hit_flashes_for_three_frames_and_nobody_else_does() -> None:
 
 def test_who_is_out_of_view_is_shown_at_its_edge() -> None:
     one = scene(changed(x=(12.5, -1.0), y=(2.0, -6.0)))
-    x, y = middle(one, Paint.LEFT)
+    x, y = middle(one, Palette.LEFT)
     assert x > WIDE - 1.5 and y == pytest.approx(2.5, abs=0.5)
-    x, y = middle(one, Paint.RIGHT)
+    x, y = middle(one, Palette.RIGHT)
     assert y < LOW + 1.5 and x == pytest.approx(-1.0, abs=0.5)
 
 
@@ -129,13 +138,13 @@ def test_panels_say_what_the_state_says() -> None:
     state = changed(damage=(12.6, 99.0), stocks=(3, 1), weapon=(0, 2), stun=(0, 4), out=(30, 0))
     state = state._replace(frame=np.array([900], np.int32))
     one, two = scene(state).panels
-    assert (one.name, one.stocks, one.damage, one.weapon) == ("one", 3, 13, "")
-    assert (two.name, two.stocks, two.damage, two.weapon) == ("two", 1, 99, "hammer")
-    assert (one.doing, two.doing) == ("back in 1.0 s", "stunned")
+    assert (one.name, one.lives, one.value) == ("one", (3, 3), " 13%")
+    assert (two.name, two.lives, two.value) == ("two", (1, 3), " 99%")
     assert (one.notes, two.notes) == ("back in 1.0 s", "hammer  stunned")
-    assert scene(state).left_s == 60.0 and scene(state).clock == "1:00"
-    assert scene(state)._replace(left_s=0.1).clock == "0:01"
-    assert not any(s.paint is Paint.LEFT for s in scene(state).shapes)  # out: not on the stage
+    assert (one.notes, two.notes) == ("back in 1.0 s", "hammer  stunned")
+    assert scene(state).clock == "1:00"
+    assert clock(0.1) == "0:01"
+    assert not any(s.paint is Palette.LEFT for s in scene(state).shapes)  # out: not on the stage
 
 
 def test_every_shape_of_a_whole_match_is_finite_and_events_agree_with_the_state() -> None:

@@ -15,7 +15,8 @@ from understudy.core.errors import ConfigError, MissingDependency
 from understudy.core.ops import NUMPY
 from understudy.games import catalog
 from understudy.games.brawl.drawing.match import MatchDrawing
-from understudy.games.brawl.drawing.scene import Paint, Scene
+from understudy.games.brawl.drawing.scene import Palette
+from understudy.games.shapes import Scene
 from understudy.match.duel import Duel, witnessed
 from understudy.match.players import BotPlayer
 from understudy.screens import picture
@@ -38,7 +39,7 @@ def test_a_frame_has_both_fighters_in_their_colours(scenes: list[Scene]) -> None
     page = np.asarray(picture.image(scenes[0], width=400))
     assert page.shape[1:] == (400, 3)
     assert page.shape[0] == pytest.approx(400 * 11.9 / 21.2, abs=1)
-    for paint in (Paint.LEFT, Paint.RIGHT, Paint.BLOCK, Paint.PLATFORM):
+    for paint in (Palette.LEFT, Palette.RIGHT, Palette.BLOCK, Palette.PLATFORM):
         assert (page == np.array(paint.rgb)).all(-1).sum() > 20, paint
 
 

@@ -24,6 +24,7 @@ from understudy.arena.snapshot_opponents import NO_SNAPSHOT, SnapshotSides
 from understudy.core.arrays import NDArray
 from understudy.core.config import Config
 from understudy.core.errors import ConfigError
+from understudy.core.opponents import GAME
 from understudy.core.ops import Array, Tree
 from understudy.games.base import Bot, Game
 from understudy.games.frame import NO_MEASURES
@@ -98,7 +99,8 @@ class Arena:
     ) -> None:
         check(game, config, meets_itself=meets_itself)
         train = config.train
-        self.bots = tuple(bots)
+        self.bots = tuple(bots) if game.players > 1 else (GAME,)
+        """The names of the opponents that are no snapshots."""
         self.plan = Plan(
             spec=trainer.spec,
             config=config.learner,
@@ -298,8 +300,14 @@ def _opponent_latents(outputs: IterationOutputs, names: Sequence[str]) -> Oppone
 def check(game: Game, config: Config, *, meets_itself: bool) -> None:
     """Raise a `ConfigError` that names the setting if no such arena can be played."""
     train, learner = config.train, config.learner
-    if game.players != 2:
-        raise ConfigError(f"train: expected a game of two players; {game.name} has {game.players}")
+    if game.players not in (1, 2):
+        raise ConfigError(
+            f"train: expected a game of one or two players; {game.name} has {game.players}"
+        )
+    if game.players == 1 and meets_itself:
+        raise ConfigError(
+            f"train.opponents: {game.name} has one player, who cannot meet itself: leave self out"
+        )
     if meets_itself and train.games % train.groups:
         raise ConfigError(
             f"train.games: expected a multiple of train.groups ({train.groups}), got {train.games}"

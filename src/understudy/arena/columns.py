@@ -61,8 +61,16 @@ class Plan:
 
     @property
     def opponents(self) -> int:
-        """How many opponents are counted apart: each bot, and each group's snapshot."""
+        """How many opponents are counted apart: each bot, and each group's snapshot; the rules of a
+        game of one player are one."""
+        if self.alone:
+            return 1
         return len(self.bots) + (self.groups if self.meets_itself else 0)
+
+    @property
+    def alone(self) -> bool:
+        """Whether the game has one player: there are no bots and no snapshots."""
+        return self.game.players == 1
 
     @property
     def sums(self) -> int:

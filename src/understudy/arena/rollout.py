@@ -148,7 +148,7 @@ def rollout(
     )
     segments = Segments(
         **rows._asdict(),
-        foretold=jnp.ones_like(rows.valid),
+        foretold=jnp.zeros_like(rows.valid) if plan.alone else jnp.ones_like(rows.valid),
         memory=memory,
         bootstrap=bootstrap,
     )
@@ -167,6 +167,8 @@ def _frame(
         )
         uniforms = action_uniforms(plan, columns, ours=True)
         actions, log_probs = distributions.choose(JAX, plan.spec.actions, logits, allowed, uniforms)
+        if plan.alone:
+            return (actions.T,), (seen, allowed, log_probs, values, ours, columns.theirs)
         theirs = bot_actions(plan, columns, obs[1])
         their_memory = columns.theirs
         if plan.meets_itself:
@@ -178,7 +180,8 @@ def _frame(
 
     frame = play_frame(JAX, plan.game, columns.state, second, act, plan.measures)
     obs, legal, log_probs, values, ours, their_memory = frame.kept
-    actions, theirs = frame.chosen
+    actions = frame.chosen[0]
+    theirs = jnp.zeros_like(actions) if plan.alone else frame.chosen[1]
     recorded = None
     if plan.recorded:
         recorded = record(plan.recorded, columns.seeds, frame.moment.actions, frame.moment.after)

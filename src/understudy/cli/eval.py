@@ -20,14 +20,17 @@ from understudy.cli.options import (
 )
 from understudy.cli.output import emit_table, emit_text
 from understudy.core.errors import ConfigError
+from understudy.core.opponents import GAME
 from understudy.telemetry.layout import Column
 from understudy.telemetry.text import complain, plain, say, say_json
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
+    from understudy.games.base import Game
     from understudy.games.moments import MeasureColumn
-    from understudy.judging.players import NamedPlayer
+    from understudy.judging.players import NamedPlayer, PlayerResolver
+    from understudy.match.series import Engine
     from understudy.match.tally import EvaluationReport
 
 
@@ -78,7 +81,6 @@ def evaluate(
         latest_run,
         split,
     )
-    from understudy.match.evaluate import judge
 
     for flag, count in (("--matches", matches), ("--snapshots", snapshots)):
         if count < 1:
@@ -95,16 +97,17 @@ def evaluate(
         sampled=not greedy,
         options=game_options(option or []),
         bots=bots or [],
+        alone=True,
     )
     judged = resolver.resolve("--agent", name)
-    against = resolver.resolve_all("--opponents", opponents, agent=name, most=snapshots)
+    against = _opponents(resolver, judged, opponents, agent=name, most=snapshots)
     for note in resolver.notes:
         complain(note)
     with working(f"{matches} matches v {len(against)}", quiet=json) as show:
-        reports = judge(
+        reports = _judged(
             resolver.game,
-            judged.player,
-            {one.name: one.player for one in against},
+            judged,
+            against,
             matches=matches,
             seed=seed,
             engine=engine_for(engine, [judged, *against]),
@@ -131,6 +134,43 @@ def evaluate(
     )
     say("")
     emit_table(*_table(resolver.name, against, reports))
+
+
+def _opponents(
+    resolver: PlayerResolver, judged: NamedPlayer, names: str, *, agent: str, most: int
+) -> list[NamedPlayer]:
+    """The opponents by name; of a game of one player its rules, which no player plays."""
+    from understudy.judging.players import ALL, NamedPlayer
+
+    if resolver.game.players > 1:
+        return resolver.resolve_all("--opponents", names, agent=agent, most=most)
+    if names != ALL:
+        raise ConfigError(
+            f"--opponents {names}: {resolver.name} has one player, whose opponent is the game; "
+            "leave --opponents out"
+        )
+    return [NamedPlayer(GAME, judged.player, None, GAME)]
+
+
+def _judged(
+    game: Game,
+    judged: NamedPlayer,
+    against: Sequence[NamedPlayer],
+    *,
+    matches: int,
+    seed: int,
+    engine: Engine,
+    show: Callable[[float], None],
+) -> dict[str, EvaluationReport]:
+    from understudy.match.evaluate import judge, judge_alone
+
+    if game.players == 1:
+        report = judge_alone(
+            game, judged.player, matches=matches, seed=seed, engine=engine, show=show
+        )
+        return {GAME: report}
+    players = {one.name: one.player for one in against}
+    return judge(game, judged.player, players, matches=matches, seed=seed, engine=engine, show=show)
 
 
 def _row(one: NamedPlayer, report: EvaluationReport) -> dict[str, object]:

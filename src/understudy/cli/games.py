@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
-from understudy.cli.options import Json
+from typing import Annotated
+
+import typer
+
+from understudy.cli.options import GameOption, Json, game_options
 from understudy.cli.output import emit_text
 from understudy.telemetry.text import say, say_json
 
 
 def games(
+    game: Annotated[
+        str | None, typer.Argument(help="A game alone: its name, FILE.py:GAME or MODULE:GAME.")
+    ] = None,
+    option: GameOption = None,
     json: Json = False,
 ) -> None:
-    """List the built-in games with their options.
+    """List the built-in games with their options, or check and describe one of your own.
 
-    Example: understudy games
+    Example: understudy games my_game.py:TicTacToe
     """
-    from understudy.games import catalog
+    from understudy.games import catalog, custom
 
-    listed = catalog.describe()
+    if game is not None and custom.is_custom(game):
+        game = custom.load_game(game, game_options(option or []))
+    listed = catalog.describe(*([game] if game is not None else []))
     if json:
         table = [
             {

@@ -36,6 +36,8 @@ _OF_ENVIRONMENTS = {"curriculum": "environment_curriculum"}
 """Configs that are others in an environment, which has no bots and rewards of brawl."""
 _PLAIN_CONFIG = "small"
 """For networks that no settings are named after."""
+_SMALL_GAME_CONFIG = "plain"
+"""For custom games and games of one player."""
 
 
 def train(
@@ -296,8 +298,17 @@ class _TrainOptions:
         from understudy.training.named_configs import names
         from understudy.training.train import preset_for_this_machine
 
+        if self.preset is None and self._is_small_game():
+            return _SMALL_GAME_CONFIG
         preset = self.preset or preset_for_this_machine()
         return preset if preset in names() else _PLAIN_CONFIG
+
+    def _is_small_game(self) -> bool:
+        """Whether to begin with a plain network: in custom games, where a quick answer counts, and
+        in games of one player, who has no opponent to recognise."""
+        from understudy.games import catalog
+
+        return catalog.code_of(self.game) is not None or catalog.make(self.game).players == 1
 
     def _network(self, preset: str) -> AnyNetwork:
         from understudy.policy.presets import network

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from understudy.cli.output import commands, summary_row
 from understudy.cli.progress import ProgressDisplay, ProgressLine, bar, ending, session_line
+from understudy.games import catalog
 from understudy.telemetry.layout import Column, Part, Width, hanging, table_lines, wrapped
 from understudy.telemetry.report_parts import rewards_text
 from understudy.telemetry.text import Lines, duration, plain
@@ -186,11 +187,17 @@ def _agent_summary(summary: TrainSummary, width: Width) -> list[str]:
         *_standing(summary),
         ("Run folder", summary.run),
     ]
-    more = (
-        f"understudy eval {game} --agent {summary.run}",
-        f"understudy watch {game} --left {summary.run} --right based",
-    )
+    more = [f"understudy eval {game} --agent {summary.run}"]
+    if game in catalog.drawn():
+        more.append(f"understudy watch {game} --left {summary.run}{_rival(game)}")
     return [*lines, "", *_rows(told, width), "", *commands("More", more, width)]
+
+
+def _rival(game: str) -> str:
+    """The other side of a match to watch, in a game that has one."""
+    bots = catalog.bots(game)
+    alone = catalog.make(game).players == 1
+    return "" if alone or not bots else f" --right {catalog.rules_named(game)}"
 
 
 def _champion(summary: TrainSummary) -> Lines:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
-from understudy.cli.options import FirstRunDelay, Greedy
+from understudy.cli.options import Bots, FirstRunDelay, GameOption, Greedy, game_options
 from understudy.cli.output import emit_table, emit_text
 from understudy.core.errors import ConfigError
 from understudy.supervise.interrupts import INTERRUPTED
@@ -31,7 +31,9 @@ _LISTED = 20
 
 
 def watch(
-    game: Annotated[str, typer.Argument(help="Which game: brawl.")],
+    game: Annotated[
+        str, typer.Argument(help="A game that can be drawn: brawl, FILE.py:GAME or MODULE:GAME.")
+    ],
     left: Annotated[
         str | None,
         typer.Option(
@@ -40,7 +42,7 @@ def watch(
     ] = None,
     right: Annotated[
         str | None,
-        typer.Option(help="RUN, RUN@VERSION, an exported file.py or a bot (default: based)."),
+        typer.Option(help="RUN, RUN@VERSION, an exported file.py or a bot (default: the rules)."),
     ] = None,
     match: Annotated[
         str | None,
@@ -51,6 +53,8 @@ def watch(
     ] = None,
     greedy: Greedy = False,
     delay: FirstRunDelay = None,
+    bots: Bots = None,
+    option: GameOption = None,
     speed: Annotated[float, typer.Option(help="2 is twice as fast, 0.5 is slow motion.")] = 1.0,
     gif: Annotated[Path | None, typer.Option(help="Write an animation to this file.")] = None,
     png: Annotated[
@@ -70,11 +74,20 @@ def watch(
     if not speed > 0:
         raise ConfigError(f"--speed: expected more than 0, got {speed}")
     if match is None:
-        showing = _frozen(game, left, right or "based", seed or 0, greedy=greedy, delay=delay)
+        showing = _frozen(
+            game,
+            left,
+            right,
+            seed or 0,
+            greedy=greedy,
+            delay=delay,
+            option=option or [],
+            bots=bots or [],
+        )
     else:
         given = {
             "--left": left, "--right": right, "--seed": seed, "--greedy": greedy or None,
-            "--delay": delay,
+            "--delay": delay, "--bots": bots, "--option": option,
         }  # fmt: skip
         for flag, value in given.items():
             if value is not None:
@@ -102,19 +115,46 @@ def watch(
 
 
 def _frozen(
-    game: str, left: str | None, right: str, seed: int, *, greedy: bool, delay: int | None
+    game: str,
+    left: str | None,
+    right: str | None,
+    seed: int,
+    *,
+    greedy: bool,
+    delay: int | None,
+    option: list[str],
+    bots: list[str],
 ) -> Showing:
     """A match of the players that were named."""
+    from understudy.games import catalog
     from understudy.judging.players import PlayerResolver, latest_run
     from understudy.judging.watching import Showing
 
     name = left if left is not None else latest_run("--left", game)
-    leads = [("--left", name), ("--right", right)]
-    resolver = PlayerResolver(game, leads=leads, delay=delay, sampled=not greedy)
-    sides = (resolver.resolve("--left", name), resolver.resolve("--right", right))
+    leads = [("--left", name), *([("--right", right)] if right is not None else [])]
+    resolver = PlayerResolver(
+        game,
+        leads=leads,
+        delay=delay,
+        sampled=not greedy,
+        options=game_options(option),
+        bots=bots,
+        alone=True,
+    )
+    alone = resolver.game.players == 1
+    if alone and right is not None:
+        raise ConfigError(f"--right: {resolver.name} has one player; leave it out")
+    rival = (
+        None
+        if alone
+        else resolver.resolve(
+            "--right", right or catalog.rules_named(resolver.name, flag="--right")
+        )
+    )
+    first = resolver.resolve("--left", name)
     for note in resolver.notes:
         complain(note)
-    return Showing.frozen(resolver, *sides, seed=seed)
+    return Showing.frozen(resolver, first, rival, seed=seed)
 
 
 def _recorded(game: str, match: str, *, pictures: bool, json: bool) -> Showing | None:
@@ -129,10 +169,10 @@ def _recorded(game: str, match: str, *, pictures: bool, json: bool) -> Showing |
     if which is None:
         _list(folder, game, json=json)
         return None
-    if game in catalog.drawn():
+    if folder.identity.game_name in catalog.drawn():
         return Showing.recorded(load_recording(folder, which), run=run, name=f"{run}:{which}")
     if pictures:
-        check_drawn(game)
+        check_drawn(folder.identity.game_name)
     replayed = replayed_episode(folder, which)
     if json:
         say_json(replayed)
@@ -213,10 +253,9 @@ def _drawn(showing: Showing, *, speed: float) -> list[str]:
 
 def _played(showing: Showing, *, speed: float) -> None:
     """In the pace of the game."""
-    from understudy.games.brawl.drawing.scene import FRAMES_PER_S
     from understudy.screens.terminal import AnimatedTerminal
 
-    frame_s = 1.0 / (FRAMES_PER_S * speed)
+    frame_s = 1.0 / (showing.drawing.frames_per_s * speed)
     with AnimatedTerminal(sys.stdout) as terminal:
         due = time.monotonic()
         for scene in showing.scenes():
@@ -248,25 +287,34 @@ def _pictures(
     files = {}
     if gif is not None:
         with working("drawing", quiet=quiet) as show:
-            count = picture.save_gif(gif, scenes, show=show)
+            pace = showing.drawing.frames_per_s
+            count = picture.save_gif(gif, scenes, frames_per_s=pace, show=show)
         files["gif"] = str(gif) if quiet else f"{gif} ({size(count)})"
     if png is not None:
-        count = picture.save_png(png, moments(scenes, showing.drawing.events))
+        drawing = showing.drawing
+        told = moments(scenes, drawing.events, frames_per_s=drawing.frames_per_s)
+        count = picture.save_png(png, told)
         files["png"] = str(png) if quiet else f"{png} ({size(count)})"
     return files
 
 
 def _story(outcome: WatchedResult) -> list[str]:
     """The match in words."""
-    one, two = outcome.stocks
+    lives = "" if outcome.stocks is None else "; stocks left {} : {}".format(*outcome.stocks)
+    against = f" v {plain(outcome.right)}" if outcome.right else ""
     source = [] if outcome.recorded is None else _source(outcome.match, outcome.recorded)
     return [
-        f"{outcome.game}: {plain(outcome.left)} v {plain(outcome.right)}, seed {outcome.seed}",
+        f"{outcome.game}: {plain(outcome.left)}{against}, seed {outcome.seed}",
         *source,
         *(f"{event.time_s:>7.2f} s  {plain(str(event))}" for event in outcome.events),
-        f"{'Draw' if outcome.winner is None else plain(outcome.winner) + ' won'}"
-        f" after {outcome.time_s:.1f} s; stocks left {one} : {two}",
+        f"{_ending(outcome)} after {outcome.time_s:.1f} s{lives}",
     ]
+
+
+def _ending(outcome: WatchedResult) -> str:
+    if outcome.winner is not None:
+        return f"{plain(outcome.winner)} won"
+    return "Lost" if outcome.events[-1].event == "lost" else "Draw"
 
 
 def _source(match: str, recorded: RecordingMeta) -> list[str]:

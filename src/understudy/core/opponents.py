@@ -6,6 +6,8 @@ import re
 
 SELF = "self"
 """All snapshots of the policy that is trained, together."""
+GAME = "game"
+"""The opponent in a game of one player, whose enemy is part of the rules."""
 _SNAPSHOT = re.compile(r"step-(0|[1-9]\d*)")
 
 

@@ -1,7 +1,8 @@
 """Games as pure array functions: the contract, the built-in games and the catalog of them.
 
-A game of your own imports what it needs from here: the contract (`Game`, `Bot`) and random numbers
-(`chance`). Every name is loaded when it is first used.
+A game of your own imports what it needs from here: the contract (`Game`, `Bot`, `Ops`, `Array`),
+random numbers (`chance`), and the shapes of its `draw` (`shapes`). Every name is loaded when it is
+first used.
 """
 
 from __future__ import annotations

@@ -26,6 +26,7 @@ import numpy as np
 
 from understudy.core import chance
 from understudy.core.errors import ConfigError, nearest
+from understudy.core.opponents import GAME as OPPONENT
 from understudy.core.opponents import SELF, steps_of
 from understudy.core.ops import NUMPY
 from understudy.core.toml import value_of
@@ -48,7 +49,7 @@ GAME = "GAME"
 """What the argument is called in errors."""
 _DELAY = "delay"
 _BOTS, _HELD_OUT = "BOTS", "HELD_OUT"
-_TAKEN = (SELF, "all", "heldout", "league")
+_TAKEN = (SELF, OPPONENT, "all", "heldout", "league")
 """Names that mean groups of opponents."""
 _MATCHES, _FRAMES = 8, 24
 """Matches and frames that bots are tried on."""

@@ -63,9 +63,11 @@ class PlayerResolver:
         sampled: bool,
         options: Mapping[str, str] | None = None,
         bots: Sequence[str] = (),
+        alone: bool = False,
     ) -> None:
         """`leads` are (flag, name) of all: the first that is a run decides the game's options, but
-        for those that are given. `game` may be a custom game, `bots` are modules with more bots.
+        for those that are given. `game` may be a custom game, `bots` are modules with more bots;
+        `alone` accepts a game of one player.
         """
         self.notes: list[str] = []
         """What a person should know beside the result."""
@@ -75,10 +77,10 @@ class PlayerResolver:
         self._game = game
         self._sampled = sampled
         self._bots, self._strangers = catalog.bots(game), catalog.held_out(game)
-        if catalog.make(game, **given).players != 2:
+        if catalog.make(game, **given).players != 2 and not alone:
             raise ConfigError(
                 f"{game} is a game of one player, whose enemy is part of the rules: "
-                f"`understudy play {game} --eval 200` judges it"
+                f"`understudy eval {game}` judges an agent"
             )
         learned: dict[str, str] = {}
         for flag, name in leads:

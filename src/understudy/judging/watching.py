@@ -1,4 +1,4 @@
-"""One match of brawl to look at, played now or recorded: scene by scene, and what came of it."""
+"""One match to look at, played now or recorded: scene by scene, and what came of it."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import numpy as np
 from understudy.core.errors import ConfigError
 from understudy.core.ops import NUMPY
 from understudy.games import catalog
-from understudy.games.base import State
-from understudy.games.brawl.drawing.match import Event, MatchDrawing
-from understudy.games.brawl.drawing.scene import FRAMES_PER_S, Scene
+from understudy.games.base import Game, State
+from understudy.games.brawl.drawing.match import MatchDrawing as BrawlDrawing
+from understudy.games.match_drawing import MatchDrawing, MatchEvent, ShapesDrawing
+from understudy.games.shapes import Scene
 from understudy.judging.players import NamedPlayer, PlayerResolver
 from understudy.judging.replays import replay_here
 from understudy.match.duel import Duel, witnessed
@@ -20,8 +21,16 @@ from understudy.match.live_match import EVALUATION, match_seeds
 from understudy.match.recordings import RecordedMatch, RecordingMeta
 
 _MOMENTS = 6
-_APART = FRAMES_PER_S
-_WEIGHT = {"won": 0, "drawn": 0, "knocked_out": 1, "combo": 2, "equipped": 3, "dropped": 4}
+_BRAWL = "brawl"
+_WEIGHT = {
+    "won": 0,
+    "lost": 0,
+    "drawn": 0,
+    "knocked_out": 1,
+    "combo": 2,
+    "equipped": 3,
+    "dropped": 4,
+}
 
 
 class WatchedResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -29,14 +38,15 @@ class WatchedResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
     game: str
     left: str
-    right: str
+    right: str = ""
+    """Empty in a game of one player."""
     seed: int
     winner: str | None
     frames: int
     time_s: float
-    stocks: tuple[int, int]
-    """Left and right."""
-    events: list[Event]
+    stocks: tuple[int, int] | None = None
+    """Left and right, in brawl."""
+    events: list[MatchEvent]
     match: str = ""
     """`RUN:ID` of a recorded match."""
     recorded: RecordingMeta | None = None
@@ -57,18 +67,18 @@ class Showing:
 
     @classmethod
     def frozen(
-        cls, resolver: PlayerResolver, left: NamedPlayer, right: NamedPlayer, *, seed: int
+        cls, resolver: PlayerResolver, left: NamedPlayer, right: NamedPlayer | None, *, seed: int
     ) -> Showing:
-        """A match of frozen players, played as it is watched."""
-        check_drawn(resolver.game.name)
-        duel = Duel(resolver.game, left.player, ((right.player, 1),))
+        """A match of frozen players, played as it is watched; `right` is None in a game of one."""
+        game = resolver.game
+        check_drawn(resolver.name)
+        opponents = () if right is None else ((right.player, 1),)
+        names = (left.name,) if right is None else (left.name, right.name)
         seeds = match_seeds(seed, np.arange(1), purpose=EVALUATION)
-        players = _players(resolver.game.start(NUMPY, seeds))
-        second = np.array([players == (1, 0)])
-        drawing = MatchDrawing((left.name, right.name), players)
-        return cls(
-            witnessed(duel, seeds, second), drawing, _unplayed(resolver.game.name, drawing, seed)
-        )
+        players = _players(game, game.start(NUMPY, seeds))
+        drawing = _drawing(game, names, players)
+        states = witnessed(Duel(game, left.player, opponents), seeds, np.array([players == (1, 0)]))
+        return cls(states, drawing, _unplayed(resolver.name, drawing, seed))
 
     @classmethod
     def recorded(cls, match: RecordedMatch, *, run: str, name: str) -> Showing:
@@ -77,9 +87,10 @@ class Showing:
         meta = match.meta
         check_drawn(meta.game)
         states = replay_here(match, what=name)
+        game = catalog.make(meta.game, **meta.options)
         players = (run, meta.opponent) if meta.side == 0 else (meta.opponent, run)
-        left, right = _players(states[0])
-        drawing = MatchDrawing((players[left], players[right]), (left, right))
+        order = _players(game, states[0])
+        drawing = _drawing(game, tuple(players[player] for player in order), order)
         unplayed = _unplayed(meta.game, drawing, meta.seed)
         result = msgspec.structs.replace(unplayed, match=name, recorded=meta)
         return cls(iter(states), drawing, result)
@@ -95,14 +106,14 @@ class Showing:
         if self._last is None:
             raise ValueError("the match has not been played")
         end = self.drawing.events[-1]
-        one, two = self._last.panels
+        lives = [panel.lives[0] for panel in self._last.panels if panel.lives is not None]
         return msgspec.structs.replace(
             self._result,
             winner=end.who if end.event == "won" else None,
             frames=self._last.frame,
-            time_s=round(self._last.frame / FRAMES_PER_S, 2),
-            stocks=(one.stocks, two.stocks),
-            events=self.drawing.events,
+            time_s=round(self._last.frame / self.drawing.frames_per_s, 2),
+            stocks=(lives[0], lives[1]) if len(lives) == 2 else None,
+            events=list(self.drawing.events),
         )
 
 
@@ -110,43 +121,55 @@ def check_drawn(game: str) -> None:
     """A game that cannot be drawn is an error."""
     drawn = catalog.drawn()
     if game not in drawn:
-        raise ConfigError(f"watch: {', '.join(drawn)} can be drawn, {game} cannot")
+        code = catalog.code_of(game)
+        hint = "" if code is None else f"; give {code[1]} a function draw(state, index)"
+        raise ConfigError(f"watch: {', '.join(drawn)} can be drawn, {game} cannot{hint}")
 
 
-def _players(start: State) -> tuple[int, int]:
-    """The players that start on the left and on the right."""
+def _drawing(game: Game, names: tuple[str, ...], players: tuple[int, ...]) -> MatchDrawing:
+    if game.name == _BRAWL:
+        return BrawlDrawing((names[0], names[1]), (players[0], players[1]))
+    return ShapesDrawing(game, names)
+
+
+def _players(game: Game, start: State) -> tuple[int, ...]:
+    """The players on the left and on the right; of brawl, those that start there."""
+    if game.name != _BRAWL:
+        return tuple(range(game.players))
     places = start.x[:, 0]
     return (1, 0) if places[0] > places[1] else (0, 1)
 
 
 def _unplayed(game: str, drawing: MatchDrawing, seed: int) -> WatchedResult:
-    left, right = drawing.names
     return WatchedResult(
         game=game,
-        left=left,
-        right=right,
+        left=drawing.names[0],
+        right=drawing.names[1] if len(drawing.names) > 1 else "",
         seed=seed,
         winner=None,
         frames=0,
         time_s=0.0,
-        stocks=(0, 0),
         events=[],
     )
 
 
-def moments(scenes: Sequence[Scene], events: Sequence[Event]) -> list[tuple[str, Scene]]:
+def moments(
+    scenes: Sequence[Scene], events: Sequence[MatchEvent], *, frames_per_s: float
+) -> list[tuple[str, Scene]]:
     """At most six scenes that tell the match, with captions, in order: what mattered first."""
+    apart_frames = max(1, round(min(frames_per_s, len(scenes) / _MOMENTS)))
     chosen: dict[int, str] = {}
     for event in sorted(events, key=lambda one: _WEIGHT[one.event]):
         ends = _WEIGHT[event.event] == 0
-        apart = all(abs(event.frame - frame) >= _APART for frame in chosen)
+        apart = all(abs(event.frame - frame) >= apart_frames for frame in chosen)
         if len(chosen) < _MOMENTS and (ends or apart):
             chosen[event.frame] = str(event)
     for share in (0.0, 0.5, 0.25, 0.75):  # a match in which little happened
         frame = int(share * (len(scenes) - 1))
-        if len(chosen) < 4 and all(abs(frame - one) >= _APART for one in chosen):
-            chosen[frame] = "the start" if frame == 0 else "still fighting"
+        if len(chosen) < 4 and all(abs(frame - one) >= apart_frames for one in chosen):
+            chosen[frame] = "the start" if frame == 0 else "under way"
+    after = round(frames_per_s / 15)  # what a blow does is seen a moment later
     return [
-        (f"{frame / FRAMES_PER_S:.1f} s: {words}", scenes[min(frame + 2, len(scenes) - 1)])
+        (f"{frame / frames_per_s:.1f} s: {words}", scenes[min(frame + after, len(scenes) - 1)])
         for frame, words in sorted(chosen.items())
     ]

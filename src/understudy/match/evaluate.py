@@ -51,6 +51,23 @@ def evaluate(
     return Tally.of(end.score)
 
 
+def judge_alone(
+    game: Game,
+    player: Player,
+    *,
+    matches: int,
+    seed: int,
+    engine: Engine = plain,
+    show: Callable[[float], None] = lambda share: None,
+) -> EvaluationReport:
+    """Plays `matches` of a game of one player, and reports on them; arguments as of `judge`."""
+    measures = _measures(game)
+    seeds = match_seeds(seed, np.arange(matches), purpose=EVALUATION)
+    duel = Duel(game, player, measures=RewardSet.of(measures))
+    end = play(duel, seeds, np.zeros(matches, np.bool_), engine=engine, few=matches, show=show)
+    return EvaluationReport.of(end, tuple(measures))
+
+
 def judge(
     game: Game,
     player: Player,
@@ -91,7 +108,7 @@ def judge(
         ValueError: There are no opponents, or a policy's network does not fit the game.
     """
     if measures is None:
-        measures = catalog.measures(game.name) if catalog.known(game.name) else {}
+        measures = _measures(game)
     counts = [_even(matches, members(opponent)) for opponent in opponents.values()]
     numbers = np.concatenate([np.arange(count) for count in counts])
     seeds = match_seeds(seed, numbers, purpose=EVALUATION)
@@ -108,6 +125,11 @@ def judge(
         name: EvaluationReport.of(Results(*part), tuple(measures))
         for name, part in zip(opponents, parts, strict=True)
     }
+
+
+def _measures(game: Game) -> Mapping[str, Term]:
+    """Those that the catalog has for the game."""
+    return catalog.measures(game.name) if catalog.known(game.name) else {}
 
 
 def _even(matches: int, members: int) -> int:

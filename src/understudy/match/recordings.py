@@ -87,11 +87,11 @@ def decode(data: bytes, *, what: str) -> RecordedMatch:
     if set(arrays) != set(_ARRAYS):
         raise FileFormatError(f"{what}: expected the arrays {_ARRAYS}, got {tuple(arrays)}")
     actions, checksums = arrays["actions"], arrays["checksums"]
-    shaped = actions.ndim == 3 and actions.shape[:2] == (meta.frames, 2)
+    shaped = actions.ndim == 3 and len(actions) == meta.frames and actions.shape[1] in (1, 2)
     if actions.dtype not in (np.uint8, np.uint16) or not shaped:
         raise FileFormatError(
             f"{what}: actions is {actions.dtype} {actions.shape}, expected unsigned numbers "
-            f"[{meta.frames}, 2, parts]"
+            f"[{meta.frames}, players, parts]"
         )
     if checksums.dtype != np.uint32 or checksums.shape != (meta.frames,):
         raise FileFormatError(

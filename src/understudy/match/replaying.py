@@ -72,8 +72,11 @@ def replay_recording(
     game = _made(meta.game, meta.options, what=f"{what}: options")
     _check_rules(f"{what}: rules", f"{meta.game} {meta.rules}", game)
     parts = np.array(game.actions.parts)
-    if match.actions.shape[2] != len(parts) or (match.actions >= parts).any():
-        raise FileFormatError(f"{what}: actions: expected {len(parts)} parts within {parts}")
+    if match.actions.shape[1:] != (game.players, len(parts)) or (match.actions >= parts).any():
+        raise FileFormatError(
+            f"{what}: actions: expected {game.players} players with {len(parts)} parts within "
+            f"{parts}"
+        )
     states = engine(game, meta.seed, match.actions.astype(np.int32))
     for frame, (state, expected) in enumerate(zip(states[1:], match.checksums, strict=True), 1):
         if checksum(NUMPY, state)[0] != expected:

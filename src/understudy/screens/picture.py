@@ -19,18 +19,19 @@ import numpy as np
 from understudy.core import files
 from understudy.core.dependencies import needs
 from understudy.core.errors import ConfigError
-from understudy.games.brawl.drawing.scene import (
-    HIGH,
-    LOW,
-    STOCKS,
-    WIDE,
+from understudy.games.shapes import (
+    GREY,
+    WHITE,
+    YELLOW,
     Box,
     Disc,
+    Label,
     Paint,
+    Panel,
     Scene,
     Shape,
+    View,
 )
-from understudy.games.brawl.drawing.scene import STAGE as _STAGE
 from understudy.telemetry.text import plain
 
 if TYPE_CHECKING:
@@ -92,14 +93,16 @@ def _difference(
 
 
 WIDTH = 800
-"""Pixels; the height follows from what is in view (`scene.WIDE`, `LOW`, `HIGH`)."""
+"""Pixels of a wide view; the height follows from what is in view."""
+_MOST_HEIGHT = 0.7
+"""Of the width: a tall view is drawn less wide."""
+_MARGIN = 0.12
+"""Of the width: the room above a view that has its words outside (`_Canvas`)."""
 _SMOOTH = 2
-_EVERY = 2
-"""An animation shows every second frame: 15 a second."""
-_DURATIONS_MS = (70, 60, 70)
-"""GIF counts in hundredths of a second: three frames in 0.2 s keep the pace of the game."""
+_MOST_PER_S = 15
+"""Frames a second of an animation, at most."""
 _HOLD_MS = 2000
-_WHITE, _GREY, _DARK = (0xF2, 0xF4, 0xFA), (0x8C, 0x96, 0xB0), (0x1C, 0x21, 0x33)
+_DARK, _SPENT = (0x1C, 0x21, 0x33), (0x2A, 0x30, 0x46)
 
 
 def require_pillow() -> Any:
@@ -112,12 +115,11 @@ def require_pillow() -> Any:
 def image(scene: Scene, *, width: int = WIDTH) -> Image:
     """One frame."""
     _, drawing, _ = require_pillow()
-    canvas = _Canvas(width)
-    picture = _backdrop(width).copy()
+    canvas = _Canvas(scene.view, width)
+    picture = _backdrop(scene.shapes[: scene.fixed], scene.background, scene.view, width).copy()
     canvas.draw = drawing.Draw(picture)
-    for shape in scene.shapes:
-        if shape not in _STATIC:
-            canvas.shape(shape)
+    for shape in scene.shapes[scene.fixed :]:
+        canvas.shape(shape)
     _write_panels(canvas, scene)
     return picture.reduce(_SMOOTH)
 
@@ -126,18 +128,22 @@ def save_gif(
     path: Path,
     scenes: Sequence[Scene],
     *,
+    frames_per_s: float = 30.0,
     width: int = WIDTH,
     show: Callable[[float], None] = lambda share: None,
 ) -> int:
-    """An animation of a whole match; returns its size in bytes."""
+    """An animation of a whole match in its own pace; returns its size in bytes."""
     pil, _, _ = require_pillow()
-    shown = [*scenes[:-1:_EVERY], scenes[-1]]
+    every = max(1, round(frames_per_s / _MOST_PER_S))
+    shown = [*scenes[:-1:every], scenes[-1]]
     palette = _palette(shown, width)
     animation = Animation()
     for index, scene in enumerate(shown):
         last = index == len(shown) - 1
         page = image(scene, width=width).quantize(palette=palette, dither=pil.Dither.NONE)
-        animation.add(page, duration_ms=_HOLD_MS if last else _DURATIONS_MS[index % 3])
+        # GIF counts in hundredths of a second; rounding the sum keeps the pace of the game.
+        began, ends = (round(100 * at * every / frames_per_s) for at in (index, index + 1))
+        animation.add(page, duration_ms=_HOLD_MS if last else 10 * (ends - began))
         show((index + 1) / len(shown))
     return _save(path, animation.finished())
 
@@ -160,24 +166,37 @@ def save_png(path: Path, moments: Sequence[tuple[str, Scene]]) -> int:
         x = gap + index % columns * (width + gap)
         y = gap + index // columns * (height + caption + gap)
         sheet.paste(page, (x, y))
-        draw.text((x + 2, y + height + 6), words, fill=_WHITE, font=_font(18))
+        draw.text((x + 2, y + height + 6), words, fill=WHITE.rgb, font=_font(18))
     buffer = io.BytesIO()
     sheet.quantize(128, dither=pil.Dither.NONE).save(buffer, format="PNG", optimize=True)
     return _save(path, buffer.getvalue())
 
 
 class _Canvas:
-    """World units to pixels of an oversized picture."""
+    """World units to pixels of an oversized picture.
 
-    def __init__(self, width: int) -> None:
-        self.scale = _SMOOTH * width / (2 * WIDE)
+    A view that is wider than high has room for words at its top, as brawl's sky. Any other view is
+    drawn below them, in the middle, and no higher than `_MOST_HEIGHT` of the width.
+    """
+
+    def __init__(self, view: View, width: int) -> None:
+        self.view = view
         self.width = width
-        self.height = round(width * (HIGH - LOW) / (2 * WIDE))
+        wide = view.width * _MOST_HEIGHT >= view.height
+        self.scale = _SMOOTH * width * min(1 / view.width, _MOST_HEIGHT / view.height)
+        above = 0 if wide else round(_MARGIN * width)
+        self.height = round(self.scale * view.height / _SMOOTH) + above
+        self._left = (_SMOOTH * width - self.scale * view.width) / 2
+        self._top = _SMOOTH * above
         self.draw: ImageDraw
 
     def at(self, x: float, y: float) -> tuple[float, float]:
-        """Where a place of the stage is."""
-        return (x + WIDE) * self.scale, (HIGH - y) * self.scale
+        """Where a place of the game is."""
+        view = self.view
+        return (
+            (x - view.left) * self.scale + self._left,
+            (view.top - y) * self.scale + self._top,
+        )
 
     def shape(self, shape: Shape) -> None:
         """Draw it."""
@@ -194,22 +213,23 @@ class _Canvas:
             x, y = self.at(shape.x, shape.y)
             r = shape.radius * self.scale
             self.draw.ellipse((x - r, y - r, x + r, y + r), fill=paint)
+        elif isinstance(shape, Label):
+            font = _font(max(1, round(shape.size * self.scale)))
+            words = plain(shape.text, limit=len(shape.text))
+            self.draw.text(self.at(shape.x, shape.y), words, fill=paint, font=font, anchor="mm")
         else:
             ends = (*self.at(shape.x0, shape.y0), *self.at(shape.x1, shape.y1))
             self.draw.line(ends, fill=paint, width=max(1, round(shape.width * self.scale)))
 
 
-_STATIC = frozenset(_STAGE)
-
-
 @lru_cache(maxsize=4)
-def _backdrop(width: int) -> Image:
+def _backdrop(fixed: tuple[Shape, ...], background: Paint, view: View, width: int) -> Image:
     """What never changes, drawn once."""
     pil, drawing, _ = require_pillow()
-    canvas = _Canvas(width)
-    picture = pil.new("RGB", (width * _SMOOTH, canvas.height * _SMOOTH), Paint.SKY.rgb)
+    canvas = _Canvas(view, width)
+    picture = pil.new("RGB", (width * _SMOOTH, canvas.height * _SMOOTH), background.rgb)
     canvas.draw = drawing.Draw(picture)
-    for shape in _STAGE:
+    for shape in fixed:
         canvas.shape(shape)
     return picture  # type: ignore[no-any-return]
 
@@ -223,25 +243,34 @@ def _font(size: int) -> Any:
 def _write_panels(canvas: _Canvas, scene: Scene) -> None:
     draw, full = canvas.draw, canvas.width * _SMOOTH
     unit = full / 100
-    name, number, small = (_font(round(unit * size)) for size in (2.5, 4.2, 2.0))
+    name, number = (_font(round(unit * size)) for size in (2.5, 4.2))
     room = (full - draw.textlength(scene.clock, font=number)) / 2 - unit * 4
     for side, panel in enumerate(scene.panels):
-        at, anchor = (unit * 2, "l") if side == 0 else (full - unit * 2, "r")
-        sign = 1 if side == 0 else -1
-        words = _fitting(canvas, panel.name, name, room)
-        draw.text((at, unit * 1.2), words, fill=panel.paint.rgb, font=name, anchor=anchor + "a")
-        for stock in range(STOCKS):
-            x, y, r = at + sign * unit * (1.0 + 2.4 * stock), unit * 6.0, unit * 0.8
-            fill = panel.paint.rgb if stock < panel.stocks else Paint.STAR.rgb
-            draw.ellipse((x - r, y - r, x + r, y + r), fill=fill)
-        damage = f"{panel.damage}%"
-        draw.text((at + sign * unit * 9, unit * 6.0), damage, fill=_heat(panel.damage), font=number,
-                  anchor=anchor + "m")  # fmt: skip
-        draw.text((at, unit * 8.4), panel.notes, fill=_GREY, font=small, anchor=anchor + "a")
-    draw.text((full / 2, unit * 1.2), scene.clock, fill=_WHITE, font=number, anchor="ma")
+        _write_panel(canvas, panel, side, room=room)
+    draw.text((full / 2, unit * 1.2), scene.clock, fill=WHITE.rgb, font=number, anchor="ma")
     if scene.headline:
         words = _fitting(canvas, scene.headline, name, full - unit * 4)
-        draw.text((full / 2, unit * 9.5), words, fill=Paint.STRIKE.rgb, font=name, anchor="mm")
+        draw.text((full / 2, unit * 9.5), words, fill=YELLOW.rgb, font=name, anchor="mm")
+
+
+def _write_panel(canvas: _Canvas, panel: Panel, side: int, *, room: float) -> None:
+    draw, full = canvas.draw, canvas.width * _SMOOTH
+    unit = full / 100
+    name, number, small = (_font(round(unit * size)) for size in (2.5, 4.2, 2.0))
+    at, anchor = (unit * 2, "l") if side == 0 else (full - unit * 2, "r")
+    sign = 1 if side == 0 else -1
+    words = _fitting(canvas, panel.name, name, room)
+    draw.text((at, unit * 1.2), words, fill=panel.paint.rgb, font=name, anchor=anchor + "a")
+    left, all_ = panel.lives or (0, 0)
+    for life in range(all_):
+        x, y, r = at + sign * unit * (1.0 + 2.4 * life), unit * 6.0, unit * 0.8
+        fill = panel.paint.rgb if life < left else _SPENT
+        draw.ellipse((x - r, y - r, x + r, y + r), fill=fill)
+    beside = at + sign * unit * (1.8 + 2.4 * all_ if all_ else 0.0)
+    draw.text((beside, unit * 6.0), panel.value.strip(), fill=panel.value_paint.rgb, font=number,
+              anchor=anchor + "m")  # fmt: skip
+    below = unit * (8.4 if all_ or panel.value else 5.0)
+    draw.text((at, below), panel.notes, fill=GREY.rgb, font=small, anchor=anchor + "a")
 
 
 def _fitting(canvas: _Canvas, words: str, font: Any, room: float) -> str:
@@ -250,12 +279,6 @@ def _fitting(canvas: _Canvas, words: str, font: Any, room: float) -> str:
     while canvas.draw.textlength(words, font=font) > room:
         words = words[1:]
     return words
-
-
-def _heat(damage: int) -> tuple[int, int, int]:
-    """White when fresh, red when the next blow flies far; in steps, to keep the colours few."""
-    steps = ((30, _WHITE), (60, (0xFF, 0xE0, 0x8A)), (100, (0xFF, 0xA8, 0x5A)))
-    return next((paint for limit, paint in steps if damage < limit), (0xFF, 0x5A, 0x5A))
 
 
 def _palette(scenes: Sequence[Scene], width: int) -> Image:

@@ -10,77 +10,95 @@ import contextlib
 import math
 import os
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from types import TracebackType
-from typing import Self, TextIO
+from typing import Self, TextIO, TypeAlias
 
 import numpy as np
 
 from understudy.core.arrays import NDArray
-from understudy.games.brawl.drawing.scene import (
-    HIGH,
-    LOW,
-    STOCKS,
-    WIDE,
-    Box,
-    Disc,
-    Line,
-    Paint,
-    Panel,
-    Scene,
-    Shape,
-)
+from understudy.games.shapes import YELLOW, Box, Disc, Label, Line, Paint, Panel, Scene, Shape, View
 from understudy.screens.console import supports_cursor
 from understudy.telemetry.layout import cells, padded
 from understudy.telemetry.text import plain
 
-_ASPECT = 2 * WIDE / (HIGH - LOW)
 _WORDS = 4
 """Lines of words around the picture: names, what they do, a headline, and one for the cursor."""
-PAINTS = tuple(Paint)
-_NUMBER = {paint: number for number, paint in enumerate(PAINTS)}
+_LEAST_WORDS = 60
+"""Columns that names and headline get beside a narrow picture."""
+_Letter: TypeAlias = tuple[str, Paint]
+_Cell: TypeAlias = tuple[str, Paint, Paint]
+"""A letter, its colour, and the colour behind it."""
 _NEEDED = "\u2580\u25cf\u25cb"
 
 
 @dataclass(frozen=True)
 class PixelGrid:
-    """The pixels of the view. A shape in view that is not `fine` covers at least one."""
+    """The pixels of a view. A shape in view that is not `fine` covers at least one."""
 
     columns: int
     rows: int
+    view: View
 
     @property
     def per_x(self) -> float:
         """Pixels a unit across."""
-        return self.columns / (2 * WIDE)
+        return self.columns / self.view.width
 
     @property
     def per_y(self) -> float:
         """Pixels a unit down."""
-        return self.rows / (HIGH - LOW)
+        return self.rows / self.view.height
 
-    def drawn(self, shapes: Iterable[Shape]) -> NDArray:
-        """uint8 [rows, columns]: the number in `PAINTS` of each pixel, the top row first."""
-        pixels = np.full((self.rows, self.columns), _NUMBER[Paint.SKY], np.uint8)
+    def drawn(self, shapes: Iterable[Shape], background: Paint) -> tuple[NDArray, list[Paint]]:
+        """uint16 [rows, columns], the top row first: the place of each pixel's paint in the list.
+
+        Labels are not pixels: see `labels`.
+        """
+        paints = [background]
+        numbers = {background: 0}
+        pixels = np.zeros((self.rows, self.columns), np.uint16)
         for shape in shapes:
-            if not shape.fine:
-                self._draw(pixels, shape)
-        return pixels
+            if shape.fine or isinstance(shape, Label):
+                continue
+            if shape.paint not in numbers:
+                numbers[shape.paint] = len(paints)
+                paints.append(shape.paint)
+            self._draw(pixels, shape, numbers[shape.paint])
+        return pixels, paints
 
-    def _draw(self, pixels: NDArray, shape: Shape) -> None:
+    def labels(self, shapes: Iterable[Shape], *, tall: int) -> dict[tuple[int, int], _Letter]:
+        """The letters of all labels by line and column, where a line is `tall` pixels high."""
+        placed = {}
+        for shape in shapes:
+            if isinstance(shape, Label) and not shape.fine:
+                words = plain(shape.text, limit=self.columns)
+                line = int((self.view.top - shape.y) * self.per_y) // tall
+                first = round((shape.x - self.view.left) * self.per_x - len(words) / 2)
+                for offset, letter in enumerate(words):
+                    placed[line, first + offset] = letter, shape.paint
+        return placed
+
+    def _draw(self, pixels: NDArray, shape: Box | Disc | Line, number: int) -> None:
+        view = self.view
         left, bottom, right, top = _bounds(shape)
-        across = _span((left + WIDE) * self.per_x, (right + WIDE) * self.per_x, self.columns)
-        down = _span((HIGH - top) * self.per_y, (HIGH - bottom) * self.per_y, self.rows)
+        across = _span(
+            (left - view.left) * self.per_x, (right - view.left) * self.per_x, self.columns
+        )
+        down = _span((view.top - top) * self.per_y, (view.top - bottom) * self.per_y, self.rows)
         part = pixels[down, across]
         if not part.size:
             return
-        number = _NUMBER[shape.paint]
         if isinstance(shape, Box):
+            inner = part[1:-1, 1:-1].copy() if shape.hollow else None
             part[:] = number
+            if inner is not None:
+                part[1:-1, 1:-1] = inner
             return
-        x = (np.arange(across.start, across.stop) + 0.5) / self.per_x - WIDE
-        y = HIGH - (np.arange(down.start, down.stop) + 0.5) / self.per_y
+        x = (np.arange(across.start, across.stop) + 0.5) / self.per_x + view.left
+        y = view.top - (np.arange(down.start, down.stop) + 0.5) / self.per_y
         distance = _distance(shape, x[None, :], y[:, None])
         radius = shape.radius if isinstance(shape, Disc) else shape.width / 2
         # Thin shapes slip between the middles of pixels; the nearest ones are theirs.
@@ -88,7 +106,7 @@ class PixelGrid:
         part[distance == distance.min()] = number
 
 
-def _bounds(shape: Shape) -> tuple[float, float, float, float]:
+def _bounds(shape: Box | Disc | Line) -> tuple[float, float, float, float]:
     if isinstance(shape, Box):
         return shape[:4]
     if isinstance(shape, Disc):
@@ -159,54 +177,65 @@ class TextStyle:
         return replace(self, colour=False, blocks=False, deep=False, animated=False)
 
     @property
-    def grid(self) -> PixelGrid:
+    def tall(self) -> int:
+        """Pixels that one line is high."""
+        return 2 if self.blocks else 1
+
+    def grid(self, view: View) -> PixelGrid:
         """The pixels that fit; a letter is about twice as tall as it is wide."""
-        tall = 2 if self.blocks else 1
+        aspect = view.width / view.height
         rows = max(self.rows - _WORDS, 4)
-        columns = max(min(self.columns, int(2 * rows * _ASPECT)), 20)
-        return PixelGrid(columns, tall * max(round(columns / _ASPECT / 2), 4))
+        columns = max(min(self.columns, int(2 * rows * aspect)), 20)
+        lines = min(max(round(columns / aspect / 2), 4), rows)
+        return PixelGrid(columns, self.tall * lines, view)
 
 
 def text(scene: Scene, style: TextStyle) -> list[str]:
     """The lines of one frame, top to bottom."""
-    grid = style.grid
-    pixels = grid.drawn(scene.shapes)
-    if style.blocks:
-        rows = [
-            _blocks(above, below, style)
-            for above, below in zip(pixels[::2], pixels[1::2], strict=True)
+    grid = style.grid(scene.view)
+    pixels, paints = grid.drawn(scene.shapes, scene.background)
+    labels = grid.labels(scene.shapes, tall=style.tall)
+    rows = []
+    for line, start in enumerate(range(0, grid.rows, style.tall)):
+        top, bottom = pixels[start], pixels[start + style.tall - 1]
+        cells = [
+            _cell(paints[a], paints[b], labels.get((line, column)), style)
+            for column, (a, b) in enumerate(zip(top, bottom, strict=True))
         ]
-    else:
-        rows = [_letters(row, style) for row in pixels]
-    return [*_panels(scene, grid.columns, style), *rows, _headline(scene, grid.columns, style)]
+        rows.append(_line(cells, style))
+    width = max(grid.columns, min(style.columns, _LEAST_WORDS))
+    return [*_panels(scene, width, style), *rows, _headline(scene, width, style)]
 
 
-def _blocks(above: NDArray, below: NDArray, style: TextStyle) -> str:
-    """One line of half-blocks: two pixels in each letter."""
-    parts, before = [], None
-    for top, bottom in zip(above, below, strict=True):
-        now = (top, bottom)
-        if now != before:
-            parts.append(_colour(PAINTS[top], style) + _colour(PAINTS[bottom], style, layer=48))
-            before = now
-        parts.append(" " if top == bottom else "\u2580")
-    return "".join(parts) + "\x1b[0m"
+def _cell(top: Paint, bottom: Paint, label: _Letter | None, style: TextStyle) -> _Cell:
+    """One letter of the picture: a label, two pixels as a half-block, or a pixel's letter."""
+    if label is not None:
+        return label[0], label[1], bottom
+    if style.blocks:
+        return (" " if top == bottom else "\u2580"), top, bottom
+    return top.letter, top, bottom
 
 
-def _letters(row: NDArray, style: TextStyle) -> str:
+def _line(cells: Sequence[_Cell], style: TextStyle) -> str:
     if not style.colour:
-        return "".join(PAINTS[number].letter for number in row).rstrip()
+        return "".join(letter for letter, _, _ in cells).rstrip()
     parts, before = [], None
-    for number in row:
-        if number != before:
-            parts.append(_colour(PAINTS[number], style))
-            before = number
-        parts.append(PAINTS[number].letter)
+    for letter, front, back in cells:
+        now = (front, back if style.blocks else None)
+        if now != before:
+            behind = _colour(back, style, layer=48) if style.blocks else ""
+            parts.append(_colour(front, style) + behind)
+            before = now
+        parts.append(letter)
     return "".join(parts) + "\x1b[0m"
 
 
 def _panels(scene: Scene, columns: int, style: TextStyle) -> list[str]:
     """Two lines: who has what, and what they are doing."""
+    if len(scene.panels) == 1:
+        (one,) = scene.panels
+        room = columns - len(scene.clock) - 1
+        return [_side(one, room, style, mirrored=False) + " " + scene.clock, one.notes]
     room = (columns - len(scene.clock) - 2) // 2
     left, right = (
         _side(panel, room, style, mirrored=bool(side)) for side, panel in enumerate(scene.panels)
@@ -215,25 +244,29 @@ def _panels(scene: Scene, columns: int, style: TextStyle) -> list[str]:
     gap = columns - 2 * room
     first = left + scene.clock.center(gap) + right
     second = padded(one.notes, room) + " " * gap + padded(two.notes, room, right=True)
-    return [first, second]
+    return [first, second.rstrip()]
 
 
 def _side(panel: Panel, room: int, style: TextStyle, *, mirrored: bool) -> str:
     """`based (A) ●●○  34%`, padded to its half of the line; the right one the other way round."""
-    full, empty = ("\u25cf", "\u25cb") if style.blocks else ("O", ".")
-    stocks = full * panel.stocks + empty * (STOCKS - panel.stocks)
+    parts = []
+    if panel.lives is not None:
+        full, empty = ("\u25cf", "\u25cb") if style.blocks else ("O", ".")
+        left, all_ = panel.lives
+        parts.append(full * left + empty * (all_ - left))
+    if panel.value:
+        parts.append(panel.value)
     letter = "" if style.colour else f"({panel.paint.letter}) "
-    damage = f"{panel.damage:>3}%"
     name = plain(panel.name, limit=len(panel.name))
-    name = _cut(name, max(room - len(letter) - len(stocks) - len(damage) - 2, 3))
-    outwards = [f"{letter}{name}", stocks, damage]
+    taken = len(letter) + sum(len(part) + 1 for part in parts)
+    outwards = [letter + _cut(name, max(room - taken, 3)), *parts]
     words = " ".join(outwards[::-1] if mirrored else outwards)
     return _coloured(padded(words, room, right=mirrored), panel.paint, style)
 
 
 def _headline(scene: Scene, columns: int, style: TextStyle) -> str:
     words = _cut(plain(scene.headline), columns)
-    return _coloured(words.center(columns).rstrip(), Paint.STRIKE, style)
+    return _coloured(words.center(columns).rstrip(), YELLOW, style)
 
 
 def _coloured(words: str, paint: Paint, style: TextStyle) -> str:
@@ -251,9 +284,10 @@ def _colour(paint: Paint, style: TextStyle, *, layer: int = 38) -> str:
     if style.deep:
         red, green, blue = paint.rgb
         return f"\x1b[{layer};2;{red};{green};{blue}m"
-    return f"\x1b[{layer};5;{_CODES[paint]}m"
+    return f"\x1b[{layer};5;{_nearest(paint.rgb)}m"
 
 
+@lru_cache
 def _nearest(rgb: tuple[int, int, int]) -> int:
     """Of the 216 colours and 24 greys."""
     levels = (0, 95, 135, 175, 215, 255)
@@ -268,9 +302,6 @@ def _nearest(rgb: tuple[int, int, int]) -> int:
     return min(
         known, key=lambda code: sum((a - b) ** 2 for a, b in zip(known[code], rgb, strict=True))
     )
-
-
-_CODES = {paint: _nearest(paint.rgb) for paint in Paint}
 
 
 def _can_encode(stream: TextIO, words: str) -> bool:

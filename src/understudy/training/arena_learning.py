@@ -18,7 +18,7 @@ from understudy.arena.compiling import compiled_duel
 from understudy.arena.results import Iteration, OpponentLatents
 from understudy.core.config import Config
 from understudy.core.errors import ConfigError
-from understudy.core.opponents import SELF
+from understudy.core.opponents import GAME, SELF
 from understudy.games import catalog
 from understudy.games.base import Bot, Game
 from understudy.games.moments import RewardSet
@@ -27,7 +27,7 @@ from understudy.league.anchors import anchors_of
 from understudy.league.league import League
 from understudy.league.ratings import ORIGIN, Rating
 from understudy.learner.trainer import Trainer
-from understudy.match.evaluate import judge
+from understudy.match.evaluate import judge, judge_alone
 from understudy.match.players import BotPlayer, PolicyPlayer
 from understudy.match.series import Engine
 from understudy.match.tally import EvaluationReport
@@ -52,7 +52,7 @@ from understudy.training.recording import RecordingWriter
 from understudy.training.schedule import resume_training
 from understudy.training.session import TrainProgress, TrainSession, TrainSummary
 from understudy.training.snapshot_opponents import TRAINING, SnapshotOpponents, TrainingState
-from understudy.training.stage_plan import StagePlan
+from understudy.training.stage_plan import StagePlan, scripted_opponents
 
 _ITERATIONS, _MET, _BENCHMARKED = "iterations", "met.", "benchmarked_at"
 _BENCHMARK_SEED = 1_000_004
@@ -71,7 +71,13 @@ def check_arena(
             f"environments read it, leave it at 1, got {config.train.noise_steps}"
         )
     rules = catalog.make(game, **options)
-    stages = StagePlan(game, config, tuple(catalog.bots(game, **options)))
+    bots = scripted_opponents(game, options)
+    if not bots and rules.players > 1:
+        raise ConfigError(
+            f"train: {game} has no scripted bots to begin with: offer some as BOTS in the game's "
+            "module, or with --bots FILE"
+        )
+    stages = StagePlan(game, config, tuple(bots))
     check(rules, config, meets_itself=stages.meets_itself)
     network.init(None, len(rules.features), rules.actions.options)
     victim_of(game, config, network, options)
@@ -101,7 +107,7 @@ class ArenaLearning(Learning[TrainProgress]):
         trainer = Trainer(folder.spec, folder.config.learner)
         self._checkpoints, self._schedule = resume_training(folder, journal, trainer)
         self.counters = dict(self._checkpoints.counters)
-        self._bots = bots = catalog.bots(game, **options)
+        self._bots = bots = scripted_opponents(game, options)
         self._monitor = folder.config.monitor
         self.stages = StagePlan(game, folder.config, tuple(bots))
         # Matches that were in flight are not played again: the columns begin with other seeds.
@@ -110,7 +116,7 @@ class ArenaLearning(Learning[TrainProgress]):
             trainer,
             folder.config,
             catalog.make(game, **options),
-            {name: bots[name] for name in self.stages.bots},
+            {name: bots[name] for name in self.stages.bots if name in bots},
             meets_itself=self.stages.meets_itself,
             rewards=self.stages.rewards,
             measures=RewardSet.of(catalog.measures(game)),
@@ -164,7 +170,7 @@ class ArenaLearning(Learning[TrainProgress]):
                 self.benchmark(compiled_duel)
             progress.version = self.version
             progress.stage = self.stages.stage
-            progress.rating = self.opponents.league.learner
+            progress.rating = None if self.arena.plan.alone else self.opponents.league.learner
         return True
 
     def finish(self, interrupts: Interrupts, show: Callable[[TrainProgress], None]) -> None:
@@ -272,6 +278,8 @@ class ArenaLearning(Learning[TrainProgress]):
             return {NAME: ORIGIN}
         if league_files.FILE in self._checkpoints.extras:  # it has its own, and keeps them
             return {}
+        if self.arena.plan.alone:
+            return {GAME: ORIGIN}
         return anchors_of(game, options, engine=compiled_duel)
 
     def _restore(self) -> None:
@@ -351,15 +359,19 @@ def benchmark(
     seed: int,
     engine: Engine,
 ) -> dict[str, EvaluationReport]:
-    """`matches` against each bot, with actions drawn, on seeds that training never uses.
+    """`matches` against each bot, with actions drawn, on seeds that training never uses; of a game
+    of one player `matches` alone.
 
     No columns are dropped as matches end, so that every call runs the same compiled program with
     other weights.
     """
+    player = PolicyPlayer(policy, sampled=True)
+    if game.players == 1:
+        return {GAME: judge_alone(game, player, matches=matches, seed=seed, engine=engine)}
     opponents = {name: BotPlayer(bot) for name, bot in bots.items()}
     return judge(
         game,
-        PolicyPlayer(policy, sampled=True),
+        player,
         opponents,
         matches=matches,
         seed=seed,

@@ -16,19 +16,28 @@ from understudy.arena.mix import Mix, parse, union
 from understudy.core.arrays import NDArray
 from understudy.core.config import Config, RewardsConfig, StageConfig
 from understudy.core.errors import ConfigError, nearest
-from understudy.core.opponents import SELF
+from understudy.core.opponents import GAME, SELF
 from understudy.games import catalog
+from understudy.games.base import Bot
 from understudy.games.moments import blended
 from understudy.games.rewards import rewards_of, weights_of
 from understudy.league.curriculum import Curriculum, CurriculumState, StageChange
 
 
+def scripted_opponents(game: str, options: Mapping[str, str]) -> Mapping[str, Bot]:
+    """The bots that training can meet; none in a game of one player."""
+    alone = catalog.make(game, **options).players == 1
+    return {} if alone else catalog.bots(game, **options)
+
+
 class StagePlan:
     """The stages of a run, and the present one."""
 
-    def __init__(self, game: str | None, config: Config, bots: Sequence[str]) -> None:
-        """`game` None: an environment, which brings its own rewards."""
+    def __init__(self, game: str | None, config: Config, opponents: Sequence[str]) -> None:
+        """`opponents`: the names of the bots that can be met; none in a game of one player, whose
+        rules are the opponent `game`. `game` None: an environment, with its own rewards."""
         held_out = catalog.held_out(game) if game else ()
+        bots = tuple(opponents) or ((GAME,) if game else ())
         stages = () if config.league.exploits else config.curriculum.stages
         self._curriculum = Curriculum(config.curriculum) if stages else None
         self._mixes = [_mix(stage, config, bots, held_out) for stage in stages]
@@ -39,7 +48,8 @@ class StagePlan:
         self.bots, self.meets_itself = union(self._mixes)
         # By the order of all bots of the game, so that a name means the same in every run.
         order = tuple(bots)
-        self.kinds = (*(order.index(name) for name in self.bots), len(order))
+        known = (*(order.index(name) for name in self.bots), len(order))
+        self.kinds = known if opponents else ()
         """What the network learns to name each opponent by; snapshots, the last, are one kind."""
         self._state = self._curriculum.start() if self._curriculum else None
         if game is None:

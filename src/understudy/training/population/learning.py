@@ -42,7 +42,7 @@ from understudy.training.population.best_agent import BestAgent
 from understudy.training.population.session import PopulationProgress, PopulationSummary
 from understudy.training.schedule import resume_training
 from understudy.training.session import TrainSession
-from understudy.training.stage_plan import StagePlan
+from understudy.training.stage_plan import StagePlan, scripted_opponents
 
 _TRIES = 3
 NETWORK, MATCHES, OPPONENTS = range(3)
@@ -64,13 +64,13 @@ class PopulationContext:
 
     @classmethod
     def of(cls, session: TrainSession, stages: StagePlan, clock: Clock) -> PopulationContext:
-        bots = catalog.bots(session.game, **session.game_options)
+        bots = scripted_opponents(session.game, session.game_options)
         return cls(
             session,
             stages,
             clock,
             game=catalog.make(session.game, **session.game_options),
-            bots={name: bots[name] for name in stages.bots},
+            bots={name: bots[name] for name in stages.bots if name in bots},
             rewards=stages.rewards,
             measures=RewardSet.of(catalog.measures(session.game)),
         )

@@ -10,20 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from understudy.games.brawl import tables
-from understudy.games.brawl.drawing.scene import (
-    HIGH,
-    LOW,
-    WIDE,
-    Box,
-    Disc,
-    Line,
-    Paint,
-    Shape,
-    weapon,
-)
+from understudy.games.brawl.drawing.scene import HIGH, LOW, WIDE, Palette, weapon
 from understudy.games.brawl.state import State
+from understudy.games.shapes import Box, Disc, Line, Paint, Shape
 
-_LIVERY = ((Paint.LEFT, Paint.LEFT_DIM), (Paint.RIGHT, Paint.RIGHT_DIM))
+_LIVERY = ((Palette.LEFT, Palette.LEFT_DIM), (Palette.RIGHT, Palette.RIGHT_DIM))
 _UNIT_NOTHING = 1e-6
 
 
@@ -124,14 +115,14 @@ def drawn(
         return shapes
     if not (abs(one.x) < WIDE and LOW < one.y + 0.5 < HIGH):
         return [*shapes, *_mark(one, paint)]
-    colour = Paint.FLASH if flash else Paint.GHOST if one.dodging else paint
+    colour = Palette.FLASH if flash else Palette.GHOST if one.dodging else paint
     return [
         *shapes,
         *_blow(one),
         *_legs(one, dim),
         Box(one.x - 0.34, one.y + 0.22, one.x + 0.34, one.y + 0.7, colour),
         Disc(one.x + 0.04 * one.facing, one.y + 0.8, 0.27, colour),
-        Disc(one.x + 0.17 * one.facing, one.y + 0.84, 0.065, Paint.EYE, fine=True),
+        Disc(one.x + 0.17 * one.facing, one.y + 0.84, 0.065, Palette.EYE, fine=True),
         *_arms(one, colour),
         *_stars(one),
         *_shield(one),
@@ -147,7 +138,7 @@ def _mark(one: Fighter, paint: Paint) -> list[Shape]:
     return [
         Line(x, y, x + 0.55 * dx, y + 0.55 * dy, 0.2, paint),
         Disc(x, y, 0.4, paint),
-        Disc(x, y, 0.26, Paint.SKY, fine=True),
+        Disc(x, y, 0.26, Palette.SKY, fine=True),
         Disc(x, y, 0.14, paint, fine=True),
     ]
 
@@ -158,8 +149,8 @@ def _blow(one: Fighter) -> list[Shape]:
     x, y, half_width, half_height = one.reach
     edges = (x - half_width, y - half_height, x + half_width, y + half_height)
     if one.phase == "startup":
-        return [Box(*edges, Paint.WINDUP, hollow=True, fine=True)]
-    return [Box(*edges, Paint.GLOW), Box(*edges, Paint.STRIKE, hollow=True, fine=True)]
+        return [Box(*edges, Palette.WINDUP, hollow=True, fine=True)]
+    return [Box(*edges, Palette.GLOW), Box(*edges, Palette.STRIKE, hollow=True, fine=True)]
 
 
 def _legs(one: Fighter, dim: Paint) -> list[Shape]:
@@ -195,7 +186,7 @@ def _stars(one: Fighter) -> list[Shape]:
     turn = 0.6 * one.stun
     return [
         Disc(one.x + 0.42 * math.cos(turn + at), one.y + 1.25 + 0.1 * math.sin(turn + at), 0.09,
-             Paint.STUN)
+             Palette.STUN)
         for at in (0.0, 2.1, 4.2)
     ]  # fmt: skip
 
@@ -204,6 +195,6 @@ def _shield(one: Fighter) -> list[Shape]:
     if not one.safe:
         return []
     return [
-        Box(one.x - 0.62, one.y - 0.05, one.x + 0.62, one.y + 1.2, Paint.GHOST, hollow=True,
+        Box(one.x - 0.62, one.y - 0.05, one.x + 0.62, one.y + 1.2, Palette.GHOST, hollow=True,
             fine=True)
     ]  # fmt: skip

@@ -9,8 +9,6 @@ from __future__ import annotations
 import math
 from collections import deque
 
-import msgspec
-
 from understudy.core.ops import NUMPY
 from understudy.games.brawl import tables
 from understudy.games.brawl.drawing import fighter as fighters
@@ -18,16 +16,18 @@ from understudy.games.brawl.drawing.scene import (
     HIGH,
     LOW,
     STAGE,
+    STOCKS,
+    VIEW,
     WIDE,
-    Line,
-    Paint,
-    Panel,
-    Scene,
-    Shape,
+    Palette,
+    clock,
+    heat,
     lying,
     platform,
 )
 from understudy.games.brawl.state import State, events, is_over, scores
+from understudy.games.match_drawing import MatchEvent, told_apart
+from understudy.games.shapes import Line, Paint, Panel, Scene, Shape
 
 _ROLES = {
     "knocked_out": "victim",
@@ -38,7 +38,7 @@ _ROLES = {
 }
 _TRAIL_FRAMES, _TRAIL_EVERY = 16, 2
 _FLASH_FRAMES, _BURST_FRAMES, _HEADLINE_FRAMES = 3, 10, 45
-_PAINTS = (Paint.LEFT, Paint.RIGHT)
+_PAINTS = (Palette.LEFT, Palette.RIGHT)
 _RAYS = (
     (-0.75, 0.8, False), (-0.45, 1.1, True), (-0.2, 1.3, False), (0.0, 1.5, True),
     (0.2, 1.3, False), (0.45, 1.1, True), (0.75, 0.8, False),
@@ -46,16 +46,8 @@ _RAYS = (
 """Of a burst: angle from its middle, length, and whether it is white."""
 
 
-class Event(msgspec.Struct, frozen=True, omit_defaults=True):
+class Event(MatchEvent, frozen=True, omit_defaults=True):
     """One thing that happened."""
-
-    frame: int
-    time_s: float
-    event: str
-    role: str = ""
-    """What `who` was in it: victim, winner, actor or attacker."""
-    who: str = ""
-    detail: str = ""
 
     def __str__(self) -> str:
         """In words."""
@@ -73,10 +65,10 @@ class Event(msgspec.Struct, frozen=True, omit_defaults=True):
 class MatchDrawing:
     """One match. `slots` are the player numbers of the left and of the right fighter."""
 
+    frames_per_s = float(tables.FRAMES_PER_S)
+
     def __init__(self, names: tuple[str, str], slots: tuple[int, int] = (0, 1)) -> None:
-        self.names = (
-            names if names[0] != names[1] else (f"{names[0]} (left)", f"{names[1]} (right)")
-        )
+        self.names = told_apart(names)
         self.events: list[Event] = []
         self.over = False
         self._slots = slots
@@ -113,18 +105,23 @@ class MatchDrawing:
             frame=frame,
             shapes=tuple(shapes),
             panels=(self._panel(pair[0], 0), self._panel(pair[1], 1)),
-            left_s=max(0, tables.MAX_FRAMES - frame) / tables.FRAMES_PER_S,
+            view=VIEW,
+            clock=clock(max(0, tables.MAX_FRAMES - frame) / tables.FRAMES_PER_S),
             headline=words if self.over or frame - said < _HEADLINE_FRAMES else "",
+            background=Palette.SKY,
+            fixed=len(STAGE),
         )
 
     def _panel(self, one: fighters.Fighter, side: int) -> Panel:
+        held = "" if one.weapon == tables.WEAPONS[0] else one.weapon
+        damage = round(one.damage)
         return Panel(
             name=self.names[side],
             paint=_PAINTS[side],
-            stocks=one.stocks,
-            damage=round(one.damage),
-            weapon="" if one.weapon == tables.WEAPONS[0] else one.weapon,
-            doing=one.doing,
+            notes="  ".join(word for word in (held, one.doing) if word),
+            lives=(one.stocks, STOCKS),
+            value=f"{damage:>3}%",
+            value_paint=heat(damage),
         )
 
     def _note(self, state: State, frame: int, pair: list[fighters.Fighter]) -> None:
@@ -167,7 +164,7 @@ class MatchDrawing:
             reach = 0.35 + 0.12 * (frame - at)
             shapes += [
                 Line(x + 0.5 * reach * dx, y + 0.5 * reach * dy, x + 1.6 * reach * dx,
-                     y + 1.6 * reach * dy, 0.09, Paint.STRIKE, fine=True)
+                     y + 1.6 * reach * dy, 0.09, Palette.STRIKE, fine=True)
                 for dx, dy in ((0.7, 0.7), (-0.7, 0.7), (0.7, -0.7), (-0.7, -0.7), (0, 1), (1, 0),
                                (-1, 0))
             ]  # fmt: skip
@@ -201,7 +198,7 @@ def _burst(x: float, y: float, paint: Paint, age: float) -> list[Shape]:
                 edge_x + far * math.cos(turn),
                 edge_y + far * math.sin(turn),
                 0.42 * (1.0 - 0.8 * age),
-                Paint.FLASH if light else paint,
+                Palette.FLASH if light else paint,
             )
         )
     return shapes
