@@ -31,6 +31,7 @@ SCRIPTS = (
     ("serve_day.py",),
     ("serve_promotion.py",),
     ("serve_takeover.py",),
+    ("own_game.py",),
     ("strength.py", "swarm"),
     ("strength.py", "brawl"),
     ("territory_learning.py",),

@@ -9,16 +9,19 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
 from shutil import copytree
 
 import pytest
 
 from understudy.core.clock import SystemClock
+from understudy.games import catalog
+from understudy.judging.simulator import Simulator
+from understudy.promotion.promotion import Promotion
 from understudy.registry.run_folder import RunFolder
 
-from .calling import Called, understudy
+from .calling import understudy
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "tictactoe.py"
 SMALL = tuple(
@@ -42,7 +45,6 @@ class Corner(Random):
 
 BOTS = {"corner": Corner()}
 """
-Command = Callable[..., Called]
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +65,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def copied(
     project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fresh_code: None
-) -> Path:
+) -> Iterator[Path]:
     """The project copied whole to another place, and the one that it was copied from gone."""
     folder = tmp_path / "elsewhere"
     copytree(project, folder)
@@ -71,7 +73,7 @@ def copied(
     hidden = project.with_name("hidden")
     project.rename(hidden)
     monkeypatch.setattr(sys, "path", list(sys.path))
-    yield folder  # type: ignore[misc]
+    yield folder
     hidden.rename(project)
 
 
@@ -109,6 +111,17 @@ def test_a_tournament_takes_runs_and_bots_of_the_game(copied: Path) -> None:
     )
     assert found.code == 0, found.err
     assert {row["name"] for row in found.json["standings"]} == {"runs/one", "random", "rules"}
+
+
+def test_the_simulator_of_a_run_finds_its_game_and_bots(copied: Path) -> None:
+    folder, problems = RunFolder.load(Path("runs/one"), SystemClock()), list[str]()
+    Simulator(folder, Promotion(folder), rules="corner", options={}, problem=problems.append)
+    assert catalog.known("tictactoe") and not problems
+
+
+def test_play_says_which_command_trains_a_custom_game(copied: Path) -> None:
+    found = understudy("play", "my_game.py:TicTacToe")
+    assert found.code == 2 and "`understudy train my_game.py:TicTacToe`" in found.err
 
 
 def test_ratings_and_games_know_it_too(copied: Path) -> None:
@@ -234,7 +247,7 @@ def test_a_killed_session_of_a_custom_game_resumes(copied: Path) -> None:
     assert again.code == 0 and again.json["steps"] == kept + 1024, again.err
 
 
-def test_a_game_of_one_player_is_trained_judged_and_watched_by_name(
+def test_a_game_of_one_player_is_trained_judged_and_replayed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fresh_code: None
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -242,6 +255,9 @@ def test_a_game_of_one_player_is_trained_judged_and_watched_by_name(
     assert found.code == 0 and list(found.json["opponents"]) == ["game"], found.err
     judged = understudy("eval", "swarm", "--matches", 10, "--json")
     assert judged.code == 0 and list(judged.json["opponents"]) == ["game"], judged.err
+    match = understudy("watch", "swarm", "--match", found.json["run"], "--json").json[0]
+    told = understudy("watch", "swarm", "--match", f"{found.json['run']}:{match['id']}")
+    assert told.code == 0 and "bit for bit" in told.out, told.err
     refused = understudy("eval", "swarm", "--opponents", "rules", "--matches", 10)
     assert refused.code == 2 and "swarm has one player" in refused.err
     refused = understudy("tournament", "swarm", "rules", "random")

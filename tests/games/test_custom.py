@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from understudy.core.errors import ConfigError
+from understudy.core.ops import NUMPY
 from understudy.games import catalog, custom
 from understudy.games.rewards import rewards_of
+from understudy.match.evaluate import judge
+from understudy.match.players import BotPlayer
 from understudy.testing import check_game
 
 pytestmark = pytest.mark.usefixtures("fresh_code")
@@ -35,6 +39,30 @@ def changed(folder: Path, *changes: tuple[str, str]) -> str:
 
 def test_the_example_keeps_the_whole_contract() -> None:
     check_game(catalog.make(custom.load_game(f"{EXAMPLE}:TicTacToe")))
+
+
+def test_the_page_has_the_example_word_for_word() -> None:
+    page = (EXAMPLE.parents[1] / "your-own-game.md").read_text(encoding="utf-8")
+    rules, check, bots = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
+    assert TEXT.endswith(f"\n{rules}\n\n{bots}")
+    assert "check_game(TicTacToe())" in check
+
+
+def test_a_bot_blocks_and_wins(tmp_path: Path) -> None:
+    bots = catalog.bots(custom.load_game(f"{EXAMPLE}:TicTacToe"))
+    seen = np.zeros((19, 1), np.float32)
+    seen[[0, 1, 12, 13, 18]] = 1.0  # mine: 0 and 1; theirs: 3 and 4; my turn
+    args = (NUMPY, seen, np.zeros(1, np.uint32), np.zeros(1, np.int32))
+    assert bots["rules"].act(*args)[0, 0] == 2, "wins rather than blocks"
+    seen[1] = 0.0
+    assert bots["rules"].act(*args)[0, 0] == 5, "blocks"
+
+
+def test_frozen_matches_of_the_bots_are_as_strong_as_the_page_says(tmp_path: Path) -> None:
+    name = custom.load_game(f"{EXAMPLE}:TicTacToe")
+    players = {key: BotPlayer(bot) for key, bot in catalog.bots(name).items()}
+    report = judge(catalog.make(name), players["rules"], players, matches=200, seed=1)
+    assert report["random"].tally.win_rate > 0.85 and report["rules"].tally.wins == 0
 
 
 def test_a_custom_game_is_in_the_catalog_under_its_own_name(tmp_path: Path) -> None:

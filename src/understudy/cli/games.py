@@ -30,20 +30,20 @@ def games(
     if json:
         table = [
             {
-                "name": game.name,
-                "version": game.version,
-                "summary": game.summary,
-                "options": {name: list(choices) for name, choices in game.options.items()},
-                "bots": list(catalog.bots(game.name)),
+                "name": one.name,
+                "version": one.version,
+                "summary": one.summary,
+                "options": {name: list(choices) for name, choices in one.options.items()},
+                "bots": list(catalog.bots(one.name)),
             }
-            for game in listed
+            for one in listed
         ]
         say_json(table)
         return
-    for game in listed:
-        say(f"{game.name} (rules version {game.version})")
-        emit_text(game.summary, indent=2)
-        for name, choices in game.options.items():
+    for one in listed:
+        say(f"{one.name} (rules version {one.version})")
+        emit_text(one.summary, indent=2)
+        for name, choices in one.options.items():
             more = ", adaptive" if name == "difficulty" else ""
             emit_text(f"--{name}: {', '.join(choices)}{more}", indent=2, more=4)
-        emit_text(f"scripted: {', '.join(catalog.bots(game.name))}", indent=2, more=4)
+        emit_text(f"scripted: {', '.join(catalog.bots(one.name))}", indent=2, more=4)

@@ -316,12 +316,17 @@ def _refuse(given: Mapping[str, object], why: str) -> None:
 
 
 def _check_difficulty(game: str, difficulty: str, adaptive: str) -> None:
-    from understudy.games import catalog
+    from understudy.games import catalog, custom
 
     if game == "territory":
         raise ConfigError(
             "territory is a live game, played on a server: `understudy serve territory`, then "
             "`understudy play territory --url ws://127.0.0.1:8765/ws`"
+        )
+    if custom.is_custom(game):
+        raise ConfigError(
+            f"{game} is a custom game: `understudy train {game}` learns it; a bot that learns "
+            "beside its own loop has `Understudy.open`"
         )
     if catalog.make(game).players > 1:  # an unknown game is an error of its own
         raise ConfigError(

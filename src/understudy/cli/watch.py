@@ -161,8 +161,14 @@ def _recorded(game: str, match: str, *, pictures: bool, json: bool) -> Showing |
     """The recorded match, ready to be shown; None where words were enough: a list of matches, or
     a match of a game that cannot be drawn."""
     from understudy.games import catalog
-    from understudy.judging.replays import load_recording, named_match, replayed_episode
+    from understudy.judging.replays import (
+        load_recording,
+        named_match,
+        replayed_episode,
+        replayed_recording,
+    )
     from understudy.judging.watching import Showing, check_drawn
+    from understudy.match.recordings import MatchRecordings
 
     folder, which = named_match(match, game)
     run = folder.root.as_posix()
@@ -173,7 +179,8 @@ def _recorded(game: str, match: str, *, pictures: bool, json: bool) -> Showing |
         return Showing.recorded(load_recording(folder, which), run=run, name=f"{run}:{which}")
     if pictures:
         check_drawn(folder.identity.game_name)
-    replayed = replayed_episode(folder, which)
+    recorded = which.isdecimal() and int(which) in MatchRecordings(folder.root).numbers()
+    replayed = (replayed_recording if recorded else replayed_episode)(folder, which)
     if json:
         say_json(replayed)
     else:

@@ -56,6 +56,12 @@ class AnalysisRequest:
             raise ConfigError(f"--matches: expected {FEWEST} or more, got {self.matches}")
         if self.ablation < 0:
             raise ConfigError(f"--ablation: expected 0 (none) or more, got {self.ablation}")
+        first = min(study.frames_at(FRAMES_PER_S))
+        if self.game.max_frames < first:
+            raise ConfigError(
+                f"analyze: matches are looked at from frame {first} on; those of {self.game.name} "
+                f"end after {self.game.max_frames}"
+            )
         if len(self.opponents) < 2:
             raise ConfigError("--opponents: expected two or more, to tell them apart")
 

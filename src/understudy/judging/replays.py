@@ -7,6 +7,7 @@ episodes; ids of the former are numbers, those of the latter the hex digits of t
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import msgspec
@@ -15,6 +16,7 @@ from understudy.core.arrays import read_bytes
 from understudy.core.clock import SystemClock
 from understudy.core.dependencies import install_line, not_installed
 from understudy.core.errors import ConfigError, FileFormatError, MissingDependency, RunFolderError
+from understudy.core.ops import NUMPY
 from understudy.experience import episode as episodes
 from understudy.experience.episode import Episode
 from understudy.experience.spool import files_of
@@ -140,6 +142,27 @@ def replayed_episode(folder: RunFolder, which: str) -> ReplayedEpisode:
         outcome=str(episode.meta.outcome),
         frames=len(episode),
         reward=round(float(episode.rewards.sum()), 4),
+    )
+
+
+def replayed_recording(folder: RunFolder, which: str) -> ReplayedEpisode:
+    """Replay the recording with this id, of a game that cannot be drawn, and say what it was."""
+    match = load_recording(folder, which)
+    meta, what = match.meta, f"{folder.root}:{which}"
+    states = replay_here(match, what=what)
+    game = catalog.make(meta.game, **meta.options)
+    reward = sum(
+        float(game.reward(NUMPY, before, after)[meta.side, 0]) for before, after in pairwise(states)
+    )
+    return ReplayedEpisode(
+        game=meta.game,
+        match=which,
+        seed=meta.seed,
+        opponent=meta.opponent,
+        outcome=_OUTCOMES[meta.score],
+        frames=meta.frames,
+        reward=round(reward, 4),
+        states="all states are as recorded, bit for bit",
     )
 
 

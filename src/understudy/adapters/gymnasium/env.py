@@ -27,7 +27,7 @@ from understudy.core.dependencies import needs
 from understudy.core.errors import ConfigError, nearest
 from understudy.core.ops import NUMPY
 from understudy.core.spaces import ActionSpace, Continuous, Discrete, MultiBinary
-from understudy.games import catalog
+from understudy.games import catalog, custom
 from understudy.games.base import Bot, Game
 from understudy.match.players import BotPlayer, Player, PlayerView
 from understudy.registry.run_folder import holds_run
@@ -55,13 +55,14 @@ class GameEnv(gymnasium.Env[NDArray, Any]):
         render_mode: str | None = None,
         **options: object,
     ) -> None:
-        """A game of the catalog with its `options`, or one of your own.
+        """A game of the catalog or `FILE.py:NAME`, with its `options`, or a `Game` of your own.
 
         `opponent` is a scripted bot by name, any `Bot`, or an agent that draws its actions: a run
         (`runs/brawl-1`, `runs/brawl-1@12`) or an exported file (`agent.py`), whose code is run.
         Observations are clipped to `bound` in both directions (`BOUNDS`, else 10), so that the
         space that is declared is true.
         """
+        game = named(game, options)
         self.game = made(game, options)
         known = catalog.bots(game, **options) if isinstance(game, str) else None
         if not 0 <= side < self.game.players:
@@ -138,8 +139,17 @@ class GameEnv(gymnasium.Env[NDArray, Any]):
         }
 
 
+def named(game: str | Game, options: Mapping[str, object]) -> str | Game:
+    """The name in the catalog where a game is named by its module, `FILE.py:NAME`, which is loaded;
+    anything else as it is."""
+    if isinstance(game, str) and custom.is_custom(game):
+        return custom.load_game(game, options, flag="game")
+    return game
+
+
 def made(game: str | Game, options: Mapping[str, object]) -> Game:
     """A game of the catalog with its options, or one of your own, which has none here."""
+    game = named(game, options)
     if isinstance(game, str):
         return catalog.make(game, **options)
     if options:
