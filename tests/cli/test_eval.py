@@ -260,8 +260,8 @@ def test_runs_that_do_not_fit_are_refused(elsewhere: Path) -> None:
     assert called.code == 2 and "no version yet" in called.err
     called = understudy("eval", "brawl", "--agent", f"{brawl_run(elsewhere / 'one', versions=1)}@7")
     assert called.code == 2 and "version 7 is not in" in called.err
-    called = understudy("eval", "swarm", "--agent", "rules")
-    assert called.code == 2 and "game of one player" in called.err
+    called = understudy("eval", "swarm", "--agent", "rules", "--opponents", "random")
+    assert called.code == 2 and "swarm has one player" in called.err
 
 
 def test_other_rules_are_told(elsewhere: Path) -> None:

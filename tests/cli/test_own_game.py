@@ -251,7 +251,7 @@ def test_a_game_of_one_player_is_trained_judged_and_replayed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fresh_code: None
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    found = understudy("train", "swarm", "--steps", 1024, "--json", *SMALL)
+    found = understudy("train", "swarm", "--steps", 16384, "--json", *SMALL)
     assert found.code == 0 and list(found.json["opponents"]) == ["game"], found.err
     judged = understudy("eval", "swarm", "--matches", 10, "--json")
     assert judged.code == 0 and list(judged.json["opponents"]) == ["game"], judged.err
@@ -262,3 +262,18 @@ def test_a_game_of_one_player_is_trained_judged_and_replayed(
     assert refused.code == 2 and "swarm has one player" in refused.err
     refused = understudy("tournament", "swarm", "rules", "random")
     assert refused.code == 2 and "`understudy eval swarm`" in refused.err
+
+
+def test_a_short_training_plays_well_against_chance(copied: Path) -> None:
+    trained = understudy(
+        "train", "my_game.py:TicTacToe", "--opponents", "random", "--steps", "160k",
+        "--run", "runs/two", "--json", "--set", "train.games=128", "--set", "train.segment=16",
+        "--set", "monitor.benchmark_steps=0",
+    )  # fmt: skip
+    assert trained.code == 0, trained.err
+    judged = understudy(
+        "eval", "tictactoe", "--agent", "runs/two", "--opponents", "random", "--matches", 400,
+        "--greedy", "--json",
+    )  # fmt: skip
+    # Chance against chance wins 43%, the best player against it 97%.
+    assert judged.json["opponents"]["random"]["win_rate"] > 0.8

@@ -16,7 +16,7 @@ from bot.minds import publish
 from understudy.doctor.checks.policy import entropy_collapsed
 from understudy.doctor.findings import Finding
 from understudy.policy.weights import fresh
-from understudy.telemetry.status import Estimate, RewardStatus, VersionReward
+from understudy.telemetry.status import Estimate, RewardStatus, VersionReward, WinRecord
 from understudy.telemetry.trends import Trend
 
 from .ring_runs import ACTIONS, Goalkeeper, WrittenRing
@@ -106,6 +106,29 @@ def test_a_sure_policy_without_winners_is_judged_by_its_returns(
         trend.add(float(turn), value, version=1, weight=joined)
     evidence = evidence_on(run.folder)
     evidence.trends["return"] = trend
+    assert [one.weight for one in entropy_collapsed(evidence)] == ([weight] if weight else [])
+
+
+@pytest.mark.parametrize(
+    ("record", "weight"),
+    [
+        (WinRecord(wins=300, draws=600, losses=100), None),  # tic-tac-toe, as good as solved
+        (WinRecord(wins=100, draws=300, losses=600), "problem"),
+        (WinRecord(wins=650, draws=10, losses=340), "problem"),  # hardly any draws: wins decide
+    ],
+)
+def test_a_sure_policy_in_a_game_of_draws_is_judged_by_points(
+    tmp_path: Path, record: WinRecord, weight: str | None
+) -> None:
+    run = WrittenRing(tmp_path / "run")
+    run.batches(30, entropy=0.001)
+    seen = evidence_on(run.folder)
+    status = msgspec.structs.replace(seen.status, opponents={"rules": record})
+    trend = Trend()
+    for turn in range(200):
+        trend.add(float(turn), float(turn % 5 == 0), version=1)
+    evidence = dataclasses.replace(seen, view=msgspec.structs.replace(seen.view, status=status))
+    evidence.trends["win_rate"] = trend
     assert [one.weight for one in entropy_collapsed(evidence)] == ([weight] if weight else [])
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from understudy.core.errors import ConfigError
 from understudy.core.ops import NUMPY
-from understudy.games import catalog, custom
+from understudy.games import catalog, custom, rewards
 from understudy.games.rewards import rewards_of
 from understudy.match.evaluate import judge
 from understudy.match.players import BotPlayer
@@ -71,8 +71,8 @@ def test_a_custom_game_is_in_the_catalog_under_its_own_name(tmp_path: Path) -> N
     assert list(catalog.bots(name)) == ["random", "rules"]
     assert catalog.rules_named(name) == "random"
     assert catalog.describe(name)[0].summary.startswith("Three in a row")
-    rewards, weights = rewards_of(name, "default", gamma=1.0)
-    assert rewards.names == ("reward",) and weights.tolist() == [[1.0]]
+    chosen, weights = rewards_of(name, "default", gamma=1.0)
+    assert chosen.names == ("reward",) and weights.tolist() == [[1.0]]
     assert catalog.make(name) is catalog.make(name), "compiled programs are shared"
     assert catalog.make(name, delay="2").start is not catalog.make(name).start
 
@@ -174,6 +174,20 @@ def test_a_built_in_game_takes_more_bots(tmp_path: Path) -> None:
     text = "from understudy.games.catalog import bots\n\nBOTS = {'mine': bots('brawl')['random']}\n"
     assert custom.add_bots("brawl", written(tmp_path, text, "my_bots.py")) == ("mine",)
     assert "mine" in catalog.bots("brawl") and "mine" not in catalog.held_out("brawl")
+
+
+def test_reward_terms_of_a_custom_game(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rewards, "_ADDED", {})
+    monkeypatch.setattr(rewards, "_LOADED", {})
+    name = custom.load_game(f"{written(tmp_path)}:TicTacToe")
+    text = (
+        "from understudy.games.rewards import term\n\n"
+        '@term("tictactoe")\ndef centre(ops, moment):\n'
+        "    held = moment.after.board[4]\n"
+        "    return ops.xp.stack([held == 1, held == 2]).astype(ops.xp.float32)\n"
+    )
+    assert rewards.load_terms(written(tmp_path, text, "my_terms.py")) == ("centre",)
+    assert set(rewards.terms_of(name, gamma=1.0)) == {"reward", "centre"}
 
 
 def test_held_out_bots_are_apart(tmp_path: Path) -> None:

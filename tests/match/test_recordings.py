@@ -90,7 +90,7 @@ def test_a_file_that_was_cut_short_is_an_error(share: float) -> None:
         (recorded(seed=-1), "seed -1"),
         (recorded(side=2), "side 2"),
         (recorded(score=2), "score 2"),
-        (recorded(5, frames=6), r"actions is uint8 \(5, 2, 1\), expected .*\[6, 2, parts\]"),
+        (recorded(5, frames=6), r"actions is uint8 \(5, 2, 1\), expected .*\[6, players, parts\]"),
         (
             RecordedMatch(recorded().meta, recorded().actions, np.zeros(5, np.int32)),
             "checksums is int32",

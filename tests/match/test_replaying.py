@@ -136,7 +136,7 @@ def test_what_does_not_fit_the_rules_is_an_error_that_names_the_field(
         replayed(changed(score=match.meta.score - 1))
     with pytest.raises(FileFormatError, match="x:4: actions: expected"):
         replayed(replace(match, actions=match.actions + np.uint8(9)))
-    with pytest.raises(FileFormatError, match="x:4: actions: expected 1 parts"):
+    with pytest.raises(FileFormatError, match="x:4: actions: expected 2 players with 1 parts"):
         replayed(changed(options={"actions": "chords"}))
     with pytest.raises(FileFormatError, match="x:4: options: brawl has no option 'wind'"):
         replayed(changed(options={"wind": "2"}))

@@ -33,6 +33,8 @@ _BEHAVIOUR_KL = 10.0
 _DOMINATES = 0.95
 _DECISIONS = 1000
 _GOOD = 0.6
+_MANY_DRAWS = 0.2
+"""Share of matches; games that are hardly ever drawn are judged by wins alone."""
 _STRETCH = 4
 """Bins of returns that are compared: of fewer the spread, and so the interval, is not known. A bin
 of a long run holds many matches."""
@@ -247,7 +249,7 @@ def _wins(evidence: Evidence) -> bool | None:
     than at first: then being sure of itself is right. None: it cannot be told."""
     last = share_of(evidence.trend("win_rate").last(100))
     if last.size:
-        return last.size >= 20 and last.mean >= _GOOD
+        return last.size >= 20 and (last.mean >= _GOOD or _drawn_points(evidence) >= _GOOD)
     if evidence.kind == "server":
         return _earns_more(evidence.status.version_rewards)
     bins = evidence.trend("return").bins
@@ -255,6 +257,15 @@ def _wins(evidence: Evidence) -> bool | None:
         return None
     then, now = mean_of(bins[:_STRETCH]), mean_of(bins[-max(_STRETCH, len(bins) // 10) :])
     return gain(then, now)[0] > 0.0
+
+
+def _drawn_points(evidence: Evidence) -> float:
+    """The share of points in a game with many draws, where few matches can be won; else 0."""
+    records = evidence.status.opponents.values()
+    matches, draws = sum(one.matches for one in records), sum(one.draws for one in records)
+    if not matches or draws < _MANY_DRAWS * matches:
+        return 0.0
+    return (sum(one.wins for one in records) + draws / 2) / matches
 
 
 def _earns_more(reward: RewardStatus | None) -> bool | None:
