@@ -247,17 +247,14 @@ def test_a_killed_session_of_a_custom_game_resumes(copied: Path) -> None:
     assert again.code == 0 and again.json["steps"] == kept + 1024, again.err
 
 
-def test_a_game_of_one_player_is_trained_judged_and_replayed(
+def test_a_game_of_one_player_is_trained_and_judged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fresh_code: None
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    found = understudy("train", "swarm", "--steps", 16384, "--json", *SMALL)
+    found = understudy("train", "swarm", "--steps", 2048, "--json", *SMALL)
     assert found.code == 0 and list(found.json["opponents"]) == ["game"], found.err
     judged = understudy("eval", "swarm", "--matches", 10, "--json")
     assert judged.code == 0 and list(judged.json["opponents"]) == ["game"], judged.err
-    match = understudy("watch", "swarm", "--match", found.json["run"], "--json").json[0]
-    told = understudy("watch", "swarm", "--match", f"{found.json['run']}:{match['id']}")
-    assert told.code == 0 and "bit for bit" in told.out, told.err
     refused = understudy("eval", "swarm", "--opponents", "rules", "--matches", 10)
     assert refused.code == 2 and "swarm has one player" in refused.err
     refused = understudy("tournament", "swarm", "rules", "random")

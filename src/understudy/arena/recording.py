@@ -123,12 +123,13 @@ class MatchRecorder:
 def _joined(
     pieces: Sequence[RecordedFrames], column: int, opponent: str, score: int
 ) -> PlayedMatch:
+    actions = np.concatenate([piece.actions for piece in pieces])
     return PlayedMatch(
         seed=int(pieces[0].seeds[0]),
-        side=column % 2,
+        side=column % actions.shape[1],  # as `columns.sides`
         opponent=opponent,
         score=score,
-        actions=np.concatenate([piece.actions for piece in pieces]),
+        actions=actions,
         checksums=np.concatenate([piece.checksums for piece in pieces]),
     )
 
