@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from understudy import Understudy
@@ -26,11 +26,12 @@ class PassiveBot(BotAI):
         mind: Understudy,
         *,
         game_step: int = 88,
+        tags: Mapping[str, object] | None = None,
         starting: Callable[[PassiveBot], None] = lambda bot: None,
         stepping: Callable[[PassiveBot], Awaitable[None] | None] = lambda bot: None,
     ) -> None:
         super().__init__()
-        self.strategist = Strategist(self, mind, STRATEGIES)
+        self.strategist = Strategist(self, mind, STRATEGIES, tags=tags)
         self.ended: list[Result] = []
         self._game_step = game_step
         self._starting, self._stepping = starting, stepping

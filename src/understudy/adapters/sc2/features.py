@@ -95,9 +95,10 @@ class EnemySightings:
         loop = bot.state.game_loop
         seen = self._seen
         for unit in bot.enemy_units:
-            if unit.type_id.name not in NO_SOLDIERS:
+            tag = unit.tag
+            if tag in seen or unit.type_id.name not in NO_SOLDIERS:
                 x, y = unit.position
-                seen[unit.tag] = _Sighting(unit.health + unit.shield, x, y, loop)
+                seen[tag] = _Sighting(unit.health + unit.shield, x, y, loop)
         for tag in bot.state.dead_units:
             seen.pop(tag, None)
 

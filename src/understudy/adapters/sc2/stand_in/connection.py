@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from functools import cache
 from typing import NamedTuple
 
 from s2clientprotocol import sc2api_pb2 as sc_pb
@@ -16,7 +17,7 @@ from sc2.data import AIBuild, Difficulty, PlayerType, Race
 
 from understudy.adapters.sc2.stand_in import catalogue, commands, ground, players, rules
 from understudy.adapters.sc2.stand_in.catalogue import RACES, RaceName
-from understudy.adapters.sc2.stand_in.observation import observation
+from understudy.adapters.sc2.stand_in.observation import fill_observation
 from understudy.adapters.sc2.stand_in.rules import MatchState
 
 BASE_BUILD = 93333
@@ -53,6 +54,8 @@ class Scenario(NamedTuple):
     """Where there was no `create_game`."""
     closes_at: int | None = None
     """The loop at which the socket closes, as where the game crashes or a ladder's time is up."""
+    army: float = 0.0
+    """Soldiers of the rules that both sides begin with."""
     peaceful: bool = False
     """Neither side does anything and no match is decided: only `closes_at` ends it."""
 
@@ -98,6 +101,8 @@ class GameConnection:
         """The response to a request; raises SocketClosed where there is none."""
         asked = sc_pb.Request.FromString(request)
         kind = asked.WhichOneof("request")
+        if kind == "game_info" and not asked.HasField("id"):
+            return _game_info(self._map, self._race, self._enemy_race, self._status)
         response = sc_pb.Response()
         if asked.HasField("id"):
             response.id = asked.id
@@ -144,6 +149,8 @@ class GameConnection:
         self._race = _race(race)
         named = build if build in players.BUILDS else ""
         self._game, self._opponent = players.drawn(seed, named, income=income)
+        ours, theirs = (side._replace(army=self._scenario.army) for side in self._game.sides)
+        self._game = self._game._replace(sides=(ours, theirs))
         self._status, self._left = _PLAYING, False
         response.join_game.player_id = 1
 
@@ -151,8 +158,8 @@ class GameConnection:
         response.data.MergeFromString(catalogue.game_data())
 
     def _game_info(self, request: sc_pb.Request, response: sc_pb.Response) -> None:
-        ours, theirs = Race[self._race].value, Race[self._enemy_race].value
-        response.game_info.MergeFromString(ground.game_info(self._map, ours, theirs))
+        whole = _game_info(self._map, self._race, self._enemy_race, self._status)
+        response.MergeFromString(whole)
 
     def _observe(self, request: sc_pb.Request, response: sc_pb.Response) -> None:
         if self._status not in (_PLAYING, _ENDED):
@@ -164,8 +171,8 @@ class GameConnection:
         result = self._result()
         if result is not None:
             self._status = _ENDED
-        response.observation.CopyFrom(
-            observation(self._game, self._race, self._enemy_race, result=result)
+        fill_observation(
+            response.observation, self._game, self._race, self._enemy_race, result=result
         )
 
     def _act(self, request: sc_pb.Request, response: sc_pb.Response) -> None:
@@ -209,6 +216,17 @@ class GameConnection:
             if to_order == players.GAME_STEP:
                 self._game = players.answered(self._game, self._opponent)
             self._game = rules.advance(self._game, min(to_order, end - self._game.loop))
+
+
+@cache
+def _game_info(
+    map_name: str, race: RaceName, enemy_race: RaceName, status: sc_pb.Status.ValueType
+) -> bytes:
+    """A whole response: bots ask for it in every step."""
+    response = sc_pb.Response(status=status)
+    info = ground.game_info(map_name, Race[race].value, Race[enemy_race].value)
+    response.game_info.MergeFromString(info)
+    return bytes(response.SerializeToString())
 
 
 def _race(name: str) -> RaceName:

@@ -39,13 +39,17 @@ _SITES: tuple[Kind, ...] = ("hall", "defence", "laboratory")
 _FROM_LARVAE: tuple[Kind, ...] = ("worker", "soldier", "supply")
 
 
-def observation(
-    game: MatchState, race: RaceName, enemy_race: RaceName, *, result: str | None
-) -> sc_pb.ResponseObservation:
-    """What our side sees. `result`: of a match that is over."""
+def fill_observation(
+    seen: sc_pb.ResponseObservation,
+    game: MatchState,
+    race: RaceName,
+    enemy_race: RaceName,
+    *,
+    result: str | None,
+) -> None:
+    """Fills in what our side sees. `result`: of a match that is over."""
     ours, theirs = game.sides
     names = RACES[race]
-    seen = sc_pb.ResponseObservation()
     seen.observation.game_loop = game.loop
     _fill_common(seen.observation.player_common, ours, names)
     raw = seen.observation.raw_data
@@ -59,7 +63,6 @@ def observation(
         other = {"Victory": "Defeat", "Defeat": "Victory"}.get(result, result)
         for player, name in ((1, result), (2, other)):
             seen.player_result.add(player_id=player, result=sc_pb.Result.Value(name))
-    return seen
 
 
 def soldiers_shown(side: Side, names: RaceNames) -> int:
@@ -133,6 +136,12 @@ def _gatherer(tag: int, kind: UnitTypeId) -> raw_pb.Unit:
 
 
 @cache
+def _soldier(tag: int, kind: UnitTypeId, alliance: raw_pb.Alliance.ValueType) -> raw_pb.Unit:
+    """One message for each soldier, filled in anew: making one takes ten times as long."""
+    return _unit(tag, kind, ground.HOME, SOLDIER_HP, alliance=alliance)
+
+
+@cache
 def _idler(tag: int, kind: UnitTypeId, place: Point, health: float) -> raw_pb.Unit:
     """A unit that never changes."""
     return _unit(tag, kind, place, health)
@@ -146,10 +155,11 @@ def _army(
     left = side.army * SOLDIER_HP
     x, y = place
     for number in range(soldiers_shown(side, names)):
-        hp = min(each, max(left, 1.0))
+        soldier = _soldier(first + number, names.soldier, alliance)
+        soldier.health = min(each, max(left, 1.0))
         left -= each
-        at = (x + number % 7 * 0.3, y + number % 5 * 0.3)
-        yield _unit(first + number, names.soldier, at, hp, alliance=alliance)
+        soldier.pos.x, soldier.pos.y = x + number % 7 * 0.3, y + number % 5 * 0.3
+        yield soldier
 
 
 def _enemies(side: Side, names: RaceNames) -> Iterator[raw_pb.Unit]:

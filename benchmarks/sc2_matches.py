@@ -1,0 +1,31 @@
+"""Matches of the stand-in of StarCraft II in this process, for the benchmarks of the adapter."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+from understudy import Understudy
+from understudy.sc2 import contained, play_async, stand_in
+
+with contained():
+    from sc2.data import Race
+    from sc2.main import play_from_websocket
+    from sc2.player import Bot
+
+from understudy.adapters.sc2.template.bot import STRATEGIES, LearningBot
+
+NO_PORTS: Any = None
+GAME_STEP = 8
+ACTIONS = tuple(STRATEGIES)
+
+
+async def matches(mind: Understudy, *, first_seed: int) -> AsyncIterator[LearningBot]:
+    """Plays one match after the other, each with the next seed; the bot of each when it is over."""
+    async with stand_in.serving(stand_in.Scenario(seed=first_seed)) as address:
+        while True:
+            bot = LearningBot(mind, opponent="stand-in", game_step=GAME_STEP)
+            async with stand_in.connected(address) as socket:
+                game = play_from_websocket(socket, Bot(Race.Zerg, bot), False, NO_PORTS)
+                await play_async(game, bot.strategist)
+            yield bot
