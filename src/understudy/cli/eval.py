@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from understudy.games.base import Game
     from understudy.games.moments import MeasureColumn
+    from understudy.judging.environments import NamedSide
     from understudy.judging.players import NamedPlayer, PlayerResolver
     from understudy.match.series import Engine
     from understudy.match.tally import EvaluationReport
@@ -72,6 +73,7 @@ def evaluate(
 
     Example: understudy eval brawl --agent runs/brawl-1 --opponents all,heldout,league --matches 500
     """
+    from understudy.adapters.environments.factory import is_environment
     from understudy.cli.options import check_file
     from understudy.cli.progress import working
     from understudy.judging.players import (
@@ -88,6 +90,14 @@ def evaluate(
     if csv is not None:
         check_file("--csv", csv)
     engine_named(engine)  # a wrong name is an error before anything is read
+    if is_environment(game):
+        from understudy.cli.environments import evaluate_in_environment
+
+        evaluate_in_environment(
+            game, agent, opponents, matches=matches, snapshots=snapshots, seed=seed, greedy=greedy,
+            bots=bots or [], option=option or [], csv=csv, json=json,
+        )  # fmt: skip
+        return
     name = agent if agent is not None else latest_run("--agent", game)
     leads = [("--agent", name), *(("--opponents", one) for one in split(opponents))]
     resolver = PlayerResolver(
@@ -113,9 +123,9 @@ def evaluate(
             engine=engine_for(engine, [judged, *against]),
             show=show,
         )
-    rows = {one.name: _row(one, reports[one.name]) for one in against}
+    rows = {one.name: opponent_row(one, reports[one.name]) for one in against}
     if csv is not None:
-        _write(csv, rows)
+        write_table(csv, rows)
     if json:
         say_json(
             {
@@ -173,13 +183,13 @@ def _judged(
     return judge(game, judged.player, players, matches=matches, seed=seed, engine=engine, show=show)
 
 
-def _row(one: NamedPlayer, report: EvaluationReport) -> dict[str, object]:
+def opponent_row(one: NamedPlayer | NamedSide, report: EvaluationReport) -> dict[str, object]:
     """One opponent, for JSON; a league lists its snapshots."""
     members = {"snapshots": list(one.members)} if one.members else {}
     return {"kind": one.kind, **report.as_dict(), **members}
 
 
-def _write(path: Path, rows: Mapping[str, Mapping[str, object]]) -> None:
+def write_table(path: Path, rows: Mapping[str, Mapping[str, object]]) -> None:
     """A row for each opponent, with the bounds of the interval and all measures."""
     from understudy.core import files
     from understudy.telemetry.table import csv_bytes

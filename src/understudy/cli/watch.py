@@ -73,6 +73,21 @@ def watch(
     """
     if not speed > 0:
         raise ConfigError(f"--speed: expected more than 0, got {speed}")
+    from understudy.adapters.environments.factory import is_environment
+
+    if is_environment(game):
+        from understudy.cli.environments import watch_in_environment
+
+        if match is not None or delay is not None or png is not None:
+            raise ConfigError(
+                f"{game} has no recorded matches, delay and moments: leave "
+                "--match, --delay and --png out"
+            )
+        watch_in_environment(
+            game, left, right or "random", seed=seed or 0, greedy=greedy, speed=speed, gif=gif,
+            json=json,
+        )  # fmt: skip
+        return
     if match is None:
         showing = _frozen(
             game,

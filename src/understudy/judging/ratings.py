@@ -6,9 +6,10 @@ Reads the newest version; trains nothing and changes nothing.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from understudy.adapters.environments.factory import is_environment
 from understudy.core.clock import SystemClock
 from understudy.core.errors import RunFolderError
 from understudy.games import catalog
@@ -85,7 +86,8 @@ def read_league_history(run: Path) -> LeagueHistory:
     if state is None:
         raise RunFolderError(
             f"--run {run}: version {number} has no {league_files.FILE}; a league comes of "
-            "training a game of two, such as `understudy train brawl`"
+            "training a game of two (`understudy train brawl`), or against opponents in an "
+            "environment (`--opponents`)"
         )
     return LeagueHistory(folder, number, manifest.counters.get("steps", 0), state)
 
@@ -116,6 +118,16 @@ def play_league(
 ) -> FrozenLeague:
     """Bots, the champion and some snapshots, everyone against everyone, nothing learned."""
     run = str(history.folder.root)
+    if is_environment(history.game):
+        return _play_environment_league(
+            history,
+            run,
+            snapshots=snapshots,
+            matches=matches,
+            seed=seed,
+            sampled=sampled,
+            show=show,
+        )
     resolver = PlayerResolver(history.game, leads=[("--run", run)], delay=None, sampled=sampled)
     bots = catalog.bots(history.game, **resolver.options)
     players: dict[str, Player] = {name: BotPlayer(bot) for name, bot in bots.items()}
@@ -127,4 +139,29 @@ def play_league(
     payoffs = round_robin(
         resolver.game, players, matches=matches, seed=seed, engine=engine, show=show
     )
+    return FrozenLeague(payoffs, standings(payoffs, history.state.anchors), payoffs.cycles())
+
+
+def _play_environment_league(
+    history: LeagueHistory,
+    run: str,
+    *,
+    snapshots: int,
+    matches: int,
+    seed: int,
+    sampled: bool,
+    show: Callable[[float], None],
+) -> FrozenLeague:
+    """The same in an environment."""
+    from understudy.judging.environments import EnvironmentResolver, NamedSide
+
+    here = EnvironmentResolver(history.game, leads=[("--run", run)], sampled=sampled, seed=seed)
+    champion = replace(here.resolve("--run", run), name=CHAMPION)
+    met = spread(history.folder, snapshots)[0]
+    players = [
+        *(here.resolve("--run", name) for name in here.bots),
+        *(NamedSide(name, (here.side(policy),)) for name, policy in met.items()),
+        champion,
+    ]
+    payoffs = here.round_robin(players, matches, show=show)
     return FrozenLeague(payoffs, standings(payoffs, history.state.anchors), payoffs.cycles())

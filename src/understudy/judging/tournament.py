@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from understudy.adapters.environments.factory import is_environment
 from understudy.core.errors import ConfigError
 from understudy.judging.players import PlayerResolver
 from understudy.league.anchors import known_anchors
 from understudy.league.payoffs import Cycle, Payoffs, Standing, standings
+from understudy.league.ratings import ORIGIN
 from understudy.league.round_robin import round_robin
 from understudy.match.series import Engine
 
@@ -53,9 +55,22 @@ def tournament(
         raise ConfigError(f"{PLAYERS}: {double!r} is named twice")
     if len(names) < 2:
         raise ConfigError(f"{PLAYERS}: expected two or more bots and runs, got {len(names)}")
+    leads = [(PLAYERS, name) for name in names]
+    if is_environment(game):
+        from understudy.adapters.environments.sides import RANDOM
+        from understudy.judging.environments import EnvironmentResolver
+
+        here = EnvironmentResolver(
+            game, leads=leads, options=options, bots=bots, sampled=sampled, seed=seed
+        )
+        sides = [here.resolve(PLAYERS, name) for name in names]
+        payoffs = here.round_robin(sides, matches, show=show)
+        places = standings(payoffs, {RANDOM: ORIGIN} if RANDOM in names else {})
+        by_name = {one.name: one.version for one in sides}
+        return TournamentResult(game, by_name, places, payoffs, payoffs.cycles())
     resolver = PlayerResolver(
         game,
-        leads=[(PLAYERS, name) for name in names],
+        leads=leads,
         delay=delay,
         sampled=sampled,
         options=options,

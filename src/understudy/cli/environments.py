@@ -1,0 +1,160 @@
+"""`eval` and `watch` in Gymnasium and PettingZoo environments of two sides."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from understudy.cli.eval import opponent_row, write_table
+from understudy.cli.options import game_options
+from understudy.cli.output import emit_table, emit_text
+from understudy.cli.progress import working
+from understudy.judging.environments import EnvironmentResolver, NamedSide
+from understudy.judging.players import latest_run, split
+from understudy.supervise.interrupts import INTERRUPTED
+from understudy.telemetry.layout import Column
+from understudy.telemetry.text import plain, say, say_json, size
+
+if TYPE_CHECKING:
+    from understudy.judging.environment_watching import DrawnMatch
+    from understudy.match.tally import EvaluationReport
+
+_FRAME_S = 0.5
+"""How long a picture of a turn stays in a terminal at speed 1."""
+
+
+def evaluate_in_environment(
+    game: str,
+    agent: str | None,
+    opponents: str,
+    *,
+    matches: int,
+    snapshots: int,
+    seed: int,
+    greedy: bool,
+    bots: list[str],
+    option: list[str],
+    csv: Path | None,
+    json: bool,
+) -> None:
+    """Judge an agent by frozen matches in an environment."""
+    name = agent if agent is not None else latest_run("--agent", game)
+    leads = [("--agent", name), *(("--opponents", one) for one in split(opponents))]
+    resolver = EnvironmentResolver(
+        game, leads=leads, options=game_options(option), bots=bots, sampled=not greedy, seed=seed
+    )
+    judged = resolver.resolve("--agent", name)
+    against = resolver.resolve_all("--opponents", opponents, agent=name, most=snapshots)
+    reports: dict[str, EvaluationReport] = {}
+    with working(f"{matches} matches v {len(against)}", quiet=json) as show:
+        for done, one in enumerate(against):
+
+            def shown(share: float, done: int = done) -> None:
+                show((done + share) / len(against))
+
+            reports[one.name] = resolver.meet(judged, one, matches, show=shown)
+    rows = {one.name: opponent_row(one, reports[one.name]) for one in against}
+    if csv is not None:
+        write_table(csv, rows)
+    if json:
+        say_json(
+            {
+                "game": game,
+                "agent": judged.name,
+                "version": judged.version,
+                "matches": matches,
+                "seed": seed,
+                "opponents": rows,
+            }
+        )
+        return
+    version = "" if judged.version is None else f" (version {judged.version})"
+    emit_text(f"{game}: {plain(judged.name)}{version}, {matches} frozen matches v each", more=2)
+    say("")
+    emit_table(_COLUMNS, [_cells(one, reports[one.name]) for one in against])
+
+
+_COLUMNS = (
+    Column("opponent", text=True),
+    Column("wins", drop=6),
+    Column("draws", drop=6),
+    Column("losses", drop=6),
+    Column("win rate"),
+    Column("95% interval", drop=1),
+    Column("return", drop=4),
+    Column("steps", drop=8),
+    Column("distinct", drop=7),
+)
+
+
+def _cells(one: NamedSide, report: EvaluationReport) -> list[str]:
+    tally = report.tally
+    low, high = tally.interval
+    return [
+        plain(one.label),
+        *(f"{count}" for count in (tally.wins, tally.draws, tally.losses)),
+        f"{tally.win_rate:.1%}",
+        f"{100 * low:.1f} to {100 * high:.1f}%",
+        f"{report.mean_return:.2f}",
+        f"{report.mean_frames:.0f}",
+        f"{report.distinct}",
+    ]
+
+
+def watch_in_environment(
+    game: str,
+    left: str | None,
+    right: str,
+    *,
+    seed: int,
+    greedy: bool,
+    speed: float,
+    gif: Path | None,
+    json: bool,
+) -> None:
+    """Show one match as the environment draws it."""
+    from understudy.judging.environment_watching import ANSI, PIXELS, DrawnMatch
+
+    name = left if left is not None else latest_run("--left", game)
+    resolver = EnvironmentResolver(
+        game, leads=[("--left", name), ("--right", right)], sampled=not greedy, seed=seed
+    )
+    one, two = resolver.resolve("--left", name), resolver.resolve("--right", right)
+    match = DrawnMatch(resolver, one, two, mode=PIXELS if gif is not None else ANSI)
+    files: dict[str, str] = {}
+    try:
+        if gif is not None:
+            from understudy.screens import frames, picture
+
+            picture.require_pillow()
+            picture.check_path(gif, ".gif")
+            with working("playing the match", quiet=json):
+                pictures = list(match.pictures())
+            count = frames.save_gif(gif, pictures, frame_s=match.frame_s / speed)
+            files["gif"] = str(gif) if json else f"{gif} ({size(count)})"
+        else:
+            _print(match, speed=speed, quiet=json)
+    except KeyboardInterrupt:
+        raise typer.Exit(INTERRUPTED) from None
+    if json:
+        say_json({**match.outcome(), **files})
+        return
+    for line in (*match.story(), *(f"Written: {path}" for path in files.values())):
+        say(plain(line))
+
+
+def _print(match: DrawnMatch, *, speed: float, quiet: bool) -> None:
+    """Pictures that are text, in their pace in a terminal; only the last one elsewhere."""
+    last = ""
+    for picture in match.pictures():
+        if isinstance(picture, str) and not quiet:
+            last = picture
+            if sys.stdout.isatty():
+                say(picture)
+                time.sleep(_FRAME_S / speed)
+    if last and not sys.stdout.isatty():
+        say(last)

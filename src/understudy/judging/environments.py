@@ -1,0 +1,259 @@
+"""Frozen matches in environments of two sides: players by name, evaluations and round robins.
+
+A player is `random`, a scripted bot (`--bots`, or those that the run was trained with), a version
+of a run (`runs/x`, `runs/x@12`) or a snapshot of its league (`runs/x@step-65536`). The environment
+has the options of the first run that is named, but for those that are given.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from understudy.adapters.environments.bots import load_bots
+from understudy.adapters.environments.factory import maker, resolved
+from understudy.adapters.environments.matches import EnvironmentMatches, FrozenMatch, play_series
+from understudy.adapters.environments.sides import (
+    RANDOM,
+    PolicySide,
+    RandomSide,
+    ScriptedSide,
+    SidePlayer,
+)
+from understudy.core.clock import SystemClock
+from understudy.core.errors import ConfigError, RunFolderError, nearest
+from understudy.core.opponents import steps_of
+from understudy.core.toml import value_of
+from understudy.judging.players import ALL, LEAGUE, SNAPSHOTS, check_game, split
+from understudy.league import snapshots
+from understudy.league.payoffs import Payoffs
+from understudy.match.live_match import EVALUATION, match_seeds
+from understudy.match.tally import EvaluationReport, Tally
+from understudy.policy.policy import Policy
+from understudy.registry.run_folder import RunFolder, holds_run
+
+_SIDE_BY_SIDE = 16
+"""Environments that a series plays at a time."""
+
+
+@dataclass(frozen=True)
+class NamedSide:
+    """A player with its name, and the version that it is; None for a script or a snapshot."""
+
+    name: str
+    players: tuple[SidePlayer, ...]
+    """One, or the members of a league, which share its matches."""
+    version: int | None = None
+    kind: str = "bot"
+    """bot, version, snapshot or league."""
+    note: str = ""
+    """What to say beside the name."""
+    members: tuple[str, ...] = ()
+    """The snapshots that a league is, oldest to newest."""
+
+    @property
+    def label(self) -> str:
+        """For tables: `league (20 of 153)`."""
+        return f"{self.name} ({self.note})" if self.note else self.name
+
+
+class EnvironmentResolver:
+    """The players of one environment, by name; every name that does not fit is a clear error."""
+
+    def __init__(
+        self,
+        environment: str,
+        *,
+        leads: Sequence[tuple[str, str]],
+        options: Mapping[str, str] | None = None,
+        bots: Sequence[str] = (),
+        sampled: bool = True,
+        seed: int = 0,
+    ) -> None:
+        """`leads` are (flag, name) of all: the first that is a run decides options and bots, but
+        for those that are given."""
+        self.name = environment
+        self.sampled = sampled
+        self.seed = seed
+        lead = next((run for _, name in leads if (run := _run_in(name)) is not None), None)
+        kept = dict(lead.identity.game_options) if lead else {}
+        given = {key: value_of(text) for key, text in {**kept, **(options or {})}.items()}
+        self.options = resolved(environment, given)
+        sources = tuple(bots)
+        if lead is not None and not sources:
+            sources = tuple(one.find(lead.root) for one in lead.identity.bot_code)
+        self._bots = load_bots(sources)
+        self.make: Callable[[], Any] = maker(environment, **self.options)
+        with contextlib.closing(EnvironmentMatches(self.make, range(_SIDE_BY_SIDE))) as matches:
+            self.agents, self.spaces, self._rows = matches.agents, matches.spaces, matches.rows
+        if len(self.agents) != 2:
+            raise ConfigError(
+                f"{environment} has {len(self.agents)} agents ({', '.join(self.agents)}); players "
+                "are compared in matches of two"
+            )
+
+    @property
+    def bots(self) -> tuple[str, ...]:
+        """Scripted players."""
+        return (RANDOM, *self._bots)
+
+    def resolve(self, flag: str, name: str) -> NamedSide:
+        """The player of that name."""
+        if name == RANDOM:
+            return NamedSide(name, (RandomSide(self.spaces, rows=self._rows, seed=self._seed(1)),))
+        if name in self._bots:
+            bot = ScriptedSide(name, self._bots[name], self.spaces, seed=self._seed(2))
+            return NamedSide(name, (bot,))
+        folder, which = self._run(flag, name)
+        if isinstance(which, str):
+            policy = snapshots.named(folder, which, flag=flag)
+            return NamedSide(name, (self.side(policy),), None, "snapshot")
+        if which is None:
+            record = folder.pointers.read("champion")
+            which = (record.version if record else 0) or folder.versions.head()
+        if which is None:
+            raise RunFolderError(f"{flag} {name}: this run has no version yet")
+        return NamedSide(name, (self.side(folder.versions.policy(which)),), which, "version")
+
+    def resolve_all(
+        self, flag: str, names: str, *, agent: str = "", most: int = SNAPSHOTS
+    ) -> list[NamedSide]:
+        """A comma list of players, `all` and `league`: that of the run `agent`, by at most so many
+        snapshots."""
+        listed: list[NamedSide] = []
+        for name in split(names):
+            if name == LEAGUE:
+                listed += self._league(flag, agent, most)
+            else:
+                each = self.bots if name == ALL else (name,)
+                listed += [self.resolve(flag, one) for one in each]
+        called = [one.name for one in listed]
+        double = next((name for name in called if called.count(name) > 1), None)
+        if not listed or double is not None:
+            what = f"{double!r} is named twice" if double else f"expected names of players, {ALL}"
+            raise ConfigError(f"{flag}: {what}")
+        return listed
+
+    def side(self, policy: Policy) -> SidePlayer:
+        """A policy as a player."""
+        return PolicySide(
+            policy, self.spaces, rows=self._rows, seed=self._seed(3), sampled=self.sampled
+        )
+
+    def meet(
+        self,
+        judged: NamedSide,
+        other: NamedSide,
+        matches: int,
+        *,
+        show: Callable[[float], None] = lambda share: None,
+    ) -> EvaluationReport:
+        """Matches of two players, half from each side; those of a league are shared by it."""
+        played: list[FrozenMatch] = []
+        each = -(-matches // len(other.players))
+        for done, player in enumerate(other.players):
+            played += self._series(
+                judged.players[0],
+                player,
+                each,
+                show=lambda share, done=done: show((done + share) / len(other.players)),  # type: ignore[misc]
+            )
+        return report_of(played)
+
+    def round_robin(
+        self,
+        players: Sequence[NamedSide],
+        matches: int,
+        *,
+        show: Callable[[float], None] = lambda share: None,
+    ) -> Payoffs:
+        """All pairs of players."""
+        pairs = list(combinations(players, 2))
+        results, distinct = {}, {}
+        for index, (one, two) in enumerate(pairs):
+            show(index / len(pairs))
+            report = self.meet(one, two, matches)
+            tally = report.tally
+            results[one.name, two.name] = (tally.wins, tally.draws, tally.losses)
+            distinct[one.name, two.name] = report.distinct
+        show(1.0)
+        return Payoffs.of(tuple(one.name for one in players), results, distinct)
+
+    def _series(
+        self,
+        judged: SidePlayer,
+        other: SidePlayer,
+        matches: int,
+        *,
+        show: Callable[[float], None],
+    ) -> list[FrozenMatch]:
+        count = min(_SIDE_BY_SIDE, matches)
+        seeds = match_seeds(self.seed, np.arange(count), purpose=EVALUATION)
+        with contextlib.closing(EnvironmentMatches(self.make, range(count))) as environments:
+            return play_series(environments, judged, other, matches, seeds=seeds, show=show)
+
+    def _league(self, flag: str, agent: str, most: int) -> list[NamedSide]:
+        """The pool as one opponent, then its first and its last snapshot."""
+        if agent in (*self.bots, ""):
+            raise ConfigError(f"{flag} {LEAGUE}: expected a run as the agent, {agent!r} is none")
+        folder = self._run(flag, agent)[0]
+        met, count = snapshots.spread(folder, most)
+        if not met:
+            raise RunFolderError(
+                f"{flag} {LEAGUE}: {folder.root} has no snapshots; training keeps some where "
+                "`self` is among its opponents"
+            )
+        names, sides = tuple(met), tuple(self.side(policy) for policy in met.values())
+        ends = {names[0]: (sides[0], "first"), names[-1]: (sides[-1], "last")}
+        return [
+            NamedSide(LEAGUE, sides, None, "league", f"{len(met)} of {count}", names),
+            *(
+                NamedSide(name, (side,), None, "snapshot", note)
+                for name, (side, note) in ends.items()
+            ),
+        ]
+
+    def _run(self, flag: str, name: str) -> tuple[RunFolder, int | str | None]:
+        """The run folder, and the version or the snapshot where one was named."""
+        folder = _run_in(name)
+        if folder is None:
+            raise ConfigError(
+                f"{flag}: there is no bot or run folder {name!r}; {self.name} has the bots "
+                f"{', '.join(self.bots)} (--bots adds others).{nearest(name, self.bots)}"
+            )
+        check_game(flag, folder, self.name)
+        if folder.spec.features != self.spaces.features:
+            raise RunFolderError(f"{flag} {folder.root}: its features are not those of {self.name}")
+        tail = "" if folder.root == Path(name) else name.rpartition("@")[2]
+        if tail and not tail.isdecimal() and steps_of(tail) is None:
+            raise ConfigError(
+                f"{flag} {name}: expected RUN@VERSION with a whole number, or RUN@step-N"
+            )
+        return folder, int(tail) if tail.isdecimal() else tail or None
+
+    def _seed(self, purpose: int) -> int:
+        return (self.seed * 1_000_003 + EVALUATION) * 16 + purpose
+
+
+def report_of(played: Sequence[FrozenMatch]) -> EvaluationReport:
+    """What a series came to."""
+    return EvaluationReport(
+        tally=Tally.of(np.array([one.score for one in played])),
+        distinct=len({one.path for one in played}),
+        mean_frames=float(np.mean([one.finished.steps for one in played])),
+        mean_return=float(np.mean([one.finished.sides[one.side] for one in played])),
+    )
+
+
+def _run_in(name: str) -> RunFolder | None:
+    """The run folder of `RUN` or `RUN@...`; None where there is none."""
+    for path in (Path(name), Path(name.rpartition("@")[0] or name)):
+        if path.is_dir() and holds_run(path):
+            return RunFolder.load(path, SystemClock())
+    return None
