@@ -20,6 +20,7 @@ SCRIPTS = (
     ("game_throughput.py",),
     ("train_throughput.py",),
     ("reward_sets.py",),
+    ("host_league.py",),
     ("league_overhead.py",),
     ("monitoring_overhead.py",),
     ("monitor_cost.py",),

@@ -11,7 +11,6 @@ import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,9 +25,9 @@ from understudy.adapters.environments.sides import (
     ScriptedSide,
     SidePlayer,
 )
+from understudy.agents.loading import playing_version, split_name
 from understudy.core.clock import SystemClock
 from understudy.core.errors import ConfigError, RunFolderError, nearest
-from understudy.core.opponents import steps_of
 from understudy.core.toml import value_of
 from understudy.judging.players import ALL, LEAGUE, SNAPSHOTS, check_game, split
 from understudy.league import snapshots
@@ -81,7 +80,7 @@ class EnvironmentResolver:
         self.name = environment
         self.sampled = sampled
         self.seed = seed
-        lead = next((run for _, name in leads if (run := _run_in(name)) is not None), None)
+        lead = _first_run(leads)
         kept = dict(lead.identity.game_options) if lead else {}
         given = {key: value_of(text) for key, text in {**kept, **(options or {})}.items()}
         self.options = resolved(environment, given)
@@ -115,10 +114,7 @@ class EnvironmentResolver:
             policy = snapshots.named(folder, which, flag=flag)
             return NamedSide(name, (self.side(policy),), None, "snapshot")
         if which is None:
-            record = folder.pointers.read("champion")
-            which = (record.version if record else 0) or folder.versions.head()
-        if which is None:
-            raise RunFolderError(f"{flag} {name}: this run has no version yet")
+            which, _ = playing_version(folder, flag, name)
         return NamedSide(name, (self.side(folder.versions.policy(which)),), which, "version")
 
     def resolve_all(
@@ -221,21 +217,17 @@ class EnvironmentResolver:
 
     def _run(self, flag: str, name: str) -> tuple[RunFolder, int | str | None]:
         """The run folder, and the version or the snapshot where one was named."""
-        folder = _run_in(name)
-        if folder is None:
+        path, which = split_name(flag, name)
+        if not path.is_dir():
             raise ConfigError(
                 f"{flag}: there is no bot or run folder {name!r}; {self.name} has the bots "
                 f"{', '.join(self.bots)} (--bots adds others).{nearest(name, self.bots)}"
             )
+        folder = RunFolder.load(path, SystemClock())
         check_game(flag, folder, self.name)
         if folder.spec.features != self.spaces.features:
             raise RunFolderError(f"{flag} {folder.root}: its features are not those of {self.name}")
-        tail = "" if folder.root == Path(name) else name.rpartition("@")[2]
-        if tail and not tail.isdecimal() and steps_of(tail) is None:
-            raise ConfigError(
-                f"{flag} {name}: expected RUN@VERSION with a whole number, or RUN@step-N"
-            )
-        return folder, int(tail) if tail.isdecimal() else tail or None
+        return folder, which
 
     def _seed(self, purpose: int) -> int:
         return (self.seed * 1_000_003 + EVALUATION) * 16 + purpose
@@ -251,9 +243,10 @@ def report_of(played: Sequence[FrozenMatch]) -> EvaluationReport:
     )
 
 
-def _run_in(name: str) -> RunFolder | None:
-    """The run folder of `RUN` or `RUN@...`; None where there is none."""
-    for path in (Path(name), Path(name.rpartition("@")[0] or name)):
-        if path.is_dir() and holds_run(path):
+def _first_run(leads: Sequence[tuple[str, str]]) -> RunFolder | None:
+    """The first of the names that is a run folder; None where none is."""
+    for flag, name in leads:
+        path, _ = split_name(flag, name)
+        if holds_run(path):
             return RunFolder.load(path, SystemClock())
     return None

@@ -1,0 +1,93 @@
+"""How strong the league gets in a game that is not ours: PettingZoo's connect_four_v3.
+
+    python benchmarks/host_league.py [--minutes 10] [--seed 1] [--workers 0]
+
+Trains with `--config curriculum` for so many minutes, then plays 400 frozen matches of the newest
+version against a random player and 400 against its first snapshot, actions drawn. An illegal move
+ends a match of connect_four_v3 with -1 for the side that made it and 0 for the other, so that
+rewards that do not add up to 0 would be one: they end training with an error, and are counted in
+the frozen matches.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from understudy.core.config import with_values
+from understudy.judging.environments import EnvironmentResolver
+from understudy.policy.presets import network
+from understudy.supervise.budget import Budget
+from understudy.training import named_configs
+from understudy.training.environments.session import EnvironmentProgress, EnvironmentSession
+from understudy.training.train import train_environment
+
+ENVIRONMENT = "pettingzoo:pettingzoo.classic.connect_four_v3"
+MATCHES = 400
+GOAL_RANDOM, GOAL_SNAPSHOT = 0.95, 0.80
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--minutes", type=float, default=10.0)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--workers", type=int, default=0)
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        reached = strength(Path(folder) / "run", asked.minutes, asked.seed, asked.workers)
+    sys.exit(0 if reached else 1)
+
+
+def strength(run: Path, minutes: float, seed: int, workers: int) -> bool:
+    """Train, judge and print; whether both goals are reached."""
+    config = with_values(
+        named_configs.config("environment_curriculum"), {"learner.seed": seed, "monitor.csv": False}
+    )
+    began, ready = time.monotonic(), 0.0
+
+    def show(progress: EnvironmentProgress) -> None:
+        nonlocal ready
+        if not ready and progress.win_rates()["random"].win_rate >= GOAL_RANDOM:
+            ready = time.monotonic() - began
+
+    summary = train_environment(
+        EnvironmentSession(
+            environment=ENVIRONMENT,
+            run=run,
+            budget=Budget(minutes=minutes),
+            network=network("mlp-large", flag="--network"),
+            config=config,
+            workers=workers,
+        ),
+        show=show,
+    )
+    resolver = EnvironmentResolver(ENVIRONMENT, leads=[("--agent", str(run))], seed=seed)
+    agent = resolver.resolve("--agent", str(run))
+    _, first, *_ = resolver.resolve_all("--opponents", "league", agent=str(run))
+    print(
+        f"{ENVIRONMENT}, seed {seed}, {minutes:g} minutes, {workers} workers: "
+        f"{summary.steps:,} decisions ({summary.steps_s:,.0f} a second), {summary.matches:,} "
+        f"matches, stage {summary.stage}, {summary.snapshots} snapshots"
+    )
+    reached = True
+    for opponent, goal in ((resolver.resolve("", "random"), GOAL_RANDOM), (first, GOAL_SNAPSHOT)):
+        tally = resolver.meet(agent, opponent, MATCHES).tally
+        low, high = tally.interval
+        print(
+            f"  v {opponent.label}: {tally.win_rate:.1%} of {tally.matches} "
+            f"({low:.1%} to {high:.1%}), goal {goal:.0%}"
+        )
+        reached &= tally.win_rate >= goal
+    print(
+        f"  while it trained, 95% of the last 200 v random after {ready:.0f} s"
+        if ready
+        else "  while it trained, never 95% of the last 200 v random"
+    )
+    return reached
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,94 @@
+"""eval, ratings, tournament and watch in a PettingZoo game that is not ours."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cli.calling import understudy
+
+TICTACTOE = "pettingzoo:pettingzoo.classic.tictactoe_v3"
+BOTS = """
+def first(observation, legal, rng):
+    return int(legal.argmax())
+
+BOTS = {"first": first}
+"""
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a run that met random, a bot and its own past."""
+    home = tmp_path_factory.mktemp("league")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(home)
+        Path("my_bots.py").write_text(BOTS, encoding="utf-8")
+        few = ("train.games=8", "train.segment=32", "league.save_freq=256", "learner.epochs=2")
+        called = understudy(
+            "train", TICTACTOE, "--bots", "my_bots.py", "--opponents", "all=1,self=2",
+            "--steps", 1024, "--eval", 8, "--run", "run", "--json",
+            *(part for one in few for part in ("--set", one)),
+        )  # fmt: skip
+        assert called.code == 0, called.err
+        assert set(called.json["opponents"]) == {"random", "first", "self"}
+        assert {"random", "first"} < set(called.json["eval"]["opponents"])
+    return home
+
+
+@pytest.fixture(autouse=True)
+def there(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(home)
+
+
+def test_eval_names_players_as_in_the_arena() -> None:
+    names = "all,league,run@1"
+    call = ("eval", TICTACTOE, "--agent", "run", "--opponents", names, "--matches", 10)
+    found = understudy(*call, "--json", "--csv", "found.csv").json
+    kinds = {name: one["kind"] for name, one in found["opponents"].items()}
+    assert kinds["random"] == kinds["first"] == "bot", "those that the run was trained with"
+    assert kinds["league"] == "league" and kinds["run@1"] == "version"
+    assert list(kinds.values()).count("snapshot") == 2
+    assert found["opponents"]["random"]["matches"] == 10
+    assert found == understudy(*call, "--json").json, "the same seed plays the same matches"
+    assert Path("found.csv").read_text(encoding="utf-8").startswith("opponent,kind,matches")
+    assert "frozen matches v each" in understudy(*call).out
+    wrong = understudy("eval", TICTACTOE, "--agent", "run", "--opponents", "frist")
+    assert wrong.code == 2 and "Did you mean 'first'?" in wrong.err
+    assert "with a whole number, or RUN@step-N" in understudy(*call[:3], "run@x").err
+
+
+def test_ratings_and_tournaments_have_one_scale() -> None:
+    found = understudy("ratings", "--run", "run", "--matches", 6, "--players", 2, "--json").json
+    assert found["opponents"]["random"]["fixed"] is True
+    names = {one["name"] for one in found["frozen"]["standings"]}
+    assert {"random", "first", "champion"} < names
+    call = ("tournament", TICTACTOE, "random", "first", "run", "--bots", "my_bots.py")
+    found = understudy(*call, "--matches", 8, "--json").json
+    assert {one["name"] for one in found["standings"]} == {"random", "first", "run"}
+    assert found["versions"]["run"] == 1
+    assert sum(one["matches"] for one in found["standings"]) == 2 * 3 * 8
+
+
+def test_a_match_is_watched_where_the_environment_draws() -> None:
+    told = understudy("watch", TICTACTOE, "--left", "run", "--right", "random", "--json").json
+    assert told["steps"] >= 5 and sum(told["rewards"]) == 0.0
+    shown = understudy("watch", TICTACTOE, "--left", "run", "--gif", "match.gif")
+    assert shown.code == 0 and "Written: match.gif" in shown.out
+    assert Path("match.gif").read_bytes().startswith(b"GIF8")
+    contest = "pettingzoo:training.environments.contest"
+    refused = understudy("watch", contest, "--left", "random", "--gif", "match.gif")
+    assert refused.code == 2 and "--gif" in refused.err and "does not draw pixels" in refused.err
+
+
+def test_a_run_is_resumed_with_its_bots_and_refuses_what_it_cannot_do() -> None:
+    again = understudy("train", TICTACTOE, "--run", "run", "--resume", "--steps", 1536, "--json",
+                       "--eval", 0)  # fmt: skip
+    assert again.code == 0 and "first" in again.json["opponents"]
+    for flag, value in (("--opponents", "based"), ("--bots", "none.py"), ("--workers", "-1")):
+        refused = understudy("train", TICTACTOE, flag, value)
+        assert refused.code == 2 and flag.strip("-") in refused.err, refused.err
+    alone = understudy("train", "gymnasium:CartPole-v1", "--opponents", "random")
+    assert alone.code == 2 and "a league needs matches of two sides" in alone.err
+    arena = understudy("train", "brawl", "--workers", 2)
+    assert arena.code == 2 and "--workers: brawl has no such choice" in arena.err
