@@ -76,8 +76,8 @@ def test_an_arena_that_cannot_be_names_the_setting() -> None:
     check(GAME, threes, meets_itself=False)  # groups are of no account where nobody meets himself
     with pytest.raises(ConfigError, match=r"multiple of learner\.minibatches \(5\)"):
         check(GAME, with_values(CONFIG, {"learner.minibatches": 5}), meets_itself=False)
-    with pytest.raises(ConfigError, match="two players; swarm has 1"):
-        check(catalog.make("swarm"), CONFIG, meets_itself=False)
+    with pytest.raises(ConfigError, match="swarm has one player, who cannot meet itself"):
+        check(catalog.make("swarm"), CONFIG, meets_itself=True)
 
 
 def test_two_devices_share_the_games_and_learn_the_same(

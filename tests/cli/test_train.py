@@ -258,7 +258,8 @@ def test_a_mistake_in_a_curriculum_names_the_stage(
 
 def test_other_games_and_other_folders_are_refused(trained: Path) -> None:
     assert "Did you mean 'brawl'" in understudy("train", "brwl", *TINY).err
-    assert "two players; swarm has 1" in understudy("train", "swarm", "--network", "mlp").err
+    met = understudy("train", "swarm", *SMALL, "--opponents", "game,self").err
+    assert "swarm has one player, who cannot meet itself" in met
     refused = train("--steps", 64, "--run", trained)
     assert refused.code == 2 and "--resume continues it" in refused.err
     other = understudy("train", "brawl", "--resume", "--run", trained, "--network", "small")
