@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -18,6 +19,7 @@ from understudy.adapters.sc2.template.bot import STRATEGIES, LearningBot
 NO_PORTS: Any = None
 GAME_STEP = 8
 ACTIONS = tuple(STRATEGIES)
+gc.set_threshold(20_000, 20, 100)  # as the template's run.py does
 
 
 async def matches(mind: Understudy, *, first_seed: int) -> AsyncIterator[LearningBot]:

@@ -39,6 +39,7 @@ class Nothing_else:
             raise ModuleNotFoundError(f"{name} is blocked", name=name)
 
 sys.meta_path.insert(0, Nothing_else())
+import understudy.sc2
 from understudy import Understudy
 with Understudy.open(
     sys.argv[1], features=["a", "b"], actions=["x", "y"], mode="learn", learner="off"

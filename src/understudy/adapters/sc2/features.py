@@ -90,8 +90,13 @@ class EnemySightings:
     def __init__(self) -> None:
         self._seen: dict[int, _Sighting] = {}
 
+    def bury(self, dead: Iterable[int]) -> None:
+        """Forgets units by their tags. Call it in every step: the game names the dead once."""
+        for tag in dead:
+            self._seen.pop(tag, None)
+
     def update(self, bot: Any) -> None:
-        """Takes in what is in sight now. Call it in every step."""
+        """Takes in what is in sight now, and who died."""
         loop = bot.state.game_loop
         seen = self._seen
         for unit in bot.enemy_units:
@@ -99,8 +104,7 @@ class EnemySightings:
             if tag in seen or unit.type_id.name not in NO_SOLDIERS:
                 x, y = unit.position
                 seen[tag] = _Sighting(unit.health + unit.shield, x, y, loop)
-        for tag in bot.state.dead_units:
-            seen.pop(tag, None)
+        self.bury(bot.state.dead_units)
 
     def report(self, loop: int) -> ArmyReport:
         """The army that is remembered at this loop."""

@@ -33,6 +33,8 @@ from understudy.experience.episode import Outcome
 
 DECISION_LOOPS = 88
 """Game loops between two decisions: about four seconds."""
+LOOK_LOOPS = 22
+"""Game loops between two looks at the enemy's units: about a second."""
 TIME_LIMIT_LOOPS = 80_640
 """The loop at which a ladder ends a match as a tie, and closes the socket."""
 _LEAST_SLACK = 22
@@ -82,6 +84,7 @@ class Sc2Strategist:
         self._sightings = EnemySightings()
         self._strategy = ""
         self._next = 0
+        self._next_look = 0
         self._loop = 0
         self._stride = 0
         """Loops between the last two steps."""
@@ -131,9 +134,14 @@ class Sc2Strategist:
             raise InputError("step: call start() in on_start first")
         loop = self.bot.state.game_loop
         self._stride, self._loop = loop - self._loop, loop
-        self._sightings.update(self.bot)
         revoked = legal is not None and not legal.get(self._strategy, True)
-        if loop >= self._next or revoked:
+        due = loop >= self._next or revoked
+        if due or loop >= self._next_look:
+            self._sightings.update(self.bot)
+            self._next_look = loop + LOOK_LOOPS
+        else:
+            self._sightings.bury(self.bot.state.dead_units)
+        if due:
             self._strategy = self._decide(self._match, fallback, legal)
             self._next = loop - loop % self._every + self._every
         return self._strategy

@@ -34,6 +34,8 @@ LABORATORIES, BARRACKS, GAS, SITES, LARVAE, EGGS = 3300, 3400, 3500, 3600, 4000,
 """The first tag of each kind of our units."""
 ENEMY = 100_000
 """What is added to the tags of the opponent's units."""
+_LARVAE_SHOWN, _SUPPLIES_SHOWN = 8, 4
+"""At most: burnysc2 takes its time for every unit, and a bot needs no more of these in a step."""
 _WORKER_HP, _STRUCTURE_HP, _HALL_HP = 40.0, 300.0, 1500.0
 _SITES: tuple[Kind, ...] = ("hall", "defence", "laboratory")
 _FROM_LARVAE: tuple[Kind, ...] = ("worker", "soldier", "supply")
@@ -94,7 +96,7 @@ def _side(side: Side, names: RaceNames, loop: int) -> Iterator[raw_pb.Unit]:
         )
     for number in range(math.ceil(side.defences)):
         yield _idler(DEFENCES + number, names.defence, (x + 4 + number % 4, y + 5), _STRUCTURE_HP)
-    for number in range(round(rules.owned(side, "supply")) + 1):
+    for number in range(min(round(rules.owned(side, "supply")) + 1, _SUPPLIES_SHOWN)):
         yield _idler(SUPPLIES + number, names.supply, (x - 4, y + number % 8), 200.0)
     research = _queue(side, names, loop, "upgrade")
     for number in range(side.laboratories):
@@ -110,7 +112,7 @@ def _side(side: Side, names: RaceNames, loop: int) -> Iterator[raw_pb.Unit]:
             order = _order(ability_of(names.type_of(one.kind)), _done(one, loop))
             yield _unit(EGGS + number, UnitTypeId.EGG, (x + 2, y + 2), 200.0, orders=(order,))
     if zerg:
-        for number in range(int(side.larvae)):
+        for number in range(min(int(side.larvae), _LARVAE_SHOWN)):
             yield _idler(LARVAE + number, UnitTypeId.LARVA, (x + number % 3, y - 3), 25.0)
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import itertools
 import os
 import sys
@@ -44,6 +45,7 @@ def main() -> None:
     """Reads the command line, and plays."""
     ladder, others = ladder_arguments(sys.argv[1:])
     options = parser().parse_args(others)
+    gc.set_threshold(20_000, 20, 100)  # burnysc2 makes thousands of objects in a step
     try:
         if ladder is not None:
             play_ladder_match(ladder, options)
