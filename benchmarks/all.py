@@ -38,6 +38,7 @@ SCRIPTS = (
     ("strength.py", "brawl"),
     ("territory_learning.py",),
     ("sc2_learning.py",),
+    ("tournament_stand_in.py",),
     ("slow_game.py",),
     ("healthy_runs.py",),
     ("slow_takeover.py",),

@@ -23,6 +23,20 @@ def test_a_bot_is_made_and_said_how_to_run(tmp_path: Path, monkeypatch: pytest.M
     assert "# my_bot" in (tmp_path / "my_bot" / "README.md").read_text(encoding="utf-8")
 
 
+def test_a_stand_in_of_the_tournament_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    called = understudy("new", "ai2-stand-in", "stand_in")
+    assert called.code == 0
+    assert str(Path("stand_in") / "environment" / "agent.py") in called.out.splitlines()
+    assert "understudy train ai2 --option home=stand_in --config tournament" in called.out
+    assert (tmp_path / "stand_in" / "assets").is_dir()
+    again = understudy("new", "ai2-stand-in", "stand_in")
+    assert again.code == 2
+    assert "exists already" in again.err
+
+
 def test_it_fits_a_terminal_of_80_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     called = in_terminal("new", "sc2-bot", "my_bot", columns=80)

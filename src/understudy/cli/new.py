@@ -11,17 +11,19 @@ from understudy.cli.output import emit_text
 from understudy.core.errors import ConfigError, nearest
 from understudy.telemetry.text import say
 
-KINDS = ("sc2-bot",)
+KINDS = ("sc2-bot", "ai2-stand-in")
 
 
 def new(
-    kind: Annotated[str, typer.Argument(help="What to make: `sc2-bot`.")],
-    folder: Annotated[Path, typer.Argument(help="The folder to make; its name is the bot's.")],
+    kind: Annotated[str, typer.Argument(help="What to make: `sc2-bot` or `ai2-stand-in`.")],
+    folder: Annotated[Path, typer.Argument(help="The folder to make; its name is a bot's.")],
 ) -> None:
-    """Make a bot to begin with: rules, strategies, and a program that plays and learns.
+    """Make a folder to begin with: a bot, or a game to try things out with.
 
     `sc2-bot` is a bot for StarCraft II that learns which of five strategies to follow. It runs as
     it is: against the game, against its stand-in, and where a ladder starts it.
+
+    `ai2-stand-in` looks like a checkout of the AI² tournament, over rules of our own.
 
     Example: understudy new sc2-bot my_bot
     """
@@ -29,6 +31,25 @@ def new(
         raise ConfigError(
             f"new: expected one of {', '.join(KINDS)}, got {kind!r}.{nearest(kind, KINDS)}"
         )
+    if kind == "ai2-stand-in":
+        _make_stand_in(folder)
+    else:
+        _make_bot(folder)
+
+
+def _make_stand_in(folder: Path) -> None:
+    from understudy.adapters.ai2.stand_in import write_stand_in
+
+    for path in write_stand_in(folder):
+        say(str(path))
+    say("")
+    emit_text(
+        f"understudy train ai2 --option home={folder} --config tournament: train in it as in a "
+        "checkout of the tournament"
+    )
+
+
+def _make_bot(folder: Path) -> None:
     from understudy.adapters.sc2.template import make_bot
     from understudy.core.dependencies import install_line, not_installed
 

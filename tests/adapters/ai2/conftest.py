@@ -13,7 +13,9 @@ from understudy.adapters.ai2.stand_in import write_stand_in
 
 @pytest.fixture(scope="session")
 def stand_in(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_stand_in(tmp_path_factory.mktemp("ai2") / "stand_in")
+    folder = tmp_path_factory.mktemp("ai2") / "stand_in"
+    write_stand_in(folder)
+    return folder
 
 
 @pytest.fixture(params=["stand_in", "checkout"])

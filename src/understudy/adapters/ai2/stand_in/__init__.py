@@ -7,7 +7,6 @@ needs NumPy and nothing else, so that a submission can be tried where Understudy
 from __future__ import annotations
 
 from importlib import resources
-from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from understudy.core.errors import ConfigError
@@ -16,18 +15,16 @@ _PACKAGE = "environment"
 _FOLDERS = ("assets", "user")
 
 
-def write_stand_in(path: Path) -> Path:
-    """Make the folder; an error if something is there already. Returns it."""
+def write_stand_in(path: Path) -> list[Path]:
+    """Make the folder; an error if something is there already. Returns what was written."""
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
-        raise ConfigError(f"{path}: expected a new or empty folder for the stand-in")
+        raise ConfigError(f"{path} exists already: expected a new or empty folder")
     for name in (_PACKAGE, *_FOLDERS):
         (path / name).mkdir(parents=True, exist_ok=True)
-    for source in _sources():
-        text = source.read_text(encoding="utf-8")
-        (path / _PACKAGE / source.name).write_text(text, encoding="utf-8")
-    return path
-
-
-def _sources() -> list[Traversable]:
-    files = (resources.files(__name__) / _PACKAGE).iterdir()
-    return [one for one in files if one.name.endswith(".py")]
+    written = []
+    for source in (resources.files(__name__) / _PACKAGE).iterdir():
+        if source.name.endswith(".py"):
+            target = path / _PACKAGE / source.name
+            target.write_text(source.read_text(encoding="utf-8"), encoding="utf-8")
+            written.append(target)
+    return sorted(written)
