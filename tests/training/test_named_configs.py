@@ -27,7 +27,7 @@ def write(path: Path, text: str) -> Path:
 def test_what_ships() -> None:
     assert set(named_configs.names()) == {
         "classic", "competition_10m", "curriculum", "environment", "environment_curriculum",
-        "fast", "live", "medium", "plain", "seed", "small", "stable",
+        "fast", "live", "medium", "plain", "seed", "small", "stable", "tournament",
     }  # fmt: skip
 
 

@@ -347,6 +347,7 @@ class _TrainOptions:
         workers: int,
     ) -> EnvironmentSession:
         """A session in an environment."""
+        from understudy.adapters.environments.factory import bots_of
         from understudy.adapters.environments.factory import resolved as resolved_options
         from understudy.policy.presets import network
         from understudy.training.environments.session import EnvironmentSession, environment_config
@@ -355,9 +356,14 @@ class _TrainOptions:
         base = self.before.config if self.before else environment_config()
         if self.config:
             base = config(_OF_ENVIRONMENTS.get(self.config, self.config))
+        before = self.before.identity.game_options if self.before else {}
+        options = {name: value_of(text) for name, text in before.items()}
+        options |= dict(parsed(one, flag="--option", example="opponent=based") for one in pairs)
         settings: dict[str, object] = {"learner.seed": self.seed}
         if self.before and not bots:  # where the run remembers them
             bots = tuple(one.find(self.before.root) for one in self.before.identity.bot_code)
+        else:
+            bots = (*bots_of(self.game, options), *bots)
         if opponents is not None:
             # Without scripted bots, `all` of them is the random one.
             settings["train.opponents"] = (
@@ -369,9 +375,6 @@ class _TrainOptions:
         if opponents is not None and resolved.curriculum.stages:
             raise ConfigError("--opponents: the stages of the curriculum say whom they meet")
         kept = self.before.spec.network if self.before and not self.preset else None
-        before = self.before.identity.game_options if self.before else {}
-        options = {name: value_of(text) for name, text in before.items()}
-        options |= dict(parsed(one, flag="--option", example="opponent=based") for one in pairs)
         return EnvironmentSession(
             environment=self.game,
             options=resolved_options(self.game, options),

@@ -29,7 +29,7 @@ FEATURES = tuple(f"{whose}.{name}" for whose in ("own", "opponent") for name in 
 BOUND = np.float32(1000.0)
 """Numbers of an observation are clipped to this, so that the space that is declared is true."""
 STOCKS = 3
-DECISION_FRAMES = 3
+DECISION_FRAMES = 4
 """Frames that a decision lasts unless an option says otherwise: the keys are held for so long."""
 
 STOCK_LEAD, DAMAGE_LEAD = 0.25, 0.0025

@@ -83,6 +83,11 @@ def resolved(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
     return env.resolved(options)
 
 
+def bots_of(name: str, options: Mapping[str, Any]) -> tuple[str, ...]:
+    """Modules with the scripted bots that an environment brings, for a league in it."""
+    return ("understudy.adapters.ai2.bots",) if name == AI2 and "opponent" not in options else ()
+
+
 def _gymnasium(name: str, options: Mapping[str, Any]) -> Callable[[], Any]:
     import gymnasium
 
