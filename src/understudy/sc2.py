@@ -2,9 +2,10 @@
 
 `Strategist` chooses a strategy every 88 game loops, `play` and `play_async` run the call that plays
 a match and keep every ending, `contained` keeps burnysc2 from your logging and your Ctrl-C,
-`FEATURES` names the fifteen features, and `ladder_arguments` reads what a ladder passes. These need
-numpy and msgspec alone: nothing here imports `sc2`. `stand_in` is a game to try it with where
-StarCraft II is not installed, and needs burnysc2. docs/starcraft2.md shows how they fit together.
+`FEATURES` names the fifteen features, `ladder_arguments` reads what a ladder passes, `ladder_run`
+is the run folder of a bot there. These need numpy and msgspec alone: nothing here imports `sc2`.
+`stand_in` is a game to try it with where StarCraft II is not installed, and needs burnysc2.
+docs/starcraft2.md shows how they fit together.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import importlib
 from typing import Any
 
 from understudy.adapters.sc2.features import FEATURES, SCALES, EnemySightings, features
-from understudy.adapters.sc2.ladder import LadderArguments, ladder_arguments
+from understudy.adapters.sc2.ladder import LadderArguments, ladder_arguments, ladder_run
 from understudy.adapters.sc2.runner import contained, play, play_async
 from understudy.adapters.sc2.strategist import (
     DECISION_LOOPS,
@@ -34,6 +35,7 @@ __all__ = [
     "contained",
     "features",
     "ladder_arguments",
+    "ladder_run",
     "match_tags",
     "outcome_of",
     "play",

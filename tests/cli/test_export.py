@@ -61,7 +61,10 @@ def test_earlier_runs_are_exported(path: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--as", "metric"), "--as: expected one of metrics, episodes, module, weights, ai2, "),
+        (
+            ("--as", "metric"),
+            "--as: expected one of metrics, episodes, module, weights, ai2, ladder, ",
+        ),
         (("--as", "module", "--format", "csv"), "--format: goes with --as metrics or episodes"),
         (("--as", "episodes", "--float16"), "--float16: goes with --as module or ai2 only"),
         (("--as", "module"), "expected a name that ends in .py"),

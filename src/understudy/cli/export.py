@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _TABLES = ("metrics", "episodes")
 _FORMATS = ("csv", "parquet")
-_KINDS = (*_TABLES, "module", "weights", "ai2")
+_KINDS = (*_TABLES, "module", "weights", "ai2", "ladder")
 _CODE = ("module", "ai2")
 
 
@@ -32,6 +32,9 @@ class _Request:
     format: str | None
     greedy: bool
     float16: bool
+    bot: Path | None
+    python: str | None
+    platform: str | None
     force: bool
     json: bool
 
@@ -52,6 +55,9 @@ class _Request:
             ("--format", self.format is not None, _TABLES),
             ("--greedy", self.greedy, _CODE),
             ("--float16", self.float16, _CODE),
+            ("--bot", self.bot is not None, ("ladder",)),
+            ("--python", self.python is not None, ("ladder",)),
+            ("--platform", self.platform is not None, ("ladder",)),
         ):
             if given and self.kind not in kinds:
                 raise ConfigError(f"{flag}: goes with --as {' or '.join(kinds)} only")
@@ -69,8 +75,9 @@ def export(
         str,
         typer.Option(
             "--as",
-            help="module: one Python file that plays; ai2: the same for the tournament; weights: "
-            ".npz; metrics: from the journal; episodes: every decision.",
+            help="module: one Python file that plays; ai2: the same for the tournament; ladder: a "
+            "StarCraft II bot with all that it needs; weights: .npz; metrics: from the journal; "
+            "episodes: every decision.",
         ),
     ] = "metrics",
     format_: Annotated[
@@ -83,6 +90,17 @@ def export(
     float16: Annotated[
         bool, typer.Option("--float16", help="Round the weights: half the size.")
     ] = False,
+    bot: Annotated[
+        Path | None,
+        typer.Option(help="Of a ladder: the bot's own folder (default: my_bot for -o my_bot.zip)."),
+    ] = None,
+    python: Annotated[
+        str | None, typer.Option(help="Of a ladder: the version of its Python (default: 3.12).")
+    ] = None,
+    platform: Annotated[
+        str | None,
+        typer.Option(help="Of a ladder: its platform (default: manylinux2014_x86_64)."),
+    ] = None,
     force: Annotated[
         bool, typer.Option("--force", help="Replace the file, or an earlier export in the folder.")
     ] = False,
@@ -96,10 +114,12 @@ def export(
 
     Example: understudy export runs/brawl-1 --as module -o agent.py
     """
-    request = _Request(as_, run, out, format_, greedy, float16, force, json)
+    request = _Request(as_, run, out, format_, greedy, float16, bot, python, platform, force, json)
     request.check()
     if as_ in _TABLES:
         _tables(request)
+    elif as_ == "ladder":
+        _ladder(request)
     else:
         _agent(request)
 
@@ -159,6 +179,43 @@ def _agent_rows(named: NamedPolicy, written: ExportedFile) -> list[tuple[str, st
     if game in catalog.names() and catalog.make(game).players == 2:
         rows.append(("Judge", f"understudy eval {game} --agent {written.file}"))
     return rows
+
+
+def _ladder(request: _Request) -> None:
+    from understudy.adapters.sc2.bundle import LadderTarget, champion_of, pack
+    from understudy.agents.loading import split_name
+    from understudy.core.clock import SystemClock
+    from understudy.registry.run_folder import RunFolder, latest
+    from understudy.telemetry.text import say_json, size
+
+    bot = request.bot or request.out.with_suffix("")
+    root, which = split_name("RUN", request.run or latest().as_posix())
+    if isinstance(which, str):
+        raise ConfigError(f"RUN {request.run}: a ladder takes a version, RUN@VERSION")
+    run = RunFolder.load(root, SystemClock())
+    given = {"python": request.python, "platform": request.platform}
+    target = LadderTarget(**{name: value for name, value in given.items() if value is not None})
+    version = champion_of(run) if which is None else which
+    packed = pack(run, version, bot, request.out, target, force=request.force)
+    if request.json:
+        say_json(packed)
+        return
+    plays = (
+        "the rules play: no version is champion yet (RUN@VERSION packs one anyway)"
+        if version is None
+        else f"version {version} plays every match"
+    )
+    again = f"understudy import my_bot_data.zip --run {packed.run}"
+    emit_labelled(
+        [
+            ("Bot", f"{bot} with {packed.run}: {plays}"),
+            ("For", f"Python {packed.python}, {packed.platform}"),
+            ("Folder", packed.folder),
+            ("Written", f"{packed.file} ({size(packed.bytes)}): upload this"),
+            ("Then", f"download the bot's data, and learn from it: {again}"),
+        ],
+        label_width=8,
+    )
 
 
 # --- tables --------------------------------------------------------------------------------------

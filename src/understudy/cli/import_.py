@@ -1,4 +1,4 @@
-"""`understudy import`: experience and models of the old bot, into a run folder."""
+"""`understudy import`: what a ladder gives back, or what the old bot left, into a run folder."""
 
 from __future__ import annotations
 
@@ -13,7 +13,12 @@ from understudy.cli.progress import working
 
 
 def import_(
-    paths: Annotated[list[Path], typer.Argument(help="Old .npz files, or folders that hold some.")],
+    paths: Annotated[
+        list[Path],
+        typer.Argument(
+            help="A ladder's data (a .zip or a folder), or old .npz files and folders with some."
+        ),
+    ],
     run: Annotated[
         Path | None, typer.Option(help="The run folder (default: a new runs/imported-N).")
     ] = None,
@@ -25,24 +30,39 @@ def import_(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Take over what an older bot recorded and learned (docs/coming-over.md).
+    """Take over matches that a bot recorded on a ladder, or what an older bot recorded and learned.
 
-    Experience (states, actions, rewards) waits for the learner; a model (W1 ... b3) becomes the
-    first version. The files stay as they are; what came in before is passed over. Exit code 1: some
-    file could not be taken.
+    Of a ladder's data (docs/ladder.md) every match is taken once, however often it is given; --run
+    is the run that the bot was exported from. Of an older bot (docs/coming-over.md), experience
+    (states, actions, rewards) waits for the learner, and a model (W1 ... b3) becomes the first
+    version. The files stay as they are. Exit code 1: some file could not be taken.
 
     Example: understudy import local_training/data local_training/models --run runs/zerg
     """
     from understudy.core.clock import SystemClock
-    from understudy.legacy.importing import import_files
+    from understudy.core.errors import ConfigError
+    from understudy.legacy.importing import ImportReport, import_files
+    from understudy.legacy.returned import import_returned, is_returned
     from understudy.registry.run_folder import new_run, remember
     from understudy.telemetry.text import plain, say_json
 
-    target = run or new_run("imported")
-    with working("importing", quiet=json) as show:
-        report = import_files(
-            paths, target, clock=SystemClock(), late_rewards=late_rewards, show=show
+    returned = [path for path in paths if is_returned(path)]
+    if returned and run is None:
+        raise ConfigError(
+            f"--run: {returned[0]} holds matches of a run; name the one that the bot was exported "
+            "from"
         )
+    target = run or new_run("imported")
+    report = ImportReport(target)
+    with working("importing", quiet=json) as show:
+        if returned:
+            taken_back = import_returned(returned, target, clock=SystemClock(), show=show)
+            report.lines += taken_back.lines
+        old = [path for path in paths if path not in returned]
+        if old:
+            report.lines += import_files(
+                old, target, clock=SystemClock(), late_rewards=late_rewards, show=show
+            ).lines
     failed, taken = report.of("failed"), [*report.of("experience"), *report.of("model")]
     if taken:
         remember(target)

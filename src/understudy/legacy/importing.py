@@ -123,7 +123,7 @@ class _Importer:
         """This file, or all files in this folder."""
         if not path.is_dir():
             return [path]
-        found = sorted(_npz_files(path))
+        found = sorted(npz_files(path))
         if not found:
             self.report.lines.append(
                 ImportedFile(path, "failed", "there is no .npz file in this folder")
@@ -232,7 +232,7 @@ def _spec(run: Path, clock: Clock) -> PolicySpec:
     return spec
 
 
-def _npz_files(folder: Path) -> Iterator[Path]:
+def npz_files(folder: Path) -> Iterator[Path]:
     """All of them below a folder, but none inside a run folder."""
     for where, folders, names in os.walk(folder):
         if holds_run(Path(where)):

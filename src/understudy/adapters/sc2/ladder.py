@@ -1,10 +1,18 @@
-"""The arguments with which a ladder (AI Arena) starts a bot."""
+"""On a ladder (AI Arena): the arguments with which it starts a bot, and the bot's run folder."""
 
 from __future__ import annotations
 
 import argparse
+import os
+import shutil
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
+
+from understudy.registry.run_folder import holds_run
+
+CHAMPION, DATA, NAME = "champion", "data", "EXPORT"
+"""Folders of a bot that was packed for a ladder; a file in the first names the export."""
 
 
 class LadderArguments(NamedTuple):
@@ -47,3 +55,24 @@ def ladder_arguments(
         opponent=found.OpponentId,
         realtime=found.RealTime,
     ), others
+
+
+def ladder_run(bot: Path) -> Path:
+    """The run folder of a bot on a ladder: in `data/`, which a ladder keeps between matches.
+
+    A bot that `understudy export --as ladder` packed has a folder `champion` beside its files. The
+    run folder begins as a copy of it, under a name of that export: what an earlier export left in
+    `data/` stays beside it, and the two never mix.
+    """
+    champion = bot / CHAMPION
+    if not champion.is_dir():
+        return bot / DATA / "run"
+    name = (champion / NAME).read_text(encoding="utf-8").strip()
+    target = bot / DATA / name
+    if not holds_run(target):
+        copy = target.with_name(f"{name}.{os.getpid()}.tmp")
+        shutil.copytree(champion, copy)
+        if target.exists():  # a match that was killed while it copied
+            shutil.rmtree(target)
+        copy.replace(target)
+    return target

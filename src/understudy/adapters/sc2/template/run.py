@@ -21,7 +21,15 @@ from pathlib import Path
 from typing import Any
 
 from understudy import Understudy, UnderstudyError
-from understudy.sc2 import FEATURES, LadderArguments, contained, ladder_arguments, play, play_async
+from understudy.sc2 import (
+    FEATURES,
+    LadderArguments,
+    contained,
+    ladder_arguments,
+    ladder_run,
+    play,
+    play_async,
+)
 
 with contained():
     from sc2 import maps
@@ -80,7 +88,7 @@ def parser() -> argparse.ArgumentParser:
 
 def mind_of(options: argparse.Namespace, *, ladder: bool = False) -> Understudy:
     """Opens the run folder; on a ladder, where nothing may be started, without a learner."""
-    run = options.run or (HERE / "data" / "run" if ladder else Path("runs") / HERE.name)
+    run = options.run or (ladder_run(HERE) if ladder else Path("runs") / HERE.name)
     return Understudy.open(
         run,
         features=FEATURES,
