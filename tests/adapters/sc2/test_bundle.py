@@ -81,7 +81,10 @@ def test_the_zip_has_what_a_ladder_needs_and_no_more(bot: Path, run: Path, tmp_p
 def test_data_of_two_exports_do_not_mix(bot: Path, run: Path, tmp_path: Path) -> None:
     packed(run, bot, tmp_path / "one.zip")
     one = ladder_run(tmp_path / "one-ladder")
-    assert one.parent == tmp_path / "one-ladder" / "data" and ladder_run(tmp_path / "one-ladder") == one
+    assert (
+        one.parent == tmp_path / "one-ladder" / "data"
+        and ladder_run(tmp_path / "one-ladder") == one
+    )
     folder = RunFolder.load(one, SystemClock())
     record = folder.pointers.read("champion")
     assert record is not None and record.version == 7 and record.pinned
