@@ -58,7 +58,7 @@ def strength(run: Path, minutes: float, seed: int, workers: int) -> bool:
             environment=ENVIRONMENT,
             run=run,
             budget=Budget(minutes=minutes),
-            network=network("mlp-large", flag="--network"),
+            network=network("mlp", flag="--network"),
             config=config,
             workers=workers,
         ),
@@ -66,12 +66,15 @@ def strength(run: Path, minutes: float, seed: int, workers: int) -> bool:
     )
     resolver = EnvironmentResolver(ENVIRONMENT, leads=[("--agent", str(run))], seed=seed)
     agent = resolver.resolve("--agent", str(run))
-    _, first, *_ = resolver.resolve_all("--opponents", "league", agent=str(run))
     print(
         f"{ENVIRONMENT}, seed {seed}, {minutes:g} minutes, {workers} workers: "
         f"{summary.steps:,} decisions ({summary.steps_s:,.0f} a second), {summary.matches:,} "
         f"matches, stage {summary.stage}, {summary.snapshots} snapshots"
     )
+    if not summary.snapshots:
+        print("  no snapshot yet: give it more minutes")
+        return False
+    _, first, *_ = resolver.resolve_all("--opponents", "league", agent=str(run))
     reached = True
     for opponent, goal in ((resolver.resolve("", "random"), GOAL_RANDOM), (first, GOAL_SNAPSHOT)):
         tally = resolver.meet(agent, opponent, MATCHES).tally

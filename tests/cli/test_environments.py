@@ -71,7 +71,9 @@ def test_ratings_and_tournaments_have_one_scale() -> None:
 
 
 def test_a_match_is_watched_where_the_environment_draws() -> None:
-    told = understudy("watch", TICTACTOE, "--left", "run", "--right", "random", "--json").json
+    call = ("watch", TICTACTOE, "--left", "run", "--right", "first", "--bots", "my_bots.py")
+    told = understudy(*call, "--json").json
+    assert told["right"] == "first"
     assert told["steps"] >= 5 and sum(told["rewards"]) == 0.0
     shown = understudy("watch", TICTACTOE, "--left", "run", "--gif", "match.gif")
     assert shown.code == 0 and "Written: match.gif" in shown.out

@@ -114,6 +114,8 @@ def watch_in_environment(
     greedy: bool,
     speed: float,
     gif: Path | None,
+    bots: list[str],
+    option: list[str],
     json: bool,
 ) -> None:
     """Show one match as the environment draws it."""
@@ -121,7 +123,12 @@ def watch_in_environment(
 
     name = left if left is not None else latest_run("--left", game)
     resolver = EnvironmentResolver(
-        game, leads=[("--left", name), ("--right", right)], sampled=not greedy, seed=seed
+        game,
+        leads=[("--left", name), ("--right", right)],
+        options=game_options(option),
+        bots=bots,
+        sampled=not greedy,
+        seed=seed,
     )
     one, two = resolver.resolve("--left", name), resolver.resolve("--right", right)
     match = DrawnMatch(resolver, one, two, mode=PIXELS if gif is not None else ANSI)

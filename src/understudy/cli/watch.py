@@ -85,7 +85,7 @@ def watch(
             )
         watch_in_environment(
             game, left, right or "random", seed=seed or 0, greedy=greedy, speed=speed, gif=gif,
-            json=json,
+            bots=bots or [], option=option or [], json=json,
         )  # fmt: skip
         return
     if match is None:
