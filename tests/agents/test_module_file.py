@@ -187,12 +187,29 @@ def test_wrong_arguments_are_clear_errors(tmp_path: Path) -> None:
     good = np.zeros(8)
     for given, words in (
         ({"features": np.zeros(7)}, "features: expected 8 numbers, got shape (7,)"),
+        ({"features": ["x"] * 8}, "features: expected plain numbers"),
+        ({"features": [*good[:5], np.nan, 0, 0]}, "features: 'f5' is nan, expected a finite"),
+        ({"features": [*good[:7], np.inf]}, "features: 'f7' is inf, expected a finite number"),
+        ({"features": good, "uniforms": [0.5, 0.5]}, "uniforms: expected 1 numbers, got shape"),
+        ({"features": good, "uniforms": [np.nan]}, "uniforms: expected numbers from 0 to 1"),
+        ({"features": good, "uniforms": [1.5]}, "uniforms: expected numbers from 0 to 1"),
         ({"features": good, "legal": [True]}, "legal: expected 3 flags, got shape (1,)"),
         ({"features": good, "legal": [False] * 3}, "legal: part 0 of 1 has no legal option"),
     ):
-        with pytest.raises(ValueError, match=r"features|legal") as caught:
+        with pytest.raises(ValueError, match=r"features|legal|uniforms") as caught:
             agent.act(**given)
-        assert words in str(caught.value)
+        assert type(caught.value).__name__ == "InputError" and words in str(caught.value)
+
+
+def test_a_feature_that_is_not_finite_leaves_the_memory_alone(tmp_path: Path) -> None:
+    policy = policy_of("strategist")
+    file = exported(policy, tmp_path / "agent.py")
+    observations, _, _ = match(0, policy)
+    alone, hurt = file.agent(greedy=True), file.agent(greedy=True)
+    for obs in observations:
+        with pytest.raises(ValueError, match="f2.* is nan"):
+            hurt.act([*obs[:2], np.nan, *obs[3:]])
+        assert np.array_equal(hurt.act(obs), alone.act(obs))
 
 
 def test_a_file_says_what_it_is(tmp_path: Path) -> None:
