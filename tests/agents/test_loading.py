@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +92,33 @@ def test_only_an_exported_file_is_run(tmp_path: Path) -> None:
     with pytest.raises(FileFormatError, match="not a Python file"):
         load_exported(path)
     assert not trap.exists()
+
+
+def test_what_says_what_it_is_is_what_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bytecode is known by a file's size and the second of its change: both are those of the file
+    before."""
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    path = exported(policy_of("mlp"), tmp_path / "agent.py").path
+    text = path.read_text(encoding="utf-8")
+    for version in (4, 5):
+        path.write_text(text.replace("'version': 3", f"'version': {version}"), encoding="utf-8")
+        os.utime(path, (1e9, 1e9))
+        file = load_exported(path)
+        assert file.about.version == file.agent().version == version
+    assert not (tmp_path / "__pycache__").exists()
+
+
+def test_line_ends_of_windows_are_read(tmp_path: Path) -> None:
+    path = exported(policy_of("mlp"), tmp_path / "agent.py").path
+    path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
+    assert load_exported(path).agent().version == 3
+
+
+def test_a_folder_and_a_name_that_cannot_be_are_told(tmp_path: Path) -> None:
+    (tmp_path / "folder.py").mkdir()
+    for name in ("folder.py", "x" * 300 + ".py"):
+        with pytest.raises(FileFormatError, match=r"\.py: cannot be read \("):
+            understudy.load_agent(tmp_path / name)
 
 
 def test_a_newer_format_and_a_damaged_file_are_refused(tmp_path: Path) -> None:

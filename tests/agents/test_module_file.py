@@ -207,7 +207,7 @@ def test_a_feature_that_is_not_finite_leaves_the_memory_alone(tmp_path: Path) ->
     observations, _, _ = match(0, policy)
     alone, hurt = file.agent(greedy=True), file.agent(greedy=True)
     for obs in observations:
-        with pytest.raises(ValueError, match="f2.* is nan"):
+        with pytest.raises(ValueError, match=r"f2.* is nan"):
             hurt.act([*obs[:2], np.nan, *obs[3:]])
         assert np.array_equal(hurt.act(obs), alone.act(obs))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -121,3 +122,15 @@ def test_a_module_is_kept_by_its_name(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.chdir(tmp_path)
     source = CodeSource.of(load_module("game_by_name", flag="GAME"), tmp_path / "run", name="GAME")
     assert source.module == source.find(tmp_path / "run") == "game_by_name" and not source.file
+
+
+def test_a_file_that_changed_within_a_second_is_run_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bytecode of the text before would fit it by size and time."""
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    for value in (1, 2):
+        path = written(tmp_path, f"VALUE = {value}\n")
+        os.utime(path, (1e9, 1e9))
+        module = load_module(path, flag="--bots").module
+        assert value == module.VALUE

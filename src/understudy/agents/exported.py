@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ast
 import hashlib
-import importlib.util
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -19,7 +18,7 @@ import msgspec
 
 from understudy.agents.module_file import FORMAT
 from understudy.core.errors import FileFormatError
-from understudy.core.user_code import USER_ERRORS
+from understudy.core.user_code import USER_ERRORS, run_module
 
 ENDING = ".py"
 _MODULE = "module"
@@ -71,17 +70,21 @@ def load_exported(path: Path) -> ExportedAgent:
     """Run an exported file. `FileFormatError`: it is none, or of a newer version."""
     try:
         data = path.read_bytes()
-        text = data.decode()
-    except (FileNotFoundError, IsADirectoryError) as error:
+        text = data.decode().replace("\r\n", "\n")  # as version control on Windows makes them
+    except FileNotFoundError as error:
         raise FileFormatError(f"{path}: there is no such file") from error
+    except OSError as error:
+        raise FileFormatError(f"{path}: cannot be read ({error.strerror or error})") from error
     except UnicodeDecodeError as error:
         raise FileFormatError(f"{path}: not a Python file that was exported ({error})") from error
     about = _about(path, text)
     # A name of its own: two files that are both called agent.py are two modules.
     name = f"understudy_exported_{hashlib.sha256(data).hexdigest()[:16]}"
-    if name not in sys.modules:
-        sys.modules[name] = _run(path, name)
-    return ExportedAgent(path, about, sys.modules[name])
+    try:
+        module = sys.modules.get(name) or run_module(name, path, data)
+    except USER_ERRORS as error:
+        raise FileFormatError(f"{path}: cannot be loaded ({error})") from error
+    return ExportedAgent(path, about, module)
 
 
 def _about(path: Path, text: str) -> About:
@@ -107,16 +110,3 @@ def _about(path: Path, text: str) -> About:
             f"run with --as {_MODULE}"
         )
     return about
-
-
-def _run(path: Path, name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # dataclasses look their module up
-    try:
-        spec.loader.exec_module(module)
-    except USER_ERRORS as error:
-        del sys.modules[name]
-        raise FileFormatError(f"{path}: cannot be loaded ({error})") from error
-    return module

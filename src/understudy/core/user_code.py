@@ -18,6 +18,7 @@ import os
 import sys
 import traceback
 from dataclasses import dataclass
+from importlib.abc import SourceLoader
 from pathlib import Path
 from types import ModuleType
 
@@ -129,8 +130,45 @@ def load_module(source: str | Path, *, flag: str, fresh: bool = False) -> UserMo
     sha256 = hashlib.sha256(data).hexdigest()
     kept = _LOADED.get(path)
     if kept is None or kept[0] != sha256 or fresh:
-        _LOADED[path] = kept = sha256, _run(path, where=where)
+        _LOADED[path] = kept = sha256, _run(path, data, where=where)
     return UserModule(str(source), kept[1], path, sha256)
+
+
+def run_module(name: str, path: Path, data: bytes) -> ModuleType:
+    """Run `data`, which was read from `path`, as a module that is known by this name.
+
+    Neither the file nor bytecode of it is read again, so what was judged by its text is what runs:
+    bytecode is found by a file's size and the second of its change, and may be that of the text
+    before. Errors of the code are raised, and the name means what it meant before.
+    """
+    spec = importlib.util.spec_from_file_location(name, path, loader=_SourceInMemory(path, data))
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    before = sys.modules.get(name)
+    sys.modules[name] = module  # dataclasses look their module up by name
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        if before is None:
+            del sys.modules[name]
+        else:
+            sys.modules[name] = before
+        raise
+    return module
+
+
+class _SourceInMemory(SourceLoader):
+    """Loads a module from bytes that were read before; it has no bytecode."""
+
+    def __init__(self, path: Path, data: bytes) -> None:
+        self._path = str(path)
+        self._data = data
+
+    def get_filename(self, fullname: str) -> str:
+        return self._path
+
+    def get_data(self, path: str) -> bytes:
+        return self._data
 
 
 def split_name(text: str, *, flag: str) -> tuple[str, str]:
@@ -173,29 +211,18 @@ def _by_name(source: str, *, where: str) -> UserModule:
     return UserModule(source, module, file, digest)
 
 
-def _run(path: Path, *, where: str) -> ModuleType:
+def _run(path: Path, data: bytes, *, where: str) -> ModuleType:
     folder = str(path.parent)
     if folder not in sys.path:
         sys.path.append(folder)
     importlib.invalidate_caches()
-    name = _free_name(path)
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None and spec.loader is not None  # it ends in .py
-    module = importlib.util.module_from_spec(spec)
-    before = sys.modules.get(name)
-    sys.modules[name] = module  # dataclasses look their module up by name
     try:
-        spec.loader.exec_module(module)
-    except (ConfigError, *USER_ERRORS) as error:
-        if before is None:
-            del sys.modules[name]
-        else:
-            sys.modules[name] = before
-        if isinstance(error, ConfigError):
-            raise ConfigError(f"{where}: {error}") from error
+        return run_module(_free_name(path), path, data)
+    except ConfigError as error:
+        raise ConfigError(f"{where}: {error}") from error
+    except USER_ERRORS as error:
         words = explained(error, file=path)
         raise ConfigError(f"{where}: cannot be imported ({words})") from error
-    return module
 
 
 def _free_name(path: Path) -> str:
