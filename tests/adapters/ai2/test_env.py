@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import warnings
 from pathlib import Path
@@ -11,9 +12,15 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 from pettingzoo.test import parallel_api_test, parallel_seed_test
 
-from understudy.adapters.ai2.env import SIDES, TournamentEnv, TournamentParallelEnv, parallel_env
+from understudy.adapters.ai2.env import (
+    SIDES,
+    TournamentEnv,
+    TournamentParallelEnv,
+    parallel_env,
+    resolved,
+)
 from understudy.adapters.ai2.game_process import AgentAction
-from understudy.adapters.ai2.layout import FEATURES, KEYS
+from understudy.adapters.ai2.layout import DECISION_FRAMES, FEATURES, KEYS
 from understudy.adapters.gymnasium.spaces import SpaceTranslator
 from understudy.core.errors import ConfigError, InputError
 from understudy.core.spaces import MultiBinary
@@ -113,8 +120,9 @@ def test_wrong_arguments_are_named(stand_in: Path) -> None:
         TournamentEnv(stand_in, opponent="basd")
     with pytest.raises(ConfigError, match="side: expected 0 or 1, got 2"):
         TournamentEnv(stand_in, opponent="based", side=2)
-    with pytest.raises(ConfigError, match="frames: expected 1 to 255, got 0"):
-        parallel_env(home=stand_in, frames=0)
+    for frames in (0, 256, 2.5, "abc"):
+        with pytest.raises(ConfigError, match="frames: expected a whole number from 1 to 255, got"):
+            parallel_env(home=stand_in, frames=frames)
     env = parallel_env(home=stand_in)
     env.reset(seed=1)
     with pytest.raises(InputError, match="player_1"):
@@ -144,3 +152,13 @@ def test_a_killed_game_truncates_its_match_and_another_begins(
     assert env.match.process.pid != first
     assert not any(env.step(_STILL)[3].values())
     env.close()
+
+
+def test_a_run_keeps_whole_paths(
+    stand_in: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    python = Path(shutil.copy(stand_in / "environment" / "agent.py", tmp_path / "python"))
+    monkeypatch.chdir(tmp_path)
+    options = resolved({"home": os.path.relpath(stand_in), "python": "python"})
+    assert options == {"frames": DECISION_FRAMES, "home": str(stand_in), "python": str(python)}
+    assert "python" not in resolved({"home": stand_in})

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import copy
+import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +14,8 @@ import pytest
 from understudy.adapters.ai2.checkout import HOME, Checkout
 from understudy.adapters.ai2.game_process import AgentAction, GameDied, GameProcess, GameState
 from understudy.adapters.ai2.layout import KEYS, MatchStanding, reward_terms
-from understudy.core.errors import ConfigError, MissingDependency
+from understudy.core.arrays import NDArray
+from understudy.core.errors import ConfigError, InputError, MissingDependency
 
 _NO_KEYS = np.zeros(len(KEYS), np.uint8)
 
@@ -94,6 +98,50 @@ def test_a_python_that_is_not_there_is_told(stand_in: Path, tmp_path: Path) -> N
         Checkout.find(stand_in, tmp_path / "python")
 
 
+def test_a_python_that_cannot_be_started_is_told(stand_in: Path, tmp_path: Path) -> None:
+    python = tmp_path / "python"
+    python.write_text("no program", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"--option python: .* cannot be started \(.*a Python"):
+        GameProcess(Checkout.find(stand_in, python)).reset(1)
+
+
+def test_what_a_game_writes_to_standard_error_does_not_grow(broken: Path) -> None:
+    rules = broken / "environment" / "rules.py"
+    text = rules.read_text(encoding="utf-8")
+    chatty = text.replace(
+        "self.frames = 0", "self.frames = 0; import sys; print('-' * 10_000, file=sys.stderr)"
+    )
+    rules.write_text(chatty, encoding="utf-8")
+    game = GameProcess(Checkout.find(broken))
+    for seed in range(5):
+        game.reset(seed)
+    assert game.pid is not None
+    os.kill(game.pid, signal.SIGKILL)
+    with pytest.raises(GameDied) as caught:
+        game.send_step(1, (_NO_KEYS, _NO_KEYS))
+        game.state()
+    assert str(caught.value).count("-" * 10_000) == 1
+
+
+@pytest.mark.parametrize(
+    "keys", [np.zeros(9), np.zeros((1, 10)), np.full(10, 0.9), np.full(10, -1), np.full(10, np.nan)]
+)
+def test_an_action_that_is_none_is_refused_and_not_sent(stand_in: Path, keys: NDArray) -> None:
+    game = GameProcess(Checkout.find(stand_in))
+    game.reset(1)
+    with pytest.raises(InputError, match=r"action of player_1: expected 10 keys, each 0 or 1, got"):
+        game.send_step(1, (_NO_KEYS, keys))
+    game.send_step(2, (np.ones(10, np.bool_), _NO_KEYS.astype(np.float32)))
+    assert game.state().frames == 2
+    game.close()
+
+
+def test_copies_of_an_agents_action_name_it() -> None:
+    action = AgentAction("based")
+    for one in (action.copy(), action[:], copy.deepcopy(action)):
+        assert isinstance(one, AgentAction) and one.agent == "based"
+
+
 def test_a_missing_library_is_named(broken: Path) -> None:
     game = broken / "environment" / "environment.py"
     game.write_text("import no_such_library\n", encoding="utf-8")
@@ -122,13 +170,15 @@ def test_an_agent_that_a_checkout_does_not_have_is_named(broken: Path) -> None:
     agents = broken / "environment" / "agent.py"
     text = agents.read_text(encoding="utf-8")
     agents.write_text(text.replace("BasedAgent", "OtherAgent"), encoding="utf-8")
-    (broken / "user" / "train_agent.py").write_text("", encoding="utf-8")
     game = GameProcess(Checkout.find(broken))
-    with pytest.raises(ConfigError, match="no agent 'based': BasedAgent is not in"):
-        game.reset(1)
-        game.send_step(1, (_NO_KEYS, AgentAction("based")))
-        game.state()
-    game.close()
+    for folder in ("user", "nowhere"):  # without a module train_agent, then without a package
+        with pytest.raises(ConfigError, match="no agent 'based': BasedAgent is not in"):
+            game.reset(1)
+            game.send_step(1, (_NO_KEYS, AgentAction("based")))
+            game.state()
+        game.close()
+        if folder == "user":
+            (broken / "user").rmdir()
 
 
 def test_a_game_that_always_dies_is_an_error_with_its_last_words(broken: Path) -> None:

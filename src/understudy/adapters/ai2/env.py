@@ -63,8 +63,10 @@ class TournamentMatch:
     """One match after the other in one process, with rewards; both environments are views of it."""
 
     def __init__(self, checkout: Checkout, frames: int) -> None:
-        if not 1 <= frames <= _MAX_FRAMES:
-            raise ConfigError(f"ai2: frames: expected 1 to {_MAX_FRAMES}, got {frames}")
+        if not isinstance(frames, int) or not 1 <= frames <= _MAX_FRAMES:
+            raise ConfigError(
+                f"ai2: frames: expected a whole number from 1 to {_MAX_FRAMES}, got {frames!r}"
+            )
         self.process = GameProcess(checkout)
         self._frames = frames
         self._now: GameState | None = None
@@ -275,10 +277,13 @@ class TournamentEnv(gymnasium.Env[NDArray, NDArray]):
 
 
 def resolved(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options as a run keeps them: the whole path of the checkout, and how long a decision is held,
-    which an exported agent must know."""
+    """Options as a run keeps them: whole paths, so that the run goes on from any folder, and how
+    long a decision is held, which an exported agent must know."""
     checkout = Checkout.find(options.get("home"), options.get("python"))
-    return {"frames": DECISION_FRAMES, **options, "home": str(checkout.home)}
+    paths = {"home": str(checkout.home)}
+    if options.get("python"):
+        paths["python"] = checkout.python
+    return {"frames": DECISION_FRAMES, **options, **paths}
 
 
 def parallel_env(**options: Any) -> TournamentParallelEnv:

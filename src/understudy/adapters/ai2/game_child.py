@@ -12,6 +12,7 @@ error. The process ends when its parent closes the pipe.
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import json
 import os
 import random
@@ -101,7 +102,7 @@ class Game:
         """The agent of that name: a new one in every match, since some keep a memory."""
         if (slot, name) in self._agents:
             return self._agents[slot, name]
-        for module in AGENT_MODULES:
+        for module in filter(_exists, AGENT_MODULES):
             made = getattr(_imported(module), AGENTS[name], None)
             if made is not None:
                 agent = self._agents[slot, name] = made()
@@ -163,6 +164,14 @@ def _name(padded: bytes) -> str:
 
 def _keys(pressed: bytes) -> Any:
     return np.frombuffer(pressed, np.uint8).astype(np.float32)
+
+
+def _exists(name: str) -> bool:
+    """Whether the checkout has a module of this name."""
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:  # not even its package
+        return False
 
 
 def _imported(name: str) -> Any:

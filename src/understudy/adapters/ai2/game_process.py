@@ -14,7 +14,7 @@ import tempfile
 import weakref
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -23,7 +23,13 @@ from understudy.adapters.ai2 import game_child
 from understudy.adapters.ai2.checkout import Checkout
 from understudy.adapters.ai2.layout import FEATURES, KEYS, MatchStanding
 from understudy.core.arrays import NDArray
-from understudy.core.errors import ConfigError, MissingDependency, UnderstudyError, nearest
+from understudy.core.errors import (
+    ConfigError,
+    InputError,
+    MissingDependency,
+    UnderstudyError,
+    nearest,
+)
 
 AGENTS = tuple(game_child.AGENTS)
 """The tournament's scripted agents."""
@@ -44,6 +50,11 @@ class AgentAction(NDArray):
     """
 
     agent: str
+    """Empty: an array that was computed from one, keys like any other."""
+
+    def __array_finalize__(self, source: Any) -> None:
+        """Copies and views name the same agent."""
+        self.agent = getattr(source, "agent", "")
 
     def __new__(cls, agent: str) -> AgentAction:
         """`agent` is one of `AGENTS`."""
@@ -95,6 +106,7 @@ class GameProcess:
             try:
                 if self._process is None:
                     self._start()
+                self._forget_errors()
                 self._send(game_child.RESET, game_child.RESETTING.pack(seed))
                 return self.state()
             except GameDied as error:
@@ -107,12 +119,13 @@ class GameProcess:
         """Hold the keys of both slots, each [10] of 0 and 1, for some frames; `state` is the
         answer. An `AgentAction` lets an agent of the tournament decide for its slot.
 
-        Between the two calls the game plays, and the caller may start others.
+        Between the two calls the game plays, and the caller may start others. InputError: an
+        action is something else, and nothing was sent.
         """
         fields: list[bytes] = []
-        for action in actions:
+        for slot, action in enumerate(actions):
             name = action.agent if isinstance(action, AgentAction) else ""
-            fields += [name.encode(), np.asarray(action, np.uint8).tobytes()]
+            fields += [name.encode(), _pressed(slot, action)]
         self._send(game_child.STEP, game_child.STEPPING.pack(frames, *fields))
 
     def state(self) -> GameState:
@@ -140,17 +153,30 @@ class GameProcess:
     def _start(self) -> None:
         checkout = self.checkout
         self._errors = errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `_end`
-        self._process = process = subprocess.Popen(
-            [checkout.python, str(Path(game_child.__file__)), str(checkout.home)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._errors,
-            cwd=checkout.home,
-            env=_child_environment(),
-        )
+        try:
+            self._process = process = subprocess.Popen(
+                [checkout.python, str(Path(game_child.__file__)), str(checkout.home)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._errors,
+                cwd=checkout.home,
+                env=_child_environment(),
+            )
+        except OSError as error:
+            errors.close()
+            raise ConfigError(
+                f"--option python: {checkout.python} cannot be started "
+                f"({error.strerror or error}); expected a Python"
+            ) from error
         # Libraries forget environments without closing them.
         self._end = weakref.finalize(self, _end, process, errors)
         self._receive(game_child.HELLO)
+
+    def _forget_errors(self) -> None:
+        """Empty what earlier matches wrote to standard error: some games write in every frame."""
+        if self._errors is not None:
+            self._errors.seek(0)  # the process writes at the same position
+            self._errors.truncate()
 
     def _send(self, kind: bytes, body: bytes) -> None:
         if self._process is None or self._process.stdin is None:
@@ -191,6 +217,18 @@ class GameProcess:
         self.close()
         self._deaths += 1
         return GameDied(f"ai2: the process of a game ended {how}" + (f": {last}" if last else ""))
+
+
+def _pressed(slot: int, action: Any) -> bytes:
+    """An action [10] of 0 and 1 as bytes; `InputError` for anything else."""
+    keys = np.asarray(action)
+    # A set of ten numbers is compared in a tenth of the time of two arrays.
+    if keys.shape != (len(KEYS),) or not set(keys.tolist()) <= {0, 1}:
+        raise InputError(
+            f"ai2: the action of player_{slot}: expected {len(KEYS)} keys, each 0 or 1, "
+            f"got {action!r}"
+        )
+    return keys.astype(np.uint8).tobytes()
 
 
 def _end(process: subprocess.Popen[bytes], errors: IO[bytes]) -> None:
