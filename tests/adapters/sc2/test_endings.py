@@ -142,7 +142,7 @@ def test_a_lost_connection_that_burnysc2_lets_rise(tmp_path: Path) -> None:
     assert [one.meta.outcome for one in episodes(tmp_path)] == [Outcome.ABORTED] * 2
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, ValueError])
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, ValueError, ConnectionError])
 def test_whatever_ends_the_call_the_match_is_kept(
     tmp_path: Path, error: type[BaseException]
 ) -> None:

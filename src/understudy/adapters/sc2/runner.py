@@ -55,9 +55,9 @@ def play(call: Callable[[], _T], *strategists: Sc2Strategist) -> _T | None:
         with contained():
             result = found = call()
         return found
-    except ConnectionError:  # newer aiohttp: a write to a closed socket, which burnysc2 lets rise
-        return None
     except BaseException as error:
+        if _socket_closed(error):
+            return None
         result = error
         raise
     finally:
@@ -78,9 +78,9 @@ async def play_async(call: Awaitable[_T], *strategists: Sc2Strategist) -> _T | N
         with contained():
             result = found = await call
         return found
-    except ConnectionError:
-        return None
     except BaseException as error:
+        if _socket_closed(error):
+            return None
         result = error
         raise
     finally:
@@ -101,6 +101,16 @@ def result_for(strategist: Sc2Strategist, returned: object) -> object:
                     return result
         return None
     return returned
+
+
+def _socket_closed(error: BaseException) -> bool:
+    """Whether an error is a write to the game's closed socket, which burnysc2 lets rise.
+
+    A connection that the bot's own code lost is an error like any other.
+    """
+    if not isinstance(error, ConnectionError):
+        return False
+    return type(error).__module__.startswith("aiohttp") or "closing transport" in str(error)
 
 
 def _end_all(strategists: tuple[Sc2Strategist, ...], returned: object) -> None:
