@@ -66,10 +66,10 @@ class SubmittedAgent(Agent):
 class MatchStart:
     """Finds out from observations where a new match begins, since nothing says so.
 
-    Within a match no player gains a stock, so where stocks rise, another one has begun. Damage falls
-    to 0 and a player changes place at once only with a stock lost before: where either happens to
-    a player who has lost none, another match has begun. A match without a hit, after which the next
-    one finds both players in their places, is not told apart: nothing happened to remember.
+    Stocks never rise within a match, so where they do, another one has begun. Damage falls to 0 and
+    a player changes place at once only with a stock lost before: where either happens to a player
+    who has lost none, another match has begun. A match without a hit, after which the next one
+    finds both players in their places, is not told apart: nothing happened to remember.
     """
 
     def __init__(self) -> None:
