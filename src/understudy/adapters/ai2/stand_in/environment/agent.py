@@ -16,10 +16,12 @@ from .environment import (
     WarehouseBrawl,
 )
 
-_EDGE = 5.3
-"""Where the blocks end soon."""
-_LOW = 1.6
-"""Below this, a player is on the lower block or falls."""
+_EDGE = 6.0
+"""From here on outwards it walks back: the blocks end at 7."""
+_ABOVE = 0.5
+"""An opponent that is higher by more than this cannot be walked to."""
+_TAP_FRAMES = 6
+"""A jump is a new press of its key, so that the key is tapped once in so many frames."""
 _REACH = 2.0
 
 
@@ -84,9 +86,10 @@ class BasedAgent(Agent):
         self._frame += 1
         x, y = self.obs_helper.get_section(obs, "player_pos")
         other_x, other_y = self.obs_helper.get_section(obs, "opponent_pos")
-        target = 0.0 if abs(x) > _EDGE else other_x
-        keys = ["d" if target > x else "a"]
-        if self._frame % 2 and y > min(other_y, _LOW):
+        outside = abs(x) > _EDGE
+        keys = ["d" if (0.0 if outside else other_x) > x else "a"]
+        falls = outside or bool(self.obs_helper.get_section(obs, "player_aerial")[0])
+        if self._frame % _TAP_FRAMES == 0 and (falls or y - other_y > _ABOVE):
             keys.append("space")
         if np.hypot(other_x - x, other_y - y) < _REACH:
             keys.append("j")
