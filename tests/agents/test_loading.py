@@ -135,11 +135,16 @@ def test_a_newer_format_and_a_damaged_file_are_refused(tmp_path: Path) -> None:
 def test_targets_are_checked_before_the_work(tmp_path: Path) -> None:
     there = tmp_path / "agent.py"
     there.touch()
+    folder = tmp_path / "folder.py"
+    folder.mkdir()
     for path, words in (
         (tmp_path / "agent.txt", "ends in .py"),
         (tmp_path / "no" / "agent.py", "there is no folder"),
         (there, "--force replaces it"),
+        (folder, "is a folder; expected a file in it"),
     ):
         with pytest.raises(ConfigError, match=words):
             check_target(path, ".py", force=False)
     check_target(there, ".py", force=True)
+    with pytest.raises(ConfigError, match="is a folder"):
+        check_target(folder, ".py", force=True)

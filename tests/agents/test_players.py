@@ -65,3 +65,14 @@ def test_agents_of_another_game_are_refused(run: Path, tmp_path: Path) -> None:
         named_player("--agent", str(other), catalog.make("swarm"), sampled=True)
     with pytest.raises(ConfigError, match=r"'bassed', which is no run folder either. Did you mean"):
         GameEnv("brawl", opponent="bassed")
+
+
+def test_a_bot_is_meant_where_a_run_has_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in `eval --opponents`."""
+    brawl_run(tmp_path / "based")
+    monkeypatch.chdir(tmp_path)
+    agents = [GameEnv("brawl", opponent=name) for name in ("based", "./based")]
+    kinds = [type(env._opponent).__name__ for env in agents]
+    assert kinds == ["BotPlayer", "PolicyPlayer"]

@@ -133,3 +133,22 @@ def test_weights_as_models_export_writes_them(tmp_path: Path) -> None:
     assert understudy("export", f"{run}@1", "--as", "weights", "-o", one).code == 0
     assert understudy("models", "export", 1, "--out", two, "--run", run).code == 0
     assert one.read_bytes() == two.read_bytes()
+
+
+def test_the_use_that_is_shown_is_python(tmp_path: Path) -> None:
+    run = brawl_run(tmp_path / "brawl-1")
+    for name in ("agent", "my-agent", "class"):
+        out = tmp_path / f"{name}.py"
+        called = understudy("export", run, "--as", "module", "-o", out)
+        (line,) = (one for one in called.out.splitlines() if one.startswith("Use "))
+        code = line.removeprefix("Use").strip().replace("agent.act(features)", "print('made')")
+        done = subprocess.run(
+            [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        assert done.stdout == "made\n", done.stderr
+
+
+def test_an_exported_file_is_no_run(tmp_path: Path) -> None:
+    out = tmp_path / "again.py"
+    called = understudy("export", tmp_path / "agent.py", "--as", "module", "-o", out)
+    assert called.code == 2 and "ends in .py" not in called.err

@@ -30,6 +30,10 @@ def check_target(out: Path, ending: str, *, force: bool) -> None:
         raise ConfigError(f"--out {out}: expected a name that ends in {ending}")
     if not out.parent.is_dir():
         raise ConfigError(f"--out {out}: there is no folder {out.parent}")
+    if out.is_dir():
+        raise ConfigError(
+            f"--out {out}: is a folder; expected a file in it, {out / ('agent' + ending)}"
+        )
     if out.exists() and not force:
         raise ConfigError(f"--out {out}: exists already; --force replaces it")
 

@@ -63,8 +63,8 @@ def named_policy(flag: str, name: str) -> NamedPolicy:
     path, which = split_name(flag, name)
     if not path.is_dir():
         raise ConfigError(
-            f"{flag} {name}: there is no run folder {str(path)!r}; expected RUN, RUN@VERSION, "
-            f"RUN@step-N or a file that was exported, which ends in .py"
+            f"{flag} {name}: there is no run folder {str(path)!r}; expected RUN, RUN@VERSION or "
+            "RUN@step-N"
         )
     folder = RunFolder.load(path, SystemClock())
     if isinstance(which, str):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keyword
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -174,11 +175,17 @@ def _agent_rows(named: NamedPolicy, written: ExportedFile) -> list[tuple[str, st
         rows.append(("Submit", "copy it to user/my_agent.py in your checkout of the tournament"))
     if written.what != "module":
         return rows
-    module = Path(written.file).stem
-    rows.append(("Use", f"from {module} import Agent; agent = Agent(); agent.act(features)"))
+    rows.append(("Use", f"{_made(Path(written.file))}; agent.act(features)"))
     if game in catalog.names() and catalog.make(game).players == 2:
         rows.append(("Judge", f"understudy eval {game} --agent {written.file}"))
     return rows
+
+
+def _made(file: Path) -> str:
+    """Python that makes the agent of a file: by importing it, where its name can be imported."""
+    if file.stem.isidentifier() and not keyword.iskeyword(file.stem):
+        return f"from {file.stem} import Agent; agent = Agent()"
+    return f"import understudy; agent = understudy.load_agent({file.as_posix()!r})"
 
 
 def _ladder(request: _Request) -> None:

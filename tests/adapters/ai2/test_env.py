@@ -162,3 +162,5 @@ def test_a_run_keeps_whole_paths(
     options = resolved({"home": os.path.relpath(stand_in), "python": "python"})
     assert options == {"frames": DECISION_FRAMES, "home": str(stand_in), "python": str(python)}
     assert "python" not in resolved({"home": stand_in})
+    (tmp_path / "2024").symlink_to(stand_in, target_is_directory=True)
+    assert resolved({"home": 2024})["home"] == str(stand_in), "as --option reads it"

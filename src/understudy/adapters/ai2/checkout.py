@@ -35,7 +35,7 @@ class Checkout:
                 "ai2: which checkout of the tournament? Give --option home=PATH, or set "
                 f"{HOME}=PATH"
             )
-        folder = Path(given).expanduser().resolve()
+        folder = Path(str(given)).expanduser().resolve()  # --option home=2024 is a number
         if not folder.is_dir():
             raise ConfigError(f"{source}: there is no folder {folder}")
         for name in _GAME:
@@ -55,7 +55,7 @@ def _interpreter(python: str | Path | None) -> str:
     if not python:
         return sys.executable
     # Not resolved: the link in a virtual environment is what makes it one.
-    path = Path(python).expanduser().absolute()
+    path = Path(str(python)).expanduser().absolute()
     if not path.is_file():
         raise ConfigError(f"--option python: there is no file {path}; expected a Python")
     return str(path)

@@ -205,16 +205,16 @@ def _opponent(
         raise ConfigError(f"opponent: {game.name} has {game.players} sides, say who plays against")
     if not isinstance(opponent, str):
         return BotPlayer(opponent)
+    if known is not None and opponent in known:
+        return BotPlayer(known[opponent])
     if is_file(opponent) or holds_run(split_name("opponent", opponent)[0]):
         return named_player("opponent", opponent, game, sampled=True)
     if known is None:
         raise ConfigError(f"opponent: expected a Bot for a game of your own, got {opponent!r}")
-    if opponent not in known:
-        raise ConfigError(
-            f"opponent: {game.name} has {', '.join(known)}, not {opponent!r}, which is no run "
-            f"folder either.{nearest(opponent, known)}"
-        )
-    return BotPlayer(known[opponent])
+    raise ConfigError(
+        f"opponent: {game.name} has {', '.join(known)}, not {opponent!r}, which is no run folder "
+        f"either.{nearest(opponent, known)}"
+    )
 
 
 def _register() -> None:
