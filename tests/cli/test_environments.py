@@ -94,3 +94,18 @@ def test_a_run_is_resumed_with_its_bots_and_refuses_what_it_cannot_do() -> None:
     assert alone.code == 2 and "a league needs matches of two sides" in alone.err
     arena = understudy("train", "brawl", "--workers", 2)
     assert arena.code == 2 and "--workers: brawl has no such choice" in arena.err
+
+
+def test_an_exported_file_plays_the_matches_of_its_version() -> None:
+    export = understudy("export", "run", "--as", "module", "-o", "agent.py", "--force")
+    assert export.code == 0, export.err
+    options = ("--opponents", "random,run@1", "--matches", 6, "--json")
+    found = [
+        understudy("eval", TICTACTOE, "--agent", name, *options).json["opponents"]
+        for name in ("run", "agent.py")
+    ]
+    assert found[0] == found[1]
+    call = ("eval", TICTACTOE, "--agent", "run", "--opponents", "agent.py", "--matches", 2)
+    assert understudy(*call, "--json").json["opponents"]["agent.py"]["kind"] == "file"
+    other = understudy("eval", "pettingzoo:pettingzoo.classic.connect_four_v3", *call[2:])
+    assert other.code == 2 and "not for pettingzoo:pettingzoo.classic.connect_four_v3" in other.err

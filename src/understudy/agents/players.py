@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -13,8 +13,22 @@ from understudy.agents.loading import named_policy
 from understudy.core import chance
 from understudy.core.errors import ConfigError, RunFolderError
 from understudy.core.ops import Array, Ops, Tree
+from understudy.core.spaces import ActionSpace
 from understudy.games.base import Game
 from understudy.match.players import Player, PlayerView, PolicyPlayer
+
+
+class PlayedGame(Protocol):
+    """What an agent must fit: a game of ours, or an environment."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def features(self) -> tuple[str, ...]: ...
+
+    @property
+    def actions(self) -> ActionSpace: ...
 
 
 @dataclass(frozen=True)
@@ -50,13 +64,18 @@ class FilePlayer:
 
 def file_player(flag: str, name: str, game: Game, *, sampled: bool) -> FilePlayer:
     """The player that an exported file is, if it fits the game."""
+    return FilePlayer(fitting_file(flag, name, game), sampled)
+
+
+def fitting_file(flag: str, name: str, game: PlayedGame) -> ExportedAgent:
+    """The exported file of that name; `RunFolderError` unless it was made for the game."""
     exported = load_exported(Path(name))
     what = exported.about.game or "a custom bot"
     if exported.about.game_name != game.name:
         raise RunFolderError(f"{flag} {name}: was exported for {what}, not for {game.name}")
     spec = exported.policy.spec
     check_fit(flag, name, game, spec.features, spec.actions)
-    return FilePlayer(exported, sampled)
+    return exported
 
 
 def named_player(flag: str, name: str, game: Game, *, sampled: bool) -> Player:
@@ -68,7 +87,9 @@ def named_player(flag: str, name: str, game: Game, *, sampled: bool) -> Player:
     return PolicyPlayer(policy, sampled=sampled)
 
 
-def check_fit(flag: str, name: str, game: Game, features: tuple[str, ...], actions: Any) -> None:
+def check_fit(
+    flag: str, name: str, game: PlayedGame, features: tuple[str, ...], actions: Any
+) -> None:
     """`RunFolderError` unless an agent has the features and actions of a game."""
     # An exported file has classes of its own, whose instances look the same.
     for what, own, fits in (

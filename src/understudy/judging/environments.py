@@ -1,8 +1,9 @@
 """Frozen matches in environments of two sides: players by name, evaluations and round robins.
 
-A player is `random`, a scripted bot (`--bots`, or those that the run was trained with), a version
-of a run (`runs/x`, `runs/x@12`) or a snapshot of its league (`runs/x@step-65536`). The environment
-has the options of the first run that is named, but for those that are given.
+A player is `random`, a scripted bot (`--bots`, those that the run was trained with, those that the
+environment brings), a version of a run (`runs/x`, `runs/x@12`), a snapshot of its league
+(`runs/x@step-65536`) or an exported file (`agent.py`). The environment has the options of the first
+run or file that is named, but for those that are given.
 """
 
 from __future__ import annotations
@@ -11,12 +12,13 @@ import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from understudy.adapters.environments.bots import load_bots
-from understudy.adapters.environments.factory import maker, resolved
+from understudy.adapters.environments.factory import bots_of, for_two, maker, resolved
 from understudy.adapters.environments.matches import EnvironmentMatches, FrozenMatch, play_series
 from understudy.adapters.environments.sides import (
     RANDOM,
@@ -25,9 +27,12 @@ from understudy.adapters.environments.sides import (
     ScriptedSide,
     SidePlayer,
 )
+from understudy.agents.exported import is_file, load_exported
 from understudy.agents.loading import playing_version, split_name
+from understudy.agents.players import fitting_file
 from understudy.core.clock import SystemClock
 from understudy.core.errors import ConfigError, RunFolderError, nearest
+from understudy.core.spaces import ActionSpace
 from understudy.core.toml import value_of
 from understudy.judging.players import ALL, LEAGUE, SNAPSHOTS, check_game, split
 from understudy.league import snapshots
@@ -50,7 +55,7 @@ class NamedSide:
     """One, or the members of a league, which share its matches."""
     version: int | None = None
     kind: str = "bot"
-    """bot, version, snapshot or league."""
+    """bot, version, snapshot, file or league."""
     note: str = ""
     """What to say beside the name."""
     members: tuple[str, ...] = ()
@@ -75,19 +80,20 @@ class EnvironmentResolver:
         sampled: bool = True,
         seed: int = 0,
     ) -> None:
-        """`leads` are (flag, name) of all: the first that is a run decides options and bots, but
-        for those that are given."""
+        """`leads` are (flag, name) of all: the first that is a run or a file decides options, and
+        the first that is a run bots, but for those that are given."""
         self.name = environment
         self.sampled = sampled
         self.seed = seed
         lead = _first_run(leads)
-        kept = dict(lead.identity.game_options) if lead else {}
-        given = {key: value_of(text) for key, text in {**kept, **(options or {})}.items()}
-        self.options = resolved(environment, given)
+        kept = {**_first_options(leads), **(options or {})}
+        given = {key: value_of(text) for key, text in kept.items()}
+        self.options = resolved(environment, for_two(environment, given))
         sources = tuple(bots)
         if lead is not None and not sources:
             sources = tuple(one.find(lead.root) for one in lead.identity.bot_code)
-        self._bots = load_bots(sources)
+        brought = (one for one in bots_of(environment, self.options) if one not in sources)
+        self._bots = load_bots((*brought, *sources))
         self.make: Callable[[], Any] = maker(environment, **self.options)
         with contextlib.closing(EnvironmentMatches(self.make, range(_SIDE_BY_SIDE))) as matches:
             self.agents, self.spaces, self._rows = matches.agents, matches.spaces, matches.rows
@@ -96,6 +102,16 @@ class EnvironmentResolver:
                 f"{environment} has {len(self.agents)} agents ({', '.join(self.agents)}); players "
                 "are compared in matches of two"
             )
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Of both sides."""
+        return self.spaces.features
+
+    @property
+    def actions(self) -> ActionSpace:
+        """Of both sides."""
+        return self.spaces.actions
 
     @property
     def bots(self) -> tuple[str, ...]:
@@ -109,6 +125,8 @@ class EnvironmentResolver:
         if name in self._bots:
             bot = ScriptedSide(name, self._bots[name], self.spaces, seed=self._seed(2))
             return NamedSide(name, (bot,))
+        if is_file(name):
+            return self._file(flag, name)
         folder, which = self._run(flag, name)
         if isinstance(which, str):
             policy = snapshots.named(folder, which, flag=flag)
@@ -215,6 +233,11 @@ class EnvironmentResolver:
             ),
         ]
 
+    def _file(self, flag: str, name: str) -> NamedSide:
+        exported = fitting_file(flag, name, self)
+        side = self.side(exported.policy)
+        return NamedSide(name, (side,), exported.about.version, "file")
+
     def _run(self, flag: str, name: str) -> tuple[RunFolder, int | str | None]:
         """The run folder, and the version or the snapshot where one was named."""
         path, which = split_name(flag, name)
@@ -250,3 +273,14 @@ def _first_run(leads: Sequence[tuple[str, str]]) -> RunFolder | None:
         if holds_run(path):
             return RunFolder.load(path, SystemClock())
     return None
+
+
+def _first_options(leads: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """The options of the first of the names that is a run folder or an exported file."""
+    for flag, name in leads:
+        if is_file(name):
+            return dict(load_exported(Path(name)).about.game_options)
+        path, _ = split_name(flag, name)
+        if holds_run(path):
+            return dict(RunFolder.load(path, SystemClock()).identity.game_options)
+    return {}

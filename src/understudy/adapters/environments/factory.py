@@ -83,6 +83,12 @@ def resolved(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
     return env.resolved(options)
 
 
+def for_two(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options without those that make an environment of two sides one of a single side."""
+    one_side = ("opponent", "side") if name == AI2 else ()
+    return {key: value for key, value in options.items() if key not in one_side}
+
+
 def bots_of(name: str, options: Mapping[str, Any]) -> tuple[str, ...]:
     """Modules with the scripted bots that an environment brings, for a league in it."""
     return ("understudy.adapters.ai2.bots",) if name == AI2 and "opponent" not in options else ()
