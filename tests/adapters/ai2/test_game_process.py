@@ -149,6 +149,15 @@ def test_a_missing_library_is_named(broken: Path) -> None:
         GameProcess(Checkout.find(broken)).reset(1)
 
 
+@pytest.mark.skipif(os.name == "nt", reason="the Python without libraries is a shell script")
+def test_a_python_without_numpy_is_told(stand_in: Path, tmp_path: Path) -> None:
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" -I -S "$@"\n', encoding="utf-8")
+    python.chmod(0o755)
+    with pytest.raises(MissingDependency, match=r"needs numpy, which .*/python does not have"):
+        GameProcess(Checkout.find(stand_in, python)).reset(1)
+
+
 def test_pymunk_7_is_refused_by_name(broken: Path) -> None:
     (broken / "pymunk.py").write_text('version = "7.1.0"\n', encoding="utf-8")
     game = broken / "environment" / "environment.py"

@@ -21,7 +21,12 @@ import struct
 import sys
 from typing import IO, Any
 
-import numpy as np
+try:
+    import numpy as np
+except ImportError as error:
+    _missing: ImportError | None = error  # `serve` tells the parent
+else:
+    _missing = None
 
 HELLO, FAILED, RESET, STEP, STATE = b"H", b"F", b"R", b"S", b"T"
 LENGTH = struct.Struct("<I")
@@ -142,6 +147,8 @@ def write(pipe: IO[bytes], kind: bytes, body: bytes = b"") -> None:
 
 def serve(inbound: IO[bytes], outbound: IO[bytes]) -> None:
     """Make the game, then answer until the pipe is closed."""
+    if _missing is not None:
+        raise CannotStart("library", "numpy", str(_missing))
     game = Game()
     write(outbound, HELLO, json.dumps({"python": sys.version.split()[0]}).encode())
     while True:
