@@ -158,6 +158,38 @@ def test_a_python_without_numpy_is_told(stand_in: Path, tmp_path: Path) -> None:
         GameProcess(Checkout.find(stand_in, python)).reset(1)
 
 
+@pytest.mark.skipif(os.name == "nt", reason="the other Python is a shell script")
+def test_paths_of_this_python_are_kept_from_another_one(
+    stand_in: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker process has all of its parent's paths in PYTHONPATH."""
+    (tmp_path / "numpy.py").write_text("raise RuntimeError('of another Python')", encoding="utf-8")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n', encoding="utf-8")
+    python.chmod(0o755)
+    game = GameProcess(Checkout.find(stand_in, python))
+    assert game.reset(1).frames == 0
+    game.close()
+
+
+def test_libraries_on_pythonpath_are_found_with_safe_paths(
+    broken: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    libraries = tmp_path / "libraries"
+    libraries.mkdir()
+    (libraries / "only_here.py").touch()
+    rules = broken / "environment" / "rules.py"
+    text = rules.read_text(encoding="utf-8")
+    rules.write_text(text.replace("import random", "import only_here, random"), encoding="utf-8")
+    assert "only_here" in rules.read_text(encoding="utf-8")
+    monkeypatch.setenv("PYTHONPATH", str(libraries))
+    monkeypatch.setenv("PYTHONSAFEPATH", "1")
+    game = GameProcess(Checkout.find(broken))
+    assert game.reset(1).frames == 0
+    game.close()
+
+
 def test_pymunk_7_is_refused_by_name(broken: Path) -> None:
     (broken / "pymunk.py").write_text('version = "7.1.0"\n', encoding="utf-8")
     game = broken / "environment" / "environment.py"

@@ -19,6 +19,7 @@ import random
 import signal
 import struct
 import sys
+from pathlib import Path
 from typing import IO, Any
 
 try:
@@ -199,7 +200,8 @@ def _refuse_new_pymunk() -> None:
 
 def main() -> int:
     home = sys.argv[1]
-    sys.path[0] = home  # instead of this file's folder
+    own = Path(__file__).resolve().parent  # where PYTHONSAFEPATH is set, it is not there
+    sys.path[:] = [home, *(one for one in sys.path if Path(one).resolve() != own)]
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's affair
     inbound = os.fdopen(os.dup(0), "rb")
     outbound = os.fdopen(os.dup(1), "wb")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import subprocess
+import sys
 import tempfile
 import weakref
 from collections.abc import Sequence
@@ -160,7 +161,7 @@ class GameProcess:
                 stdout=subprocess.PIPE,
                 stderr=self._errors,
                 cwd=checkout.home,
-                env=_child_environment(),
+                env=_child_environment(checkout.python),
             )
         except OSError as error:
             errors.close()
@@ -245,10 +246,12 @@ def _end(process: subprocess.Popen[bytes], errors: IO[bytes]) -> None:
     errors.close()
 
 
-def _child_environment() -> dict[str, str]:
-    """Without a window, and one maths thread: games run side by side."""
+def _child_environment(python: str) -> dict[str, str]:
+    """Without a window, and one maths thread: games run side by side. Paths that are for this
+    Python are kept from another one, whose libraries they would hide."""
+    ours = () if python == sys.executable else ("PYTHONPATH", "PYTHONHOME")
     return {
-        **os.environ,
+        **{name: value for name, value in os.environ.items() if name not in ours},
         "SDL_VIDEODRIVER": "dummy",
         "SDL_AUDIODRIVER": "dummy",
         "PYGAME_HIDE_SUPPORT_PROMPT": "1",
