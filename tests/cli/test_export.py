@@ -152,3 +152,9 @@ def test_an_exported_file_is_no_run(tmp_path: Path) -> None:
     out = tmp_path / "again.py"
     called = understudy("export", tmp_path / "agent.py", "--as", "module", "-o", out)
     assert called.code == 2 and "ends in .py" not in called.err
+
+
+def test_a_name_does_not_command_the_terminal(tmp_path: Path) -> None:
+    run = brawl_run(tmp_path / "red\x1b[31m")
+    called = understudy("export", run, "--as", "module", "-o", tmp_path / "agent\x1b[31m.py")
+    assert called.code == 0 and "\x1b" not in called.out

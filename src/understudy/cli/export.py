@@ -161,15 +161,15 @@ def _agent(request: _Request) -> None:
 def _agent_rows(named: NamedPolicy, written: ExportedFile) -> list[tuple[str, str]]:
     """What was written, and what to do with it."""
     from understudy.games import catalog
-    from understudy.telemetry.text import size
+    from understudy.telemetry.text import plain, size
 
     policy, game = named.policy, named.folder.identity.game_name
     which = "a snapshot" if named.version is None else f"version {named.version}"
     count = sum(array.size for array in policy.weights.params.values())
     network = type(policy.spec.network).__name__
     rows = [
-        ("Agent", f"{which} of {written.run}: {network}, {count:,} parameters"),
-        ("Written", f"{written.file} ({size(written.bytes)})"),
+        ("Agent", f"{which} of {plain(written.run)}: {network}, {count:,} parameters"),
+        ("Written", f"{plain(written.file)} ({size(written.bytes)})"),
     ]
     if written.what == "ai2":
         rows.append(("Submit", "copy it to user/my_agent.py in your checkout of the tournament"))
@@ -177,7 +177,7 @@ def _agent_rows(named: NamedPolicy, written: ExportedFile) -> list[tuple[str, st
         return rows
     rows.append(("Use", f"{_made(Path(written.file))}; agent.act(features)"))
     if game in catalog.names() and catalog.make(game).players == 2:
-        rows.append(("Judge", f"understudy eval {game} --agent {written.file}"))
+        rows.append(("Judge", f"understudy eval {game} --agent {plain(written.file)}"))
     return rows
 
 
