@@ -24,10 +24,10 @@ gc.set_threshold(20_000, 20, 100)  # as the template's run.py does
 
 async def matches(mind: Understudy, *, first_seed: int) -> AsyncIterator[LearningBot]:
     """Plays one match after the other, each with the next seed; the bot of each when it is over."""
-    async with stand_in.serving(stand_in.Scenario(seed=first_seed)) as address:
-        while True:
-            bot = LearningBot(mind, opponent="stand-in", game_step=GAME_STEP)
-            async with stand_in.connected(address) as socket:
-                game = play_from_websocket(socket, Bot(Race.Zerg, bot), False, NO_PORTS)
-                await play_async(game, bot.strategist)
-            yield bot
+    socket = stand_in.local_socket(stand_in.Scenario(seed=first_seed))
+    while True:
+        bot = LearningBot(mind, opponent="stand-in", game_step=GAME_STEP)
+        player = Bot(Race.Zerg, bot)
+        game = play_from_websocket(socket, player, False, NO_PORTS, should_close=False)
+        await play_async(game, bot.strategist)
+        yield bot

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,12 +16,18 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 from sc2.ids.unit_typeid import UnitTypeId
 
 from adapters.sc2.ducks import episodes, open_mind
-from adapters.sc2.matches import PassiveBot, play_match
+from adapters.sc2.matches import NO_PORTS, PassiveBot, play_match
 from understudy import Understudy
 from understudy.adapters.sc2.stand_in import ground
 from understudy.adapters.sc2.stand_in.catalogue import RACES, RaceName
 from understudy.core.errors import FileFormatError
-from understudy.sc2 import FEATURES, stand_in
+from understudy.experience.episode import Outcome
+from understudy.sc2 import FEATURES, contained, play_async, stand_in
+
+with contained():
+    from sc2.data import Race
+    from sc2.main import play_from_websocket
+    from sc2.player import Bot
 
 Scenario = stand_in.Scenario
 
@@ -166,6 +174,122 @@ def test_a_seed_gives_the_same_match() -> None:
             for number, seed in enumerate((4, 4, 5))
         ]
     assert found[0] == found[1] != found[2]
+
+
+def test_units_that_die_are_named_once() -> None:
+    """Otherwise a bot remembers an army that was beaten as one that is out of sight."""
+    from understudy.adapters.sc2.stand_in import observation, rules
+    from understudy.adapters.sc2.stand_in.observation import ENEMY, HALLS, SOLDIERS
+
+    def dead(*, ours: float, theirs: float, halls: float = 1.0, loop: int = 800) -> list[int]:
+        sides = (rules.Side(army=ours), rules.Side(army=theirs, halls=halls))
+        data = view.observation(rules.MatchState(loop, sides), result=None)
+        response = sc_pb.Response.FromString(data)
+        return list(response.observation.observation.raw_data.event.dead_units)
+
+    view = observation.MatchView("Zerg", "Terran")
+    assert dead(ours=5.0, theirs=8.0, loop=0) == []
+    assert dead(ours=5.0, theirs=8.0) == [], "enemies that come into sight were not there before"
+    assert dead(ours=4.2, theirs=6.0) == [SOLDIERS + 9, ENEMY + SOLDIERS + 6, ENEMY + SOLDIERS + 7]
+    assert dead(ours=4.2, theirs=6.0) == []
+    assert dead(ours=6.0, theirs=6.0, halls=0.0) == [ENEMY + HALLS]
+
+
+@pytest.mark.parametrize("race", list(RACES))
+def test_an_army_has_the_hit_points_of_the_rules(race: RaceName) -> None:
+    """It is one message that is changed from step to step: larger, smaller, elsewhere."""
+    from understudy.adapters.sc2.stand_in import observation, rules
+    from understudy.adapters.sc2.stand_in.catalogue import SOLDIER_HP
+
+    view = observation.MatchView(race, "Terran")
+    for army, front in ((6.0, 0.0), (9.5, 0.0), (9.5, 0.5), (3.3, 0.5), (0.0, 0.5), (4.0, 0.0)):
+        game = rules.MatchState(8, (rules.Side(army=army, front=front), rules.Side()))
+        response = sc_pb.Response.FromString(view.observation(game, result=None))
+        units = response.observation.observation.raw_data.units
+        soldiers = [one for one in units if one.unit_type == RACES[race].soldier.value]
+        assert sum(one.health for one in soldiers) == pytest.approx(army * SOLDIER_HP)
+        assert all(one.health <= one.health_max for one in soldiers)
+        assert len({one.tag for one in units}) == len(units)
+        for one in soldiers:
+            assert ground.progress(one.pos.x, one.pos.y) == pytest.approx(front, abs=0.06)
+
+
+# --- the socket in this process ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("build", ["Rush", "Macro"])
+def test_a_match_goes_alike_through_both_sockets(tmp_path: Path, build: str) -> None:
+    scenario = Scenario(seed=4, build=build)
+
+    async def over_network(bot: PassiveBot) -> object:
+        return await play_match(bot, bot.strategist, scenario)
+
+    async def in_process(bot: PassiveBot) -> object:
+        return await play_async(play(stand_in.local_socket(scenario), bot), bot.strategist)
+
+    found = []
+    for way in (over_network, in_process):
+        run = tmp_path / way.__name__
+        with open_mind(run) as mind:
+            bot = PassiveBot(mind, game_step=22)
+            result = asyncio.run(way(bot))
+        (kept,) = episodes(run)
+        found.append((result, bot.state.game_loop, kept.observations.tolist()))
+    assert found[0] == found[1]
+
+
+def test_one_socket_plays_one_match_after_the_other(tmp_path: Path) -> None:
+    async def loops(seeds: tuple[int, ...], matches: int) -> list[int]:
+        found = []
+        for seed in seeds:
+            socket = stand_in.local_socket(Scenario(seed=seed))
+            for _ in range(matches):
+                bot = PassiveBot(mind)
+                await play_async(play(socket, bot, should_close=False), bot.strategist)
+                found.append(bot.state.game_loop)
+        return found
+
+    with open_mind(tmp_path) as mind:
+        one_after_the_other = asyncio.run(loops((4,), 3))
+        assert one_after_the_other == asyncio.run(loops((4, 5, 6), 1))
+
+
+def test_a_local_socket_that_closes_ends_the_match(tmp_path: Path) -> None:
+    async def closes(bot: PassiveBot) -> object:
+        return await play_async(play(socket, bot), bot.strategist)
+
+    socket = stand_in.local_socket(Scenario(peaceful=True, closes_at=400))
+    with open_mind(tmp_path) as mind:
+        bot = PassiveBot(mind)
+        assert asyncio.run(closes(bot)) is None
+        assert socket.closed
+        assert asyncio.run(closes(PassiveBot(mind))) is None, "a write to a closed socket"
+    (kept,) = episodes(tmp_path)
+    assert kept.meta.outcome is Outcome.ABORTED
+
+
+def test_a_match_over_a_local_socket_can_be_cancelled(tmp_path: Path) -> None:
+    """As Ctrl-C does: the task is cancelled where it waits, and the match is kept."""
+
+    async def cancelled(bot: PassiveBot) -> None:
+        socket = stand_in.local_socket(Scenario(peaceful=True))
+        task = asyncio.create_task(play_async(play(socket, bot), bot.strategist))
+        while bot.strategist.match is None or bot.strategist.match.decisions < 3:
+            await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    with open_mind(tmp_path) as mind:
+        asyncio.run(cancelled(PassiveBot(mind)))
+    (kept,) = episodes(tmp_path)
+    assert kept.meta.outcome is Outcome.ABORTED
+    assert len(kept) >= 3
+
+
+def play(socket: Any, bot: PassiveBot, *, should_close: bool = True) -> Coroutine[Any, Any, Any]:
+    player = Bot(Race.Zerg, bot)
+    return play_from_websocket(socket, player, False, NO_PORTS, should_close=should_close)
 
 
 def test_a_broken_scenario_names_its_file(tmp_path: Path) -> None:

@@ -141,13 +141,13 @@ def research_of(upgrade: UpgradeId) -> int:
 
 @cache
 def game_data() -> bytes:
-    """`ResponseData`, serialised."""
+    """A response with `data`, serialised."""
     data = sc_pb.ResponseData(
         abilities=(_ability(one) for one in AbilityId if one.value),
         units=(_unit_type(one) for one in UnitTypeId if one.value),
         upgrades=(_upgrade(one) for one in UpgradeId if one.value),
     )
-    return bytes(data.SerializeToString())
+    return bytes(sc_pb.Response(data=data).SerializeToString())
 
 
 @cache

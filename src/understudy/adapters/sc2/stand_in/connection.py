@@ -17,7 +17,7 @@ from sc2.data import AIBuild, Difficulty, PlayerType, Race
 
 from understudy.adapters.sc2.stand_in import catalogue, commands, ground, players, rules
 from understudy.adapters.sc2.stand_in.catalogue import RACES, RaceName
-from understudy.adapters.sc2.stand_in.observation import fill_observation
+from understudy.adapters.sc2.stand_in.observation import MatchView
 from understudy.adapters.sc2.stand_in.rules import MatchState
 
 BASE_BUILD = 93333
@@ -76,9 +76,9 @@ class GameConnection:
         self._opponent = players.OpponentPlan("Timing", 1.0)
         self._race: RaceName = "Zerg"
         self._enemy_race: RaceName = scenario.enemy_race
+        self._view = MatchView(self._race, self._enemy_race)
         self._matches = 0
-        self._left = False
-        self._handlers: dict[str, Callable[[sc_pb.Request, sc_pb.Response], None]] = {
+        self._handlers: dict[str, Callable[[sc_pb.Request, sc_pb.Response], bytes | None]] = {
             "ping": self._ping,
             "create_game": self._create,
             "join_game": self._join,
@@ -90,7 +90,8 @@ class GameConnection:
             "leave_game": self._leave,
             "quit": self._quit,
         }
-        """Other requests get an empty response of their kind."""
+        """Each fills a response in, or returns a part of it that is serialised already. Other
+        requests get an empty response of their kind."""
 
     @property
     def over(self) -> bool:
@@ -101,19 +102,18 @@ class GameConnection:
         """The response to a request; raises SocketClosed where there is none."""
         asked = sc_pb.Request.FromString(request)
         kind = asked.WhichOneof("request")
-        if kind == "game_info" and not asked.HasField("id"):
-            return _game_info(self._map, self._race, self._enemy_race, self._status)
         response = sc_pb.Response()
+        part: bytes | None = None
         if asked.HasField("id"):
             response.id = asked.id
         if kind is None:
             response.error.append("The stand-in does not know this request")
         elif kind in self._handlers:
-            self._handlers[kind](asked, response)
+            part = self._handlers[kind](asked, response)
         else:
             getattr(response, kind).SetInParent()
         response.status = self._status
-        return bytes(response.SerializeToString())
+        return (part or b"") + bytes(response.SerializeToString())
 
     def _ping(self, request: sc_pb.Request, response: sc_pb.Response) -> None:
         response.ping.game_version = "stand-in"
@@ -151,29 +151,27 @@ class GameConnection:
         self._game, self._opponent = players.drawn(seed, named, income=income)
         ours, theirs = (side._replace(army=self._scenario.army) for side in self._game.sides)
         self._game = self._game._replace(sides=(ours, theirs))
-        self._status, self._left = _PLAYING, False
+        self._view = MatchView(self._race, self._enemy_race)
+        self._status = _PLAYING
         response.join_game.player_id = 1
 
-    def _data(self, request: sc_pb.Request, response: sc_pb.Response) -> None:
-        response.data.MergeFromString(catalogue.game_data())
+    def _data(self, request: sc_pb.Request, response: sc_pb.Response) -> bytes:
+        return catalogue.game_data()
 
-    def _game_info(self, request: sc_pb.Request, response: sc_pb.Response) -> None:
-        whole = _game_info(self._map, self._race, self._enemy_race, self._status)
-        response.MergeFromString(whole)
+    def _game_info(self, request: sc_pb.Request, response: sc_pb.Response) -> bytes:
+        return _game_info(self._map, self._race, self._enemy_race)
 
-    def _observe(self, request: sc_pb.Request, response: sc_pb.Response) -> None:
+    def _observe(self, request: sc_pb.Request, response: sc_pb.Response) -> bytes | None:
         if self._status not in (_PLAYING, _ENDED):
             response.error.append("Not in a game")
-            return
+            return None
         asked = request.observation.game_loop
         if request.observation.HasField("game_loop") and asked > self._game.loop:
             self._advance(asked - self._game.loop)  # real time: the game has gone on meanwhile
         result = self._result()
         if result is not None:
             self._status = _ENDED
-        fill_observation(
-            response.observation, self._game, self._race, self._enemy_race, result=result
-        )
+        return self._view.observation(self._game, result=result)
 
     def _act(self, request: sc_pb.Request, response: sc_pb.Response) -> None:
         response.action.SetInParent()
@@ -193,7 +191,7 @@ class GameConnection:
         response.step.simulation_loop = self._game.loop
 
     def _leave(self, request: sc_pb.Request, response: sc_pb.Response) -> None:
-        self._status, self._left = _LAUNCHED, True
+        self._status = _LAUNCHED
         response.leave_game.SetInParent()
 
     def _quit(self, request: sc_pb.Request, response: sc_pb.Response) -> None:
@@ -219,14 +217,9 @@ class GameConnection:
 
 
 @cache
-def _game_info(
-    map_name: str, race: RaceName, enemy_race: RaceName, status: sc_pb.Status.ValueType
-) -> bytes:
-    """A whole response: bots ask for it in every step."""
-    response = sc_pb.Response(status=status)
-    info = ground.game_info(map_name, Race[race].value, Race[enemy_race].value)
-    response.game_info.MergeFromString(info)
-    return bytes(response.SerializeToString())
+def _game_info(map_name: str, race: RaceName, enemy_race: RaceName) -> bytes:
+    """The same in every step of a match."""
+    return ground.game_info(map_name, Race[race].value, Race[enemy_race].value)
 
 
 def _race(name: str) -> RaceName:

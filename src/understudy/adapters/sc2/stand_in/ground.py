@@ -38,7 +38,7 @@ def progress(x: float, y: float) -> float:
 
 @cache
 def game_info(map_name: str, our_race: int, enemy_race: int) -> bytes:
-    """`ResponseGameInfo`, serialised. Races as numbers of the protocol."""
+    """A response with `game_info`, serialised. Races as numbers of the protocol."""
     cells = SIZE * SIZE
     size = common_pb.Size2DI(x=SIZE, y=SIZE)
     ones = common_pb.ImageData(bits_per_pixel=1, size=size, data=b"\xff" * (cells // 8))
@@ -61,7 +61,7 @@ def game_info(map_name: str, our_race: int, enemy_race: int) -> bytes:
         one.type = sc_pb.Participant if player == 1 else sc_pb.Computer
         if player == 2:
             one.difficulty = sc_pb.Hard
-    return bytes(info.SerializeToString())
+    return bytes(sc_pb.Response(game_info=info).SerializeToString())
 
 
 @cache

@@ -2,13 +2,18 @@
 
 The rules count; this module deals the counts out to units. A unit's tag is its kind's first tag and
 its number, so a unit keeps its tag as long as there are that many of its kind.
+
+A response is put together from serialised parts: bytes of one protobuf message that follow each
+other are read as the merged message. Most units of a match do not change from step to step, and
+their bytes are kept.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
+from typing import NamedTuple
 
 from s2clientprotocol import common_pb2 as common_pb
 from s2clientprotocol import raw_pb2 as raw_pb
@@ -41,30 +46,34 @@ _SITES: tuple[Kind, ...] = ("hall", "defence", "laboratory")
 _FROM_LARVAE: tuple[Kind, ...] = ("worker", "soldier", "supply")
 
 
-def fill_observation(
-    seen: sc_pb.ResponseObservation,
-    game: MatchState,
-    race: RaceName,
-    enemy_race: RaceName,
-    *,
-    result: str | None,
-) -> None:
-    """Fills in what our side sees. `result`: of a match that is over."""
-    ours, theirs = game.sides
-    names = RACES[race]
-    seen.observation.game_loop = game.loop
-    _fill_common(seen.observation.player_common, ours, names)
-    raw = seen.observation.raw_data
-    raw.map_state.CopyFrom(ground.map_state())
-    raw.player.upgrade_ids.extend(one.value for one in names.upgrades[: ours.upgrades])
-    raw.units.extend(ground.minerals())
-    raw.units.extend(_side(ours, names, game.loop))
-    if game.loop >= SCOUTED or theirs.front > 0.5:
-        raw.units.extend(_enemies(theirs, RACES[enemy_race]))
-    if result is not None:
-        other = {"Victory": "Defeat", "Defeat": "Victory"}.get(result, result)
-        for player, name in ((1, result), (2, other)):
-            seen.player_result.add(player_id=player, result=sc_pb.Result.Value(name))
+class MatchView:
+    """One match as its player is shown it."""
+
+    def __init__(self, race: RaceName, enemy_race: RaceName) -> None:
+        self._names, self._enemy_names = RACES[race], RACES[enemy_race]
+        self._army = _ArmyMessage(self._names, SOLDIERS, raw_pb.Self)
+        self._enemy_army = _ArmyMessage(self._enemy_names, ENEMY + SOLDIERS, raw_pb.Enemy)
+        self._shown: dict[int, int] = {}
+        """How many mortal units there were in the last observation, by their first tags."""
+
+    def observation(self, game: MatchState, *, result: str | None) -> bytes:
+        """A response with what our side sees, serialised; without a status.
+
+        `result`: of a match that is over.
+        """
+        ours, theirs = game.sides
+        scouted = game.loop >= SCOUTED or theirs.front > 0.5
+        counts = _mortal(ours, self._names, 0)
+        parts = [_landscape(), self._army.serialised(ours, ground.place(ours.front))]
+        parts.extend(_side(ours, self._names, game.loop))
+        if scouted:
+            counts |= _mortal(theirs, self._enemy_names, ENEMY)
+            place = ground.place(theirs.front, of_enemy=True)
+            parts.append(self._enemy_army.serialised(theirs, place))
+            parts.extend(_enemy_base(theirs, self._enemy_names))
+        dead = _dead(self._shown, counts)
+        self._shown = counts
+        return b"".join((_summary(game, self._names, dead, result), *parts))
 
 
 def soldiers_shown(side: Side, names: RaceNames) -> int:
@@ -72,110 +81,218 @@ def soldiers_shown(side: Side, names: RaceNames) -> int:
     return math.ceil(round(side.army * names.heads, 3))
 
 
-def _fill_common(common: sc_pb.PlayerCommon, side: Side, names: RaceNames) -> None:
-    common.player_id = 1
-    common.minerals = int(side.minerals)
-    common.vespene = int(side.gas)
-    common.food_cap = side.supply_cap
-    common.food_used = math.ceil(rules.supply_used(side))
-    common.food_workers = math.ceil(side.workers)
-    common.food_army = math.ceil(side.army)
-    common.army_count = soldiers_shown(side, names)
-    common.larva_count = int(side.larvae) if names is RACES["Zerg"] else 0
+def _summary(game: MatchState, names: RaceNames, dead: list[int], result: str | None) -> bytes:
+    """All but the units and the map."""
+    response = sc_pb.Response()
+    seen = response.observation
+    ours = game.sides[0]
+    seen.observation.game_loop = game.loop
+    seen.observation.player_common.CopyFrom(_common(ours, names))
+    raw = seen.observation.raw_data
+    raw.player.upgrade_ids.extend(one.value for one in names.upgrades[: ours.upgrades])
+    raw.event.dead_units.extend(dead)
+    if result is not None:
+        other = {"Victory": "Defeat", "Defeat": "Victory"}.get(result, result)
+        for player, name in ((1, result), (2, other)):
+            seen.player_result.add(player_id=player, result=sc_pb.Result.Value(name))
+    return bytes(response.SerializeToString())
 
 
-def _side(side: Side, names: RaceNames, loop: int) -> Iterator[raw_pb.Unit]:
+def _common(side: Side, names: RaceNames) -> sc_pb.PlayerCommon:
+    return sc_pb.PlayerCommon(
+        player_id=1,
+        minerals=int(side.minerals),
+        vespene=int(side.gas),
+        food_cap=side.supply_cap,
+        food_used=math.ceil(rules.supply_used(side)),
+        food_workers=math.ceil(side.workers),
+        food_army=math.ceil(side.army),
+        army_count=soldiers_shown(side, names),
+        larva_count=int(side.larvae) if names is RACES["Zerg"] else 0,
+    )
+
+
+def _mortal(side: Side, names: RaceNames, offset: int) -> dict[int, int]:
+    """How many units there are that can be killed, by their first tags."""
+    return {
+        offset + WORKERS: math.ceil(side.workers),
+        offset + SOLDIERS: soldiers_shown(side, names),
+        offset + HALLS: math.ceil(side.halls),
+        offset + DEFENCES: math.ceil(side.defences),
+    }
+
+
+def _dead(before: dict[int, int], now: dict[int, int]) -> list[int]:
+    """The tags of units that were there before."""
+    return [
+        first + number
+        for first, count in before.items()
+        for number in range(now.get(first, count), count)
+    ]
+
+
+# --- armies --------------------------------------------------------------------------------------
+
+
+class _ArmyMessage:
+    """An army as one message that is changed from step to step: making one takes ten times as long.
+
+    Soldiers stand around one point. The last of them is the wounded one.
+    """
+
+    def __init__(
+        self, names: RaceNames, first_tag: int, alliance: raw_pb.Alliance.ValueType
+    ) -> None:
+        self._names, self._first_tag, self._alliance = names, first_tag, alliance
+        self._message = sc_pb.Response()
+        self._units = self._message.observation.observation.raw_data.units
+        self._place: Point = ground.HOME
+        self._army = -1.0
+        self._bytes = b""
+
+    def serialised(self, side: Side, place: Point) -> bytes:
+        """The army of a side at a place, serialised."""
+        if (side.army, place) == (self._army, self._place):
+            return self._bytes
+        count, each = soldiers_shown(side, self._names), SOLDIER_HP / self._names.heads
+        units = self._units
+        moved = 0 if place != self._place else len(units)
+        if count < len(units):
+            del units[count:]
+        if units:
+            units[-1].health = each
+        while len(units) < count:
+            tag = self._first_tag + len(units)
+            units.append(_unit(tag, self._names.soldier, place, each, alliance=self._alliance))
+        if units:
+            units[-1].health = min(each, max(side.army * SOLDIER_HP - each * (count - 1), 1.0))
+        x, y = place
+        for number in range(moved, count):
+            position = units[number].pos
+            position.x, position.y = x + number % 7 * 0.3, y + number % 5 * 0.3
+        self._army, self._place = side.army, place
+        self._bytes = bytes(self._message.SerializeToString())
+        return self._bytes
+
+
+# --- bases ---------------------------------------------------------------------------------------
+
+
+def _side(side: Side, names: RaceNames, loop: int) -> Iterator[bytes]:
+    """Our side, but for its army."""
     zerg = names is RACES["Zerg"]
-    yield from _workers(side, names)
-    yield from _army(side, names, SOLDIERS, ground.place(side.front), raw_pb.Self)
-    x, y = ground.HOME
-    for number in range(math.ceil(side.halls)):
-        orders = () if zerg else _queue(side, names, loop, "worker")
-        yield _unit(
-            HALLS + number, names.hall, ground.OUR_BASES[number], _HALL_HP, orders=orders[:5]
-        )
-    for number in range(math.ceil(side.defences)):
-        yield _idler(DEFENCES + number, names.defence, (x + 4 + number % 4, y + 5), _STRUCTURE_HP)
-    for number in range(min(round(rules.owned(side, "supply")) + 1, _SUPPLIES_SHOWN)):
-        yield _idler(SUPPLIES + number, names.supply, (x - 4, y + number % 8), 200.0)
-    research = _queue(side, names, loop, "upgrade")
-    for number in range(side.laboratories):
-        place = (x + 6, y - 4 + number)
-        yield _unit(LABORATORIES + number, names.laboratory, place, _STRUCTURE_HP, orders=research)
-    training = () if zerg else _queue(side, names, loop, "soldier")
-    yield _unit(BARRACKS, names.barracks, (x, y + 7), _STRUCTURE_HP, orders=training[:5])
-    yield _idler(GAS, names.gas, (x - 7, y), _STRUCTURE_HP)
+    pulled = round(rules.militia(side))
+    yield _still(WORKERS, names.worker, pulled, math.ceil(side.workers))
+    yield _still(DEFENCES, names.defence, 0, math.ceil(side.defences))
+    supplies = min(round(rules.owned(side, "supply")) + 1, _SUPPLIES_SHOWN)
+    yield _still(SUPPLIES, names.supply, 0, supplies)
+    yield _still(GAS, names.gas, 0, 1)
+    if zerg:
+        yield _still(LARVAE, UnitTypeId.LARVA, 0, min(int(side.larvae), _LARVAE_SHOWN))
+    trained: Kind
+    for first, kind, count, trained in (
+        (HALLS, names.hall, math.ceil(side.halls), "worker"),
+        (BARRACKS, names.barracks, 1, "soldier"),
+        (LABORATORIES, names.laboratory, side.laboratories, "upgrade"),
+    ):
+        orders = () if zerg and trained != "upgrade" else _queue(side, names, loop, trained)
+        if orders:
+            yield _serialised(
+                _placed(first, number, kind, orders=orders[:5]) for number in range(count)
+            )
+        else:
+            yield _still(first, kind, 0, count)
+    changing = [*_pulled_workers(side, names, pulled), *_unfinished(side, names, loop)]
+    if changing:
+        yield _serialised(changing)
+
+
+def _enemy_base(side: Side, names: RaceNames) -> Iterator[bytes]:
+    yield _still(ENEMY + HALLS, names.hall, 0, math.ceil(side.halls))
+    yield _still(ENEMY + DEFENCES, names.defence, 0, math.ceil(side.defences))
+
+
+def _pulled_workers(side: Side, names: RaceNames, pulled: int) -> Iterator[raw_pb.Unit]:
+    """Workers that go along with the army."""
+    if not pulled:
+        return
+    attacking = _order(AbilityId.ATTACK.value, 0.0)
+    attacking.target_world_space_pos.x, attacking.target_world_space_pos.y = ground.ENEMY_HOME
+    front = ground.place(side.front)
+    for number in range(pulled):
+        yield _unit(WORKERS + number, names.worker, front, _WORKER_HP, orders=(attacking,))
+
+
+def _unfinished(side: Side, names: RaceNames, loop: int) -> Iterator[raw_pb.Unit]:
+    """Structures that are being built, and eggs."""
+    zerg = names is RACES["Zerg"]
     for number, one in enumerate(side.making):
         if one.kind in _SITES or (one.kind == "supply" and not zerg):
             yield _site(SITES + number, names, one, loop)
         elif zerg and one.kind in _FROM_LARVAE:
             order = _order(ability_of(names.type_of(one.kind)), _done(one, loop))
-            yield _unit(EGGS + number, UnitTypeId.EGG, (x + 2, y + 2), 200.0, orders=(order,))
-    if zerg:
-        for number in range(min(int(side.larvae), _LARVAE_SHOWN)):
-            yield _idler(LARVAE + number, UnitTypeId.LARVA, (x + number % 3, y - 3), 25.0)
+            yield _unit(EGGS + number, UnitTypeId.EGG, (_X + 2, _Y + 2), 200.0, orders=(order,))
 
 
-def _workers(side: Side, names: RaceNames) -> Iterator[raw_pb.Unit]:
-    pulled = round(rules.militia(side))
-    attacking = _order(AbilityId.ATTACK.value, 0.0)
-    attacking.target_world_space_pos.x, attacking.target_world_space_pos.y = ground.ENEMY_HOME
-    front = ground.place(side.front)
-    for number in range(math.ceil(side.workers)):
-        if number < pulled:
-            yield _unit(WORKERS + number, names.worker, front, _WORKER_HP, orders=(attacking,))
-        else:
-            yield _gatherer(WORKERS + number, names.worker)
+class _Row(NamedTuple):
+    """Where units of a kind stand, by their numbers, and their hit points."""
+
+    place: Callable[[int], Point]
+    health: float
 
 
-@cache
-def _gatherer(tag: int, kind: UnitTypeId) -> raw_pb.Unit:
-    """A worker that mines; most units of a match are such."""
-    order = _order(AbilityId.HARVEST_GATHER.value, 0.0)
-    order.target_unit_tag = ground.minerals()[0].tag
-    x, y = ground.HOME
-    return _unit(tag, kind, (x - 4, y - 3), _WORKER_HP, orders=(order,))
-
-
-@cache
-def _soldier(tag: int, kind: UnitTypeId, alliance: raw_pb.Alliance.ValueType) -> raw_pb.Unit:
-    """One message for each soldier, filled in anew: making one takes ten times as long."""
-    return _unit(tag, kind, ground.HOME, SOLDIER_HP, alliance=alliance)
+_X, _Y = ground.HOME
+_ENEMY_X, _ENEMY_Y = ground.ENEMY_HOME
+_ROWS = {
+    WORKERS: _Row(lambda number: (_X - 4, _Y - 3), _WORKER_HP),
+    HALLS: _Row(lambda number: ground.OUR_BASES[number], _HALL_HP),
+    DEFENCES: _Row(lambda number: (_X + 4 + number % 4, _Y + 5), _STRUCTURE_HP),
+    SUPPLIES: _Row(lambda number: (_X - 4, _Y + number % 8), 200.0),
+    LABORATORIES: _Row(lambda number: (_X + 6, _Y - 4 + number), _STRUCTURE_HP),
+    BARRACKS: _Row(lambda number: (_X, _Y + 7), _STRUCTURE_HP),
+    GAS: _Row(lambda number: (_X - 7, _Y), _STRUCTURE_HP),
+    LARVAE: _Row(lambda number: (_X + number % 3, _Y - 3), 25.0),
+    ENEMY + HALLS: _Row(lambda number: ground.THEIR_BASES[number], _HALL_HP),
+    ENEMY + DEFENCES: _Row(lambda number: (_ENEMY_X - 4 - number % 4, _ENEMY_Y - 5), _STRUCTURE_HP),
+}
+"""By the first tag of each kind."""
 
 
 @cache
-def _idler(tag: int, kind: UnitTypeId, place: Point, health: float) -> raw_pb.Unit:
-    """A unit that never changes."""
-    return _unit(tag, kind, place, health)
+def _still(first: int, kind: UnitTypeId, start: int, stop: int) -> bytes:
+    """Units of one kind, by their numbers, that do nothing new; workers mine. Serialised."""
+    orders: tuple[raw_pb.UnitOrder, ...] = ()
+    if first == WORKERS:
+        gathering = _order(AbilityId.HARVEST_GATHER.value, 0.0)
+        gathering.target_unit_tag = ground.minerals()[0].tag
+        orders = (gathering,)
+    return _serialised(_placed(first, number, kind, orders=orders) for number in range(start, stop))
 
 
-def _army(
-    side: Side, names: RaceNames, first: int, place: Point, alliance: raw_pb.Alliance.ValueType
-) -> Iterator[raw_pb.Unit]:
-    """The last one is the wounded one."""
-    each = SOLDIER_HP / names.heads
-    left = side.army * SOLDIER_HP
-    x, y = place
-    for number in range(soldiers_shown(side, names)):
-        soldier = _soldier(first + number, names.soldier, alliance)
-        soldier.health = min(each, max(left, 1.0))
-        left -= each
-        soldier.pos.x, soldier.pos.y = x + number % 7 * 0.3, y + number % 5 * 0.3
-        yield soldier
+def _placed(
+    first: int, number: int, kind: UnitTypeId, *, orders: tuple[raw_pb.UnitOrder, ...]
+) -> raw_pb.Unit:
+    row = _ROWS[first]
+    alliance = raw_pb.Enemy if first >= ENEMY else raw_pb.Self
+    tag, place = first + number, row.place(number)
+    return _unit(tag, kind, place, row.health, alliance=alliance, orders=orders)
 
 
-def _enemies(side: Side, names: RaceNames) -> Iterator[raw_pb.Unit]:
-    enemy = raw_pb.Enemy
-    place = ground.place(side.front, of_enemy=True)
-    yield from _army(side, names, ENEMY + SOLDIERS, place, enemy)
-    for number in range(math.ceil(side.halls)):
-        tag, at = ENEMY + HALLS + number, ground.THEIR_BASES[number]
-        yield _unit(tag, names.hall, at, _HALL_HP, alliance=enemy)
-    x, y = ground.ENEMY_HOME
-    for number in range(math.ceil(side.defences)):
-        at = (x - 4 - number % 4, y - 5)
-        tag = ENEMY + DEFENCES + number
-        yield _unit(tag, names.defence, at, _STRUCTURE_HP, alliance=enemy)
+@cache
+def _landscape() -> bytes:
+    """The map and its minerals, serialised."""
+    response = sc_pb.Response()
+    raw = response.observation.observation.raw_data
+    raw.map_state.CopyFrom(ground.map_state())
+    raw.units.extend(ground.minerals())
+    return bytes(response.SerializeToString())
+
+
+def _serialised(units: Iterable[raw_pb.Unit]) -> bytes:
+    """A response with these units alone."""
+    response = sc_pb.Response()
+    response.observation.observation.raw_data.units.extend(units)
+    return bytes(response.SerializeToString())
 
 
 def _queue(side: Side, names: RaceNames, loop: int, kind: Kind) -> tuple[raw_pb.UnitOrder, ...]:
@@ -191,8 +308,7 @@ def _queue(side: Side, names: RaceNames, loop: int, kind: Kind) -> tuple[raw_pb.
 
 def _site(tag: int, names: RaceNames, purchase: Purchase, loop: int) -> raw_pb.Unit:
     """A structure that is being built."""
-    x, y = ground.HOME
-    at = ground.OUR_BASES[1] if purchase.kind == "hall" else (x + 5, y + 5)
+    at = ground.OUR_BASES[1] if purchase.kind == "hall" else (_X + 5, _Y + 5)
     kind = names.type_of(purchase.kind)
     return _unit(tag, kind, at, 50.0, built=min(_done(purchase, loop), 0.99))
 

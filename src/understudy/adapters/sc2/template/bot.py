@@ -48,6 +48,10 @@ class LearningBot(BotAI):
         """Our zerglings."""
         self.hatching: Counter[AbilityId] = Counter()
         """What is in eggs."""
+        self.pool: Unit | None = None
+        """Our spawning pool, also while it is being built."""
+        self.pulled = False
+        """Whether workers were sent along with the army."""
         self.army_target: Point2 | None = None
         self.ordered_at = 0
         self._game_step = game_step
@@ -95,17 +99,19 @@ class LearningBot(BotAI):
         """Sorts our units once in a step, in place of many filters over all of them."""
         self.army, eggs = [], []
         for unit in self.units:
-            if unit.type_id is UnitTypeId.ZERGLING:
+            kind = unit.type_id
+            if kind is UnitTypeId.ZERGLING:
                 self.army.append(unit)
-            elif unit.type_id is UnitTypeId.EGG:
+            elif kind is UnitTypeId.EGG:
                 eggs.append(unit)
+        self.pool = next(iter(self.structures(UnitTypeId.SPAWNINGPOOL)), None)
         self.hatching = Counter(order.ability.exact_id for egg in eggs for order in egg.orders)
 
     async def keep_house(self) -> None:
         """What every strategy needs: a spawning pool, gas, and workers that work."""
         if self.idle_worker_count:
             await self.distribute_workers()
-        if not self.structures(UnitTypeId.SPAWNINGPOOL):
+        if self.pool is None:
             if self.workers.amount >= 14 and not self.already_pending(UnitTypeId.SPAWNINGPOOL):
                 await self.build_near_home(UnitTypeId.SPAWNINGPOOL)
         elif not self.gas_buildings and not self.already_pending(UnitTypeId.EXTRACTOR):
@@ -150,7 +156,7 @@ class LearningBot(BotAI):
 
     def hatch_soldier(self) -> None:
         """Two more zerglings."""
-        if self.structures(UnitTypeId.SPAWNINGPOOL).ready:
+        if self.pool is not None and self.pool.is_ready:
             self.hatch(UnitTypeId.ZERGLING)
 
     def send_army(self, target: Point2, *, workers: bool = False) -> None:
@@ -161,12 +167,13 @@ class LearningBot(BotAI):
         self.army_target, self.ordered_at = target, loop
         for unit in self.army:
             unit.attack(target)
-        pulled = self.workers[STAY_HOME:] if workers else []
-        for worker in pulled:
-            worker.attack(target)
-        if not workers:
+        if workers:
+            for worker in self.workers[STAY_HOME:]:
+                worker.attack(target)
+        elif self.pulled:
             for worker in self.workers.filter(lambda one: one.is_attacking):
                 worker.gather(self.mineral_field.closest_to(self.start_location))
+        self.pulled = workers
 
     @property
     def enemy_base(self) -> Point2:
@@ -211,8 +218,8 @@ def defensive(bot: LearningBot) -> None:
     """Spine crawlers and zerglings at home."""
     bot.send_army(bot.start_location)
     crawlers = bot.structures(UnitTypeId.SPINECRAWLER).amount
-    pool = bot.structures(UnitTypeId.SPAWNINGPOOL).ready
-    if pool and crawlers < CRAWLERS and len(bot.army) >= 2 * crawlers:
+    ready = bot.pool is not None and bot.pool.is_ready
+    if ready and crawlers < CRAWLERS and len(bot.army) >= 2 * crawlers:
         if not bot.can_afford(UnitTypeId.SPINECRAWLER):
             return
         front = bot.start_location.towards(bot.enemy_start_locations[0], 6 + crawlers % 2 * 2)

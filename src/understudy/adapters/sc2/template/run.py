@@ -45,8 +45,9 @@ HERE = Path(__file__).resolve().parent
 RACE = Race.Zerg
 NO_PORTS: Any = None
 """Against the game's own AI no ports are shared."""
-RULES = "first evening"
-"""Name your rules anew when you change them: old results then do not count against new rules."""
+RULES = "1"
+"""The version of your rules. Change it whenever you change them, so that the results of the old
+rules no longer count for the new ones."""
 
 
 def main() -> None:
@@ -127,17 +128,16 @@ async def play_stand_in(options: argparse.Namespace) -> None:
     """Matches of the stand-in, in this process."""
     from understudy.sc2 import stand_in
 
-    scenario = stand_in.Scenario(seed=options.seed)
+    socket = stand_in.local_socket(stand_in.Scenario(seed=options.seed))
     with mind_of(options) as mind:
-        async with stand_in.serving(scenario) as address:
-            for number in numbers(options):
-                bot = LearningBot(mind, opponent="stand-in")
-                async with stand_in.connected(address) as socket:
-                    result = await play_async(
-                        play_from_websocket(socket, Bot(RACE, bot), options.realtime, NO_PORTS),
-                        bot.strategist,
-                    )
-                tell(number, bot, result)
+        for number in numbers(options):
+            bot = LearningBot(mind, opponent="stand-in")
+            player = Bot(RACE, bot)
+            game = play_from_websocket(
+                socket, player, options.realtime, NO_PORTS, should_close=False
+            )
+            result = await play_async(game, bot.strategist)
+            tell(number, bot, result)
 
 
 def play_ladder_match(ladder: LadderArguments, options: argparse.Namespace) -> None:
