@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from understudy.adapters.ai2 import game_process
 from understudy.adapters.ai2.checkout import HOME, Checkout
 from understudy.adapters.ai2.game_process import AgentAction, GameDied, GameProcess, GameState
 from understudy.adapters.ai2.layout import KEYS, MatchStanding, reward_terms
@@ -229,6 +230,36 @@ def test_a_game_that_always_dies_is_an_error_with_its_last_words(broken: Path) -
     rules.write_text(broke, encoding="utf-8")
     with pytest.raises(GameDied, match="RuntimeError: no luck; that was process 3 in a row"):
         GameProcess(Checkout.find(broken)).reset(1)
+
+
+def test_a_game_that_hangs_is_killed_and_the_next_match_is_played(
+    broken: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rules = broken / "environment" / "environment.py"
+    text = rules.read_text(encoding="utf-8")
+    step = next(line for line in text.splitlines() if line.lstrip().startswith("def step("))
+    marker = broken / "hung"
+    hang = (
+        f"\n    def step(self, actions):\n"
+        f"        import pathlib, time\n"
+        f"        marker = pathlib.Path({str(marker)!r})\n"
+        f"        if not marker.exists():\n"
+        f"            marker.touch(); time.sleep(600)\n"
+        f"        return self._step(actions)\n\n"
+    )
+    text = text.replace(step, hang + step.replace("def step(", "def _step("))
+    rules.write_text(text, encoding="utf-8")
+    monkeypatch.setattr(game_process, "_ANSWER_S", 1.0)
+    game = GameProcess(Checkout.find(broken))
+    game.reset(1)
+    game.send_step(1, [_NO_KEYS, _NO_KEYS])
+    with pytest.raises(GameDied, match="after 1 seconds without an answer: it was killed"):
+        game.state()
+    monkeypatch.undo()
+    game.reset(2)
+    game.send_step(1, [_NO_KEYS, _NO_KEYS])
+    assert game.state().frames == 1
+    game.close()
 
 
 def test_stepping_without_a_match_is_an_error(stand_in: Path) -> None:

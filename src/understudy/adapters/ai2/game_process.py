@@ -2,7 +2,8 @@
 
 The game draws from the global `random`, needs its checkout as the working directory, and prints: a
 process keeps all three away from the caller, and from other games. If it dies, the next `reset`
-starts another; a game that dies again and again is an error.
+starts another; a game that dies again and again is an error. A game that does not answer for a
+minute is killed, so that it counts as dead.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 import weakref
 from collections.abc import Sequence
 from pathlib import Path
@@ -37,6 +40,8 @@ AGENTS = tuple(game_child.AGENTS)
 _DEATHS = 3
 """Deaths in a row, without a whole match between them, that are an error."""
 _CLOSING_S = 5.0
+_ANSWER_S = 60.0
+"""A step takes milliseconds, a start seconds: after this, a game hangs."""
 _LAST_LINES = 3
 
 
@@ -86,6 +91,29 @@ class _Failure(msgspec.Struct):
     detail: str
 
 
+class _Watch:
+    """Kills a process that leaves a question without an answer for too long."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self.asked_at: float | None = None
+        """None: no answer is due."""
+        self.hung = False
+        self._process = process
+        threading.Thread(target=self._look, name="ai2-watch", daemon=True).start()
+
+    def _look(self) -> None:
+        while True:
+            try:
+                self._process.wait(min(1.0, _ANSWER_S))
+                return
+            except subprocess.TimeoutExpired:
+                asked_at = self.asked_at
+            if asked_at is not None and time.monotonic() - asked_at > _ANSWER_S:
+                self.hung = True
+                self._process.kill()
+                return
+
+
 class GameProcess:
     """Plays one match after the other: `reset`, then `step` until it is over."""
 
@@ -93,6 +121,7 @@ class GameProcess:
         self.checkout = checkout
         self._process: subprocess.Popen[bytes] | None = None
         self._errors: IO[bytes] | None = None
+        self._watch: _Watch | None = None
         self._end: weakref.finalize[..., GameProcess] | None = None
         self._deaths = 0
 
@@ -169,6 +198,7 @@ class GameProcess:
                 f"--option python: {checkout.python} cannot be started "
                 f"({error.strerror or error}); expected a Python"
             ) from error
+        self._watch = _Watch(process)
         # Libraries forget environments without closing them.
         self._end = weakref.finalize(self, _end, process, errors)
         self._receive(game_child.HELLO)
@@ -188,9 +218,11 @@ class GameProcess:
             raise self._died() from error
 
     def _receive(self, kind: bytes) -> bytes:
-        if self._process is None or self._process.stdout is None:
+        if self._process is None or self._process.stdout is None or self._watch is None:
             raise GameDied("ai2: there is no game: reset the environment first")
+        self._watch.asked_at = time.monotonic()
         message = game_child.read(self._process.stdout)
+        self._watch.asked_at = None
         if message is None:
             raise self._died()
         if message[:1] == game_child.FAILED:
@@ -210,6 +242,8 @@ class GameProcess:
                 process.wait(_CLOSING_S)
             code = process.returncode
             how = f"by signal {-code}" if code is not None and code < 0 else f"with code {code}"
+            if self._watch is not None and self._watch.hung:
+                how = f"after {_ANSWER_S:g} seconds without an answer: it was killed"
         last = ""
         if errors is not None:
             errors.seek(0)
