@@ -4,9 +4,8 @@
 
 Trains with `--config curriculum` for so many minutes, then plays 400 frozen matches of the newest
 version against a random player and 400 against its first snapshot, actions drawn. An illegal move
-ends a match of connect_four_v3 with -1 for the side that made it and 0 for the other, so that
-rewards that do not add up to 0 would be one: they end training with an error, and are counted in
-the frozen matches.
+ends a match of connect_four_v3 with -1 for the side that made it and 0 for the other; rewards that
+do not add up to 0 end training with an error, so that a training that ends well had no illegal one.
 """
 
 from __future__ import annotations
