@@ -63,7 +63,7 @@ def train_progress() -> ProgressLine:
         version=7, began=time.monotonic() - 100.0, steps=12_345_678, updates=5, compiled_s=20.0,
         earlier=0, stage="fight", rating=None, news=[],
         session=SimpleNamespace(budget=Budget(steps=20_000_000)),
-        _recent={name: [Tally(10 - place, 0, 10)] for place, name in enumerate(names)},
+        _met={name: [Tally(10 - place, 0, 10)] for place, name in enumerate(names)},
     )  # fmt: skip
     return train_line(progress)
 

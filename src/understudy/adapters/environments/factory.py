@@ -12,6 +12,7 @@ Modules are also looked for in the working directory.
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -111,12 +112,17 @@ def _gymnasium(name: str, options: Mapping[str, Any]) -> Callable[[], Any]:
 
 
 def _pettingzoo(name: str, options: Mapping[str, Any]) -> Callable[[], Any]:
+    os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")  # it greets on standard output
     try:
         module = importlib.import_module(name)
     except ImportError as error:
         if error.name == "pettingzoo":
             raise MissingDependency(
                 f"pettingzoo is not installed: {install_line('envs')}"
+            ) from error
+        if name.startswith("pettingzoo.") and error.name:
+            raise MissingDependency(
+                f"pettingzoo:{name} needs {error.name}: pip install {error.name}"
             ) from error
         raise ConfigError(f"pettingzoo:{name}: {error}") from error
     make = getattr(module, "parallel_env", None) or getattr(module, "env", None)
