@@ -26,7 +26,7 @@ ZERG, TERRAN = Named("Zerg"), Named("Terran")
 class DuckUnit(NamedTuple):
     type_id: Named
     tag: int
-    position: tuple[float, float]
+    position_tuple: tuple[float, float]
     health: float = 40.0
     shield: float = 0.0
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from time import perf_counter_ns
+from time import thread_time_ns
 
 import numpy as np
 import pytest
@@ -131,13 +131,14 @@ def test_a_step_takes_less_than_a_millisecond_at_200_units(tmp_path: Path) -> No
         strategist.start()
         for loop in range(0, 88 * 60, 8):
             bot.state.game_loop = loop
-            began = perf_counter_ns()
+            began = thread_time_ns()
             strategist.step(fallback="ECONOMY")
-            took.append(perf_counter_ns() - began)
+            if loop % 88 == 0:
+                took.append(thread_time_ns() - began)
         assert strategist.match is not None
         assert strategist.match.decisions == 60
         strategist.end("Tie")
-    # The benchmark holds the 99th percentile under 1 ms; here other work shares the machine.
+    # Steps with a decision, by their CPU time. The benchmark holds the 99th percentile of all.
     assert np.median(took) / 1e6 < 1.0
 
 

@@ -8,7 +8,7 @@ minutes.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 LOOPS_PER_S = 22.4
 SCALES = {
@@ -77,18 +77,16 @@ class ArmyReport(NamedTuple):
     """Where it is, on average."""
 
 
-class _Sighting(NamedTuple):
-    hp: float
-    x: float
-    y: float
-    loop: int
+_Place: TypeAlias = tuple[float, float]
 
 
 class EnemySightings:
     """The soldiers of the opponent as they were last seen."""
 
     def __init__(self) -> None:
-        self._seen: dict[int, _Sighting] = {}
+        self._seen: dict[int, tuple[float, _Place, int]] = {}
+        """Hit points, place and the loop in which it was seen, by the tags of units: plain tuples,
+        which are made three times as fast as named ones."""
 
     def bury(self, dead: Iterable[int]) -> None:
         """Forgets units by their tags. Call it in every step: the game names the dead once."""
@@ -102,15 +100,23 @@ class EnemySightings:
         for unit in bot.enemy_units:
             tag = unit.tag
             if tag in seen or unit.type_id.name not in NO_SOLDIERS:
-                x, y = unit.position
-                seen[tag] = _Sighting(unit.health + unit.shield, x, y, loop)
+                seen[tag] = (unit.health + unit.shield, unit.position_tuple, loop)
         self.bury(bot.state.dead_units)
 
     def report(self, loop: int) -> ArmyReport:
         """The army that is remembered at this loop."""
-        for tag in [tag for tag, one in self._seen.items() if loop - one.loop > FORGOTTEN_LOOPS]:
+        oldest = loop - FORGOTTEN_LOOPS
+        for tag in [tag for tag, (_, _, at) in self._seen.items() if at < oldest]:
             del self._seen[tag]
-        return _summed((one.hp, one.x, one.y) for one in self._seen.values())
+        units = len(self._seen)
+        if not units:
+            return ArmyReport()
+        hp, sum_x, sum_y = 0.0, 0.0, 0.0
+        for one_hp, (x, y), _ in self._seen.values():
+            hp += one_hp
+            sum_x += x
+            sum_y += y
+        return ArmyReport(units, hp, sum_x / units, sum_y / units)
 
 
 def features(bot: Any, enemy: ArmyReport) -> list[float]:
@@ -143,11 +149,15 @@ def features(bot: Any, enemy: ArmyReport) -> list[float]:
 
 def own_army(bot: Any) -> ArmyReport:
     """Our units that fight: no workers, larvae, eggs, overlords, summoned units."""
-    return _summed(
-        (unit.health + unit.shield, *unit.position)
-        for unit in bot.units
-        if unit.type_id.name not in NO_SOLDIERS
-    )
+    units, hp, sum_x, sum_y = 0, 0.0, 0.0, 0.0
+    for unit in bot.units:  # a plain loop: at 200 units it is the longest part of a decision
+        if unit.type_id.name not in NO_SOLDIERS:
+            x, y = unit.position_tuple
+            units += 1
+            hp += unit.health + unit.shield
+            sum_x += x
+            sum_y += y
+    return ArmyReport(units, hp, sum_x / units, sum_y / units) if units else ArmyReport()
 
 
 def map_control(bot: Any, ours: ArmyReport, enemy: ArmyReport) -> float:
@@ -171,10 +181,3 @@ def _progress(bot: Any, army: ArmyReport) -> float:
         return 0.0
     share = ((army.x - from_x) * along_x + (army.y - from_y) * along_y) / length
     return float(min(max(share, 0.0), 1.0))
-
-
-def _summed(soldiers: Iterable[tuple[float, float, float]]) -> ArmyReport:
-    units, hp, x, y = 0, 0.0, 0.0, 0.0
-    for one_hp, one_x, one_y in soldiers:
-        units, hp, x, y = units + 1, hp + one_hp, x + one_x, y + one_y
-    return ArmyReport(units, hp, x / units, y / units) if units else ArmyReport()
