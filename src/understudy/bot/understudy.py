@@ -180,6 +180,8 @@ class Understudy:
             )
         if choose is not None and mode != "play":
             raise ConfigError(f"choose: expected only with mode 'play'; mode {mode!r} draws")
+        if seed is not None and seed < 0:
+            raise ConfigError(f"seed: expected a whole number, 0 or more, got {seed}")
         if isinstance(features, str):
             raise InputError("features: expected a list of names, got one string")
         scale, rules = checked_score(score), None if rules is None else checked_rules(rules)

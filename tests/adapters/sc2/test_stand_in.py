@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
@@ -12,14 +13,23 @@ import pytest
 pytest.importorskip("sc2")
 
 from s2clientprotocol import common_pb2 as common_pb
+from s2clientprotocol import raw_pb2 as raw_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 from sc2.ids.unit_typeid import UnitTypeId
 
 from adapters.sc2.ducks import episodes, open_mind
 from adapters.sc2.matches import NO_PORTS, PassiveBot, play_match
 from understudy import Understudy
-from understudy.adapters.sc2.stand_in import ground
-from understudy.adapters.sc2.stand_in.catalogue import RACES, RaceName
+from understudy.adapters.sc2.stand_in import (
+    commands,
+    ground,
+    installation,
+    observation,
+    players,
+    rules,
+)
+from understudy.adapters.sc2.stand_in.catalogue import RACES, SOLDIER_HP, RaceName
+from understudy.adapters.sc2.stand_in.observation import ENEMY, HALLS, SOLDIERS
 from understudy.core.errors import FileFormatError
 from understudy.experience.episode import Outcome
 from understudy.sc2 import FEATURES, contained, play_async, stand_in
@@ -93,8 +103,6 @@ def test_every_race_can_be_played(tmp_path: Path, race: RaceName) -> None:
 
 
 def test_pulled_workers_join_the_army_and_come_home() -> None:
-    from understudy.adapters.sc2.stand_in import commands, observation, rules
-
     def command(ability: int, tag: int, place: ground.Point) -> rules.Side:
         request = sc_pb.RequestAction()
         raw = request.actions.add().action_raw.unit_command
@@ -105,13 +113,13 @@ def test_pulled_workers_join_the_army_and_come_home() -> None:
         return commands.obeyed(side, "Zerg", one, 0)[0]
 
     side = rules.Side(army=10.0)
-    side = command(3674, observation.SOLDIERS, ground.ENEMY_HOME)
+    side = command(3674, SOLDIERS, ground.ENEMY_HOME)
     assert (side.goal, rules.militia(side)) == (1.0, 0.0)
     side = command(3674, observation.WORKERS, ground.ENEMY_HOME)
     assert rules.militia(side) == side.workers - rules.HOME_GUARD
     side = command(3666, observation.WORKERS, ground.HOME)
     assert rules.militia(side) == 0.0
-    side = command(16, observation.SOLDIERS, ground.HOME)
+    side = command(16, SOLDIERS, ground.HOME)
     assert side.goal == 0.0
 
 
@@ -178,8 +186,6 @@ def test_a_seed_gives_the_same_match() -> None:
 
 def test_units_that_die_are_named_once() -> None:
     """Otherwise a bot remembers an army that was beaten as one that is out of sight."""
-    from understudy.adapters.sc2.stand_in import observation, rules
-    from understudy.adapters.sc2.stand_in.observation import ENEMY, HALLS, SOLDIERS
 
     def dead(*, ours: float, theirs: float, halls: float = 1.0, loop: int = 800) -> list[int]:
         sides = (rules.Side(army=ours), rules.Side(army=theirs, halls=halls))
@@ -198,20 +204,45 @@ def test_units_that_die_are_named_once() -> None:
 @pytest.mark.parametrize("race", list(RACES))
 def test_an_army_has_the_hit_points_of_the_rules(race: RaceName) -> None:
     """It is one message that is changed from step to step: larger, smaller, elsewhere."""
-    from understudy.adapters.sc2.stand_in import observation, rules
-    from understudy.adapters.sc2.stand_in.catalogue import SOLDIER_HP
-
     view = observation.MatchView(race, "Terran")
     for army, front in ((6.0, 0.0), (9.5, 0.0), (9.5, 0.5), (3.3, 0.5), (0.0, 0.5), (4.0, 0.0)):
         game = rules.MatchState(8, (rules.Side(army=army, front=front), rules.Side()))
-        response = sc_pb.Response.FromString(view.observation(game, result=None))
-        units = response.observation.observation.raw_data.units
+        units = units_of(view, game)
         soldiers = [one for one in units if one.unit_type == RACES[race].soldier.value]
         assert sum(one.health for one in soldiers) == pytest.approx(army * SOLDIER_HP)
         assert all(one.health <= one.health_max for one in soldiers)
         assert len({one.tag for one in units}) == len(units)
         for one in soldiers:
             assert ground.progress(one.pos.x, one.pos.y) == pytest.approx(front, abs=0.06)
+
+
+def units_of(view: observation.MatchView, game: rules.MatchState) -> list[raw_pb.Unit]:
+    response = sc_pb.Response.FromString(view.observation(game, result=None))
+    return list(response.observation.observation.raw_data.units)
+
+
+@pytest.mark.parametrize("build", players.BUILDS)
+def test_every_state_of_a_match_can_be_shown(build: str) -> None:
+    """With strategies drawn at random: they lead to states that no sensible player reaches."""
+    for seed in range(15):
+        chance, (game, opponent) = random.Random(seed), players.drawn(seed, build)
+        view, strategy = observation.MatchView("Zerg", "Terran"), ""
+        while rules.outcome(game) is None:
+            if game.loop % 88 == 0:
+                strategy = chance.choice(players.STRATEGIES)
+                tags = [one.tag for one in units_of(view, game)]
+                assert len(set(tags)) == len(tags)
+            ours, theirs = game.sides
+            game = game._replace(sides=(players.ordered(ours, strategy, game.loop), theirs))
+            game = rules.advance(players.answered(game, opponent), players.GAME_STEP)
+
+
+def test_a_townhall_more_than_there_are_places_for_is_not_shown() -> None:
+    """A side that builds anew what was half razed has 3.4 of them."""
+    game = rules.MatchState(800, (rules.Side(halls=3.4), rules.Side(halls=3.4)))
+    units = units_of(observation.MatchView("Zerg", "Terran"), game)
+    for race in ("Zerg", "Terran"):
+        assert sum(one.unit_type == RACES[race].hall.value for one in units) == 3
 
 
 # --- the socket in this process ------------------------------------------------------------------
@@ -293,8 +324,6 @@ def play(socket: Any, bot: PassiveBot, *, should_close: bool = True) -> Coroutin
 
 
 def test_a_broken_scenario_names_its_file(tmp_path: Path) -> None:
-    from understudy.adapters.sc2.stand_in import installation
-
     folder = stand_in.install(tmp_path, Scenario(seed=9, build="Rush"), maps=("AcropolisLE",))
     assert installation._scenario(folder) == Scenario(seed=9, build="Rush")
     assert (folder / "Maps" / "AcropolisLE.SC2Map").is_file()

@@ -275,3 +275,9 @@ def test_the_stored_features_are_those_that_were_seen(tmp_path: Path) -> None:
         strategist.end("Victory")
     (path,) = (tmp_path / "buffer").glob("*.npz")
     assert read_npz(path)["observations"][0, FEATURES.index("minerals")] == pytest.approx(0.25)
+
+
+def test_a_negative_seed_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UnderstudyError, match="seed: expected a whole number, 0 or more, got -5"):
+        open_mind(tmp_path / "run", seed=-5)
+    assert not (tmp_path / "run").exists()

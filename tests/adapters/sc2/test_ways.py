@@ -6,6 +6,8 @@ Against the stand-in, or against StarCraft II where `SC2PATH` points to it (`SC2
 from __future__ import annotations
 
 import os
+import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -129,6 +131,55 @@ def test_an_unknown_map_is_named(folder: Path, tmp_path: Path, game: Game) -> No
     done = python("my_bot/run.py", "--map", "Nowhere", game=game, where=tmp_path)
     assert done.returncode == 1
     assert "--map: Nowhere is not in" in done.stderr
+
+
+def test_ctrl_c_in_a_match_keeps_it_and_says_where(folder: Path, tmp_path: Path) -> None:
+    line = [sys.executable, "my_bot/run.py", "--stand-in", "--learner", "off"]
+    with subprocess.Popen(
+        line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path
+    ) as playing:
+        assert playing.stdout is not None and playing.stderr is not None
+        told = [playing.stdout.readline() for _ in range(2)]
+        playing.send_signal(signal.SIGINT)
+        told += playing.stdout.readlines()
+        errors = playing.stderr.read()
+        assert playing.wait(timeout=60) == 130
+    assert "my_bot: stopped; every match is kept in runs/my_bot" in errors
+    assert "Traceback" not in errors
+    outcomes = [one.meta.outcome for one in episodes(tmp_path / "runs" / "my_bot")]
+    assert len(told) == sum(one in _ENDED for one in outcomes), "each match that was told is kept"
+    assert len(outcomes) <= len(told) + 1, "and the one that was played"
+
+
+def test_on_a_ladder_without_a_game_it_says_so(folder: Path, tmp_path: Path) -> None:
+    with socket.socket() as unused:  # bound, and nothing listens
+        unused.bind(("127.0.0.1", 0))
+        port = unused.getsockname()[1]
+        done = python("my_bot/run.py", "--GamePort", port, where=tmp_path)
+    assert done.returncode == 1
+    assert f"my_bot: no game answers at ws://127.0.0.1:{port}/sc2api" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_without_burnysc2_it_says_how_to_install_it(folder: Path, tmp_path: Path) -> None:
+    program = "import sys, runpy; sys.modules['sc2'] = None; runpy.run_path('my_bot/run.py')"
+    done = python("-c", program, where=tmp_path)
+    assert done.returncode == 1
+    assert "install burnysc2 first" in done.stderr and "-m pip install burnysc2" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("flag", ["--matches", "--seed"])
+@pytest.mark.parametrize("value", ["-3", "0.5", "many"])
+def test_a_wrong_number_is_refused(
+    capsys: pytest.CaptureFixture[str], flag: str, value: str
+) -> None:
+    from understudy.adapters.sc2.template import run
+
+    with pytest.raises(SystemExit, match="2"):
+        run.parser().parse_args([f"{flag}={value}"])
+    told = capsys.readouterr().err
+    assert f"argument {flag}: expected a whole number, 0 or more, got '{value}'" in told
 
 
 def test_an_unknown_flag_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -81,6 +81,12 @@ def soldiers_shown(side: Side, names: RaceNames) -> int:
     return math.ceil(round(side.army * names.heads, 3))
 
 
+def halls_shown(side: Side) -> int:
+    """Townhalls that are seen: one for each place, though a side that rebuilds what is half razed
+    may have a part of one more."""
+    return min(math.ceil(side.halls), len(ground.OUR_BASES))
+
+
 def _summary(game: MatchState, names: RaceNames, dead: list[int], result: str | None) -> bytes:
     """All but the units and the map."""
     response = sc_pb.Response()
@@ -117,7 +123,7 @@ def _mortal(side: Side, names: RaceNames, offset: int) -> dict[int, int]:
     return {
         offset + WORKERS: math.ceil(side.workers),
         offset + SOLDIERS: soldiers_shown(side, names),
-        offset + HALLS: math.ceil(side.halls),
+        offset + HALLS: halls_shown(side),
         offset + DEFENCES: math.ceil(side.defences),
     }
 
@@ -191,7 +197,7 @@ def _side(side: Side, names: RaceNames, loop: int) -> Iterator[bytes]:
         yield _still(LARVAE, UnitTypeId.LARVA, 0, min(int(side.larvae), _LARVAE_SHOWN))
     trained: Kind
     for first, kind, count, trained in (
-        (HALLS, names.hall, math.ceil(side.halls), "worker"),
+        (HALLS, names.hall, halls_shown(side), "worker"),
         (BARRACKS, names.barracks, 1, "soldier"),
         (LABORATORIES, names.laboratory, side.laboratories, "upgrade"),
     ):
@@ -208,7 +214,7 @@ def _side(side: Side, names: RaceNames, loop: int) -> Iterator[bytes]:
 
 
 def _enemy_base(side: Side, names: RaceNames) -> Iterator[bytes]:
-    yield _still(ENEMY + HALLS, names.hall, 0, math.ceil(side.halls))
+    yield _still(ENEMY + HALLS, names.hall, 0, halls_shown(side))
     yield _still(ENEMY + DEFENCES, names.defence, 0, math.ceil(side.defences))
 
 

@@ -31,13 +31,17 @@ from understudy.sc2 import (
     play_async,
 )
 
-with contained():
-    from sc2 import maps
-    from sc2.data import Difficulty, Race, Result
-    from sc2.main import play_from_websocket, run_game
-    from sc2.paths import BASEDIR, PF
-    from sc2.player import Bot, Computer, Human
-    from sc2.portconfig import Portconfig
+try:
+    with contained():
+        import aiohttp
+        from sc2 import maps
+        from sc2.data import Difficulty, Race, Result
+        from sc2.main import play_from_websocket, run_game
+        from sc2.paths import BASEDIR, PF
+        from sc2.player import Bot, Computer, Human
+        from sc2.portconfig import Portconfig
+except ModuleNotFoundError as error:
+    sys.exit(f"run.py: {error}; install burnysc2 first: {sys.executable} -m pip install burnysc2")
 
 from understudy.adapters.sc2.template.bot import STRATEGIES, LearningBot
 
@@ -57,12 +61,14 @@ def main() -> None:
     gc.set_threshold(20_000, 20, 100)  # burnysc2 makes thousands of objects in a step
     try:
         if ladder is not None:
-            play_ladder_match(ladder, options)
+            asyncio.run(play_ladder_match(ladder, options))
         elif options.stand_in:
             asyncio.run(play_stand_in(options))
         else:
             play_games(options)
     except KeyboardInterrupt:
+        folder = run_folder(options, ladder=ladder is not None)
+        print(f"{HERE.name}: stopped; every match is kept in {folder}", file=sys.stderr)
         sys.exit(130)
     except UnderstudyError as error:
         sys.exit(f"{HERE.name}: {error}")
@@ -74,24 +80,42 @@ def parser() -> argparse.ArgumentParser:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     found.add_argument("--stand-in", action="store_true", help="a small game, not StarCraft II")
-    found.add_argument("--matches", type=int, default=0, help="how many; default: until Ctrl-C")
-    found.add_argument("--map", default="AcropolisLE", help="the name of a map that is installed")
-    found.add_argument("--difficulty", default="Hard", choices=[one.name for one in Difficulty])
+    found.add_argument("--matches", type=count, default=0, help="how many; default: until Ctrl-C")
+    found.add_argument("--map", default="AcropolisLE", help="of StarCraft II: one in its Maps/")
+    found.add_argument(
+        "--difficulty",
+        default="Hard",
+        metavar="NAME",
+        choices=[one.name for one in Difficulty],
+        help="of StarCraft II's own AI: %(choices)s; default: Hard",
+    )
     found.add_argument("--realtime", action="store_true")
     found.add_argument("--run", type=Path, help=f"the run folder; default: runs/{HERE.name}")
     found.add_argument("--mode", default="auto", choices=["shadow", "auto", "learn", "play"])
     found.add_argument(
         "--learner", default="process", choices=["process", "off"], help="off: record only"
     )
-    found.add_argument("--seed", type=int, help="of the stand-in's matches, and of exploration")
+    found.add_argument("--seed", type=count, help="of the stand-in's matches, and of exploration")
     return found
+
+
+def count(text: str) -> int:
+    """A whole number that is not negative, from the command line."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"expected a whole number, 0 or more, got {text!r}")
+    return int(text)
+
+
+def run_folder(options: argparse.Namespace, *, ladder: bool = False) -> Path:
+    """Where all that is played and learned is kept."""
+    named: Path | None = options.run
+    return named or (ladder_run(HERE) if ladder else Path("runs") / HERE.name)
 
 
 def mind_of(options: argparse.Namespace, *, ladder: bool = False) -> Understudy:
     """Opens the run folder; on a ladder, where nothing may be started, without a learner."""
-    run = options.run or (ladder_run(HERE) if ladder else Path("runs") / HERE.name)
     return Understudy.open(
-        run,
+        run_folder(options, ladder=ladder),
         features=FEATURES,
         actions=STRATEGIES,
         mode=options.mode,
@@ -140,7 +164,7 @@ async def play_stand_in(options: argparse.Namespace) -> None:
             tell(number, bot, result)
 
 
-def play_ladder_match(ladder: LadderArguments, options: argparse.Namespace) -> None:
+async def play_ladder_match(ladder: LadderArguments, options: argparse.Namespace) -> None:
     """One match on a ladder, which has started the game."""
     ports = NO_PORTS
     if ladder.start_port is not None:
@@ -150,8 +174,13 @@ def play_ladder_match(ladder: LadderArguments, options: argparse.Namespace) -> N
         )
     with mind_of(options, ladder=True) as mind:
         bot = LearningBot(mind, opponent=ladder.opponent, game_step=4)
-        game = play_from_websocket(ladder.address, Bot(RACE, bot), ladder.realtime, ports)
-        result = asyncio.run(play_async(game, bot.strategist))
+        async with aiohttp.ClientSession() as session:
+            try:
+                socket = await session.ws_connect(ladder.address, max_msg_size=0)
+            except (aiohttp.ClientError, OSError) as error:
+                sys.exit(f"{HERE.name}: no game answers at {ladder.address}: {error}")
+            game = play_from_websocket(socket, Bot(RACE, bot), ladder.realtime, ports)
+            result = await play_async(game, bot.strategist)
         tell(1, bot, result)
 
 
