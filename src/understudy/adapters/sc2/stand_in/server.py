@@ -5,7 +5,7 @@
     async with serving(Scenario(seed=1)) as address, connected(address) as socket:
         await play_from_websocket(socket, Bot(Race.Zerg, ai), realtime=False, portconfig=None)
 
-A `LocalSocket` carries the same bytes without a network, in half the time.
+A `LocalSocket` carries the same bytes without a network.
 """
 
 from __future__ import annotations
