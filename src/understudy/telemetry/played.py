@@ -92,29 +92,40 @@ class PlayedFold:
 
         A match that a version gave to the rules by a fault is a loss of that version.
         """
-        rules = played_by_rules(e)
-        practises = e.role == "practice" and not rules
-        version = 0 if rules or practises else e.assigned if e.fault else e.version
-        result = _LOSSES if e.fault else _RESULTS.get(e.outcome, _ABORTED)
-        player = "rules" if rules else "practice" if practises else version
-        theirs = self._found.get((player, e.mode or mode))
-        if theirs is None:
-            theirs = self._found[player, e.mode or mode] = {}
-        for tag in (_ALL_MATCHES, *e.tags.items()):
-            counts = theirs.get(tag)
-            if counts is None:
-                counts = theirs[tag] = self._counted(player, e.mode or mode, tag)
-            counts[result] += 1
-        # Twice as many may gather, so that a new player has time to get its matches.
-        if self._limit is not None and len(self._counts) > 2 * self._limit:
-            kept = set(self._most_played(self._limit))
-            self._counts = {key: one for key, one in self._counts.items() if key in kept}
-            self._found.clear()
+        self.extend((e,), mode=mode)
 
     def extend(self, matches: Iterable[ev.MatchFinished], *, mode: str) -> None:
         """Several matches, each as `add` would."""
         for e in matches:
-            self.add(e, mode=mode)
+            player: str | int
+            if e.fault:
+                player = "practice" if e.role == "practice" else e.assigned
+                result = _LOSSES
+            else:
+                rules = played_by_rules(e)
+                player = "rules" if rules else "practice" if e.role == "practice" else e.version
+                result = _RESULTS.get(e.outcome, _ABORTED)
+            place = player, e.mode or mode
+            theirs = self._found.get(place)
+            if theirs is None:
+                theirs = self._found[place] = {}
+            new = False
+            for tag in (_ALL_MATCHES, *e.tags.items()):
+                counts = theirs.get(tag)
+                if counts is None:
+                    counts = theirs[tag] = self._counted(*place, tag)
+                    new = True
+                counts[result] += 1
+            if new:
+                self._forget_least_played()
+
+    def _forget_least_played(self) -> None:
+        """Twice as many as the limit may gather, so that a new player has time to get its
+        matches."""
+        if self._limit is not None and len(self._counts) > 2 * self._limit:
+            kept = set(self._most_played(self._limit))
+            self._counts = {key: one for key, one in self._counts.items() if key in kept}
+            self._found.clear()
 
     def _counted(self, player: str | int, mode: str, tag: tuple[str, str]) -> list[int]:
         """The numbers of a player, which is a version or has a name."""
