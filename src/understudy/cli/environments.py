@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from understudy.cli.eval import opponent_row, write_table
+from understudy.cli.eval import opponent_row, opponent_table, write_table
 from understudy.cli.options import game_options
 from understudy.cli.output import emit_table, emit_text
 from understudy.cli.progress import working
-from understudy.judging.environments import EnvironmentResolver, NamedSide
+from understudy.judging.environments import EnvironmentResolver
 from understudy.judging.players import latest_run, split
 from understudy.supervise.interrupts import INTERRUPTED
-from understudy.telemetry.layout import Column
 from understudy.telemetry.text import plain, say, say_json, size
 
 if TYPE_CHECKING:
@@ -75,34 +74,7 @@ def evaluate_in_environment(
     version = "" if judged.version is None else f" (version {judged.version})"
     emit_text(f"{game}: {plain(judged.name)}{version}, {matches} frozen matches v each", more=2)
     say("")
-    emit_table(_COLUMNS, [_cells(one, reports[one.name]) for one in against])
-
-
-_COLUMNS = (
-    Column("opponent", text=True),
-    Column("wins", drop=6),
-    Column("draws", drop=6),
-    Column("losses", drop=6),
-    Column("win rate"),
-    Column("95% interval", drop=1),
-    Column("return", drop=4),
-    Column("steps", drop=8),
-    Column("distinct", drop=7),
-)
-
-
-def _cells(one: NamedSide, report: EvaluationReport) -> list[str]:
-    tally = report.tally
-    low, high = tally.interval
-    return [
-        plain(one.label),
-        *(f"{count}" for count in (tally.wins, tally.draws, tally.losses)),
-        f"{tally.win_rate:.1%}",
-        f"{100 * low:.1f} to {100 * high:.1f}%",
-        f"{report.mean_return:.2f}",
-        f"{report.mean_frames:.0f}",
-        f"{report.distinct}",
-    ]
+    emit_table(*opponent_table(against, reports, length="steps"))
 
 
 def watch_in_environment(

@@ -213,10 +213,21 @@ def write_table(path: Path, rows: Mapping[str, Mapping[str, object]]) -> None:
 def _table(
     game: str, against: Sequence[NamedPlayer], reports: Mapping[str, EvaluationReport]
 ) -> tuple[list[Column], list[list[str]]]:
-    """Columns and rows; intervals are 95% confidence intervals of the win rate."""
     from understudy.games import catalog
 
     measures = [column for column in catalog.measure_columns(game) if column.heading]
+    return opponent_table(against, reports, measures=measures)
+
+
+def opponent_table(
+    against: Sequence[NamedPlayer | NamedSide],
+    reports: Mapping[str, EvaluationReport],
+    *,
+    measures: Sequence[MeasureColumn] = (),
+    length: str = "frames",
+) -> tuple[list[Column], list[list[str]]]:
+    """Columns and rows; intervals are 95% confidence intervals of the win rate. `length` is what a
+    match is measured in."""
     columns = [
         Column("opponent", text=True),
         Column("wins", drop=6),
@@ -226,14 +237,14 @@ def _table(
         Column("95% interval", drop=1),
         Column("return", drop=4),
         *(Column(one.heading, drop=3) for one in measures),
-        Column("frames", drop=8),
+        Column(length, drop=8),
         Column("distinct", drop=7),
     ]
     return columns, [_cells(one, reports[one.name], measures) for one in against]
 
 
 def _cells(
-    one: NamedPlayer, report: EvaluationReport, measures: Sequence[MeasureColumn]
+    one: NamedPlayer | NamedSide, report: EvaluationReport, measures: Sequence[MeasureColumn]
 ) -> list[str]:
     tally = report.tally
     low, high = tally.interval
