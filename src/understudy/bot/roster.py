@@ -210,7 +210,7 @@ class Roster:
                 "{!r} and {}".format(*self._promotion.declared or ("", None))
             )
         if champion is not None and champion.pinned:
-            return f"{_plays(champion.version)} every match: it is pinned until `models release`"
+            return f"{_plays(champion.version)} every match: pinned until `models release`"
         if state.policy == "latest":
             return "the newest version plays every match, untested: promotion.policy is 'latest'"
         return ""
