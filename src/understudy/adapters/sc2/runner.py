@@ -22,6 +22,7 @@ import signal
 import sys
 import threading
 from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from understudy.adapters.sc2.strategist import Sc2Strategist
@@ -50,18 +51,10 @@ def play(call: Callable[[], _T], *strategists: Sc2Strategist) -> _T | None:
             bot.strategist,
         )
     """
-    result: object = None
-    try:
-        with contained():
-            result = found = call()
-        return found
-    except BaseException as error:
-        if _socket_closed(error):
-            return None
-        result = error
-        raise
-    finally:
-        _end_all(strategists, result)
+    found: _T | None = None
+    with _kept(strategists) as ending:
+        ending.result = found = call()
+    return found
 
 
 async def play_async(call: Awaitable[_T], *strategists: Sc2Strategist) -> _T | None:
@@ -73,18 +66,33 @@ async def play_async(call: Awaitable[_T], *strategists: Sc2Strategist) -> _T | N
             bot.strategist,
         )
     """
+    found: _T | None = None
+    with _kept(strategists) as ending:
+        ending.result = found = await call
+    return found
+
+
+@dataclass
+class _Ending:
+    """What a call returned, or the error that it raised; None: the game's socket closed."""
+
     result: object = None
+
+
+@contextlib.contextmanager
+def _kept(strategists: tuple[Sc2Strategist, ...]) -> Iterator[_Ending]:
+    """Ends the match of every strategist, however the block ends. A closed socket of the game is an
+    end like others, and no error."""
+    ending = _Ending()
     try:
         with contained():
-            result = found = await call
-        return found
+            yield ending
     except BaseException as error:
-        if _socket_closed(error):
-            return None
-        result = error
-        raise
+        if not _socket_closed(error):
+            ending.result = error
+            raise
     finally:
-        _end_all(strategists, result)
+        _end_all(strategists, ending.result)
 
 
 def result_for(strategist: Sc2Strategist, returned: object) -> object:
