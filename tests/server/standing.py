@@ -20,14 +20,14 @@ from websockets.sync.client import ClientConnection, connect
 from understudy.core.config import LiveConfig
 from understudy.experience.ledger import DecisionCounts
 from understudy.server.app import Server
-from understudy.server.auth import make_auth
 from understudy.server.clients import Clients
-from understudy.server.listening import Listening, bound
 from understudy.session.inbox import Incoming
 from understudy.session.protocol import Error
 from understudy.session.session import Outgoing
 from understudy.session.status import LiveStatus
 from understudy.telemetry.status import Status
+from understudy.web.auth import make_auth
+from understudy.web.listening import Listening, bound
 
 
 class Parrot:

@@ -16,7 +16,7 @@ from understudy.core import files
 from understudy.core.errors import RunFolderError
 from understudy.server import clients as clients_module
 from understudy.server.clients import Clients
-from understudy.server.refusal import Refusal
+from understudy.web.refusal import Refusal
 
 
 def kept(folder: Path, holds: Callable[[str], bool] = lambda client: False) -> Clients:

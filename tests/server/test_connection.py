@@ -17,7 +17,8 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
 from understudy.core.config import LiveConfig
-from understudy.server import connection, ws_protocol
+from understudy.server import connection
+from understudy.web import ws_protocol
 
 from .standing import Standing, ask, hear, standing, until
 
@@ -337,7 +338,7 @@ def test_what_is_no_websocket_ends_that_connection_alone(
 def test_a_socket_that_says_nothing_is_dropped(
     open_server: Standing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("understudy.server.listening.REQUEST_WITHIN_S", 0.2)
+    monkeypatch.setattr("understudy.web.listening.REQUEST_WITHIN_S", 0.2)
     with socket.create_connection(("127.0.0.1", open_server.port), timeout=5) as silent:
         silent.sendall(b"GET /ws HT")
         with contextlib.suppress(ConnectionResetError):
@@ -347,7 +348,7 @@ def test_a_socket_that_says_nothing_is_dropped(
 def test_a_second_request_that_never_ends_is_dropped_like_a_first_one(
     open_server: Standing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("understudy.server.listening.REQUEST_WITHIN_S", 0.2)
+    monkeypatch.setattr("understudy.web.listening.REQUEST_WITHIN_S", 0.2)
     asked = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
     with socket.create_connection(("127.0.0.1", open_server.port), timeout=5) as slow:
         for _ in range(2):
@@ -361,7 +362,7 @@ def test_a_second_request_that_never_ends_is_dropped_like_a_first_one(
 def test_a_connection_that_was_used_for_requests_can_become_a_websocket(
     open_server: Standing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("understudy.server.listening.REQUEST_WITHIN_S", 0.2)
+    monkeypatch.setattr("understudy.web.listening.REQUEST_WITHIN_S", 0.2)
     with socket.create_connection(("127.0.0.1", open_server.port), timeout=5) as one:
         one.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert b" 200 " in one.recv(1000)

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from understudy.server import listening
+from understudy.web import listening
 
 if sys.platform == "win32":
     pytest.skip("limits of POSIX", allow_module_level=True)

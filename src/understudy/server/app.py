@@ -20,18 +20,21 @@ from starlette.routing import WebSocketRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from understudy.core.config import LiveConfig
-from understudy.server.auth import Auth
 from understudy.server.batching import Batching, Receiver
 from understudy.server.clients import Clients
 from understudy.server.connection import ConnectionCounts, Connections
+from understudy.server.counting import EVERY_S, ServerCounts, counted, worth_telling
 from understudy.server.http import Http, Pages
-from understudy.server.metrics import Metrics, MetricsReading, quantile
-from understudy.server.refusal import Code, Refusal
+from understudy.server.metrics import Metrics, MetricsReading
 from understudy.session import protocol
 from understudy.session.protocol import Error, RequestId
 from understudy.session.status import LiveStatus
+from understudy.telemetry.events import ServerCounted
+from understudy.telemetry.latency import quantile
 from understudy.telemetry.promotion_status import PromotionStatus
 from understudy.telemetry.status import Status, stalled
+from understudy.web.auth import Auth
+from understudy.web.refusal import Code, Refusal
 
 _TICK_S = 1.0
 _CODES: dict[int, Code] = {404: "not_found", 405: "bad_method"}
@@ -67,6 +70,7 @@ class Server:
         run: Callable[[], Status],
         promotion: Callable[[], PromotionStatus | None] = lambda: None,
         problem: Callable[[str, Exception], None],
+        tell: Callable[[ServerCounted], None] = lambda event: None,
     ) -> None:
         self.session = session
         self.refusals: Counter[str] = Counter()
@@ -76,7 +80,11 @@ class Server:
         self._run = run
         self._promotion = promotion
         self._problem = problem
+        self._tell = tell
         self._ticked = 0.0
+        self._counted: tuple[float, ServerCounts | None] | None = None
+        """When it was last counted, and what; None: not since the start."""
+        self._told: ServerCounted | None = None
         self.connections = Connections(
             session,
             self.batching,
@@ -123,6 +131,25 @@ class Server:
                 self.session.tick()
             except Exception as error:  # noqa: BLE001  whatever it is, connections are answered on
                 self._problem("the session's tick failed", error)
+        if self._counted is None:
+            self._counted = now, None
+        elif now - self._counted[0] >= EVERY_S:
+            self.count(now)
+
+    def count(self, now: float) -> None:
+        """Tell what was answered since the last time, if anything."""
+        began, before = self._counted or (now, None)
+        counts = ServerCounts(
+            live=self.session.status(),
+            answers=tuple(self.batching.latency.counts),
+            connections=len(self.connections),
+            refusals=dict(self.refusals),
+        )
+        event = counted(before, counts, seconds=now - began)
+        self._counted = now, counts
+        if worth_telling(event, self._told):
+            self._told = event
+            self._tell(event)
 
     def reading(self) -> MetricsReading:
         return MetricsReading(

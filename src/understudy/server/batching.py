@@ -18,10 +18,10 @@ from collections.abc import Callable, Sequence
 from time import perf_counter
 from typing import NamedTuple, Protocol
 
-from understudy.server.metrics import Latency
-from understudy.server.refusal import Refusal
 from understudy.session.inbox import Incoming
 from understudy.session.session import Outgoing
+from understudy.telemetry.latency import Latency
+from understudy.web.refusal import Refusal
 
 LATE_AFTER_S = 1.0
 _MOST = 128

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from understudy.core import files
 from understudy.core.errors import RunFolderError
-from understudy.server.refusal import Refusal
+from understudy.web.refusal import Refusal
 
 _SECRET_BYTES = 32
 _NONCE_BYTES = 8

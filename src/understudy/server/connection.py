@@ -16,12 +16,12 @@ from typing import Protocol
 from starlette.datastructures import Headers
 from starlette.types import Message, Receive, Scope, Send
 
-from understudy.server.auth import Auth
 from understudy.server.batching import Batching
 from understudy.server.clients import Clients
 from understudy.server.handshake import MakeWelcome, accept
-from understudy.server.refusal import POLICY, Refusal
-from understudy.server.ws_protocol import EXTENSION, SLOW_AFTER_S, WsProtocol
+from understudy.web.auth import Auth
+from understudy.web.refusal import POLICY, Refusal
+from understudy.web.ws_protocol import EXTENSION, SLOW_AFTER_S, WsProtocol
 
 HELLO_WITHIN_S = 5.0
 _LOOK_EVERY_S = 0.25

@@ -7,11 +7,11 @@ from typing import NamedTuple, TypeAlias
 
 import msgspec
 
-from understudy.server.auth import Auth
 from understudy.server.clients import Clients
-from understudy.server.refusal import Refusal
 from understudy.session import protocol
 from understudy.session.protocol import PROTOCOL, Error, Hello, RequestId
+from understudy.web.auth import Auth
+from understudy.web.refusal import Refusal
 
 MakeWelcome: TypeAlias = Callable[[str, RequestId | None], bytes]
 """From a client and the id of its hello, the answer to that hello."""

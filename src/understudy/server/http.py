@@ -16,13 +16,13 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from understudy.server.auth import Auth
 from understudy.server.batching import Batching
 from understudy.server.clients import Clients
 from understudy.server.handshake import MakeWelcome, is_hello, other_protocol
-from understudy.server.refusal import Refusal, code_of, status_of
 from understudy.session import protocol
 from understudy.session.protocol import Error, Hello
+from understudy.web.auth import Auth
+from understudy.web.refusal import Refusal, code_of, status_of
 
 CLIENT = "Understudy-Client"
 RESUME = "Understudy-Resume"

@@ -21,8 +21,8 @@ from starlette.datastructures import Headers
 from starlette.types import Scope
 
 from understudy.core.errors import ConfigError
-from understudy.server.refusal import Refusal
 from understudy.telemetry.text import complain
+from understudy.web.refusal import Refusal
 
 SUBPROTOCOL = "understudy.1"
 TOKEN_SUBPROTOCOL = "understudy.token."  # noqa: S105  the name of a place, not a secret

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from starlette.types import Scope
 
 from understudy.core.errors import ConfigError
-from understudy.server.auth import (
+from understudy.web.auth import (
     SUBPROTOCOL,
     Auth,
     check_exposure,

@@ -22,7 +22,7 @@ from starlette.applications import Starlette
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from understudy.core.errors import ConfigError
-from understudy.server.ws_protocol import LINGER_S, WsProtocol
+from understudy.web.ws_protocol import LINGER_S, WsProtocol
 
 REQUEST_WITHIN_S = 10.0
 SPARE = 64
@@ -36,6 +36,17 @@ class Tls(NamedTuple):
 
     certificate: Path
     key: Path
+
+
+def tls_of(certificate: Path | None, key: Path | None) -> Tls | None:
+    """Of `--tls-cert` and `--tls-key`; None where neither is given."""
+    if certificate is None and key is None:
+        return None
+    if certificate is None or key is None:
+        raise ConfigError("--tls-cert and --tls-key: expected both or none")
+    tls = Tls(certificate, key)
+    check_tls(tls)
+    return tls
 
 
 def check_tls(tls: Tls) -> None:

@@ -17,7 +17,7 @@ from websockets.frames import CloseCode, Frame, Opcode
 from websockets.http11 import Request
 from websockets.protocol import OPEN
 
-from understudy.server.refusal import Refusal
+from understudy.web.refusal import Refusal
 
 if TYPE_CHECKING:
     from uvicorn._types import ASGIReceiveEvent
