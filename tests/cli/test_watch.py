@@ -139,14 +139,14 @@ def test_the_moments_are_those_that_mattered_in_order() -> None:
         Event(999, 33.3, "knocked_out", "victim", "b", "0 left"),
         Event(999, 33.3, "won", "winner", "a"),
     ]
-    found = moments(scenes, events, frames_per_s=30.0)
+    found = moments(scenes, events, frames_per_s=30.0, frame_s=1 / 30)
     told = [words.partition(": ")[2] for words, _ in found]
     assert told[-2:] == ["b is knocked out, 2 left", "a wins"]
     assert [one.frame for _, one in found] == sorted(one.frame for _, one in found)
     assert any("combo" in words for words, _ in found)
     assert not any("spear" in words for words, _ in found)  # too close to a knockout
     assert (
-        4 <= len(moments(scenes, events[-1:], frames_per_s=30.0)) <= 6
+        4 <= len(moments(scenes, events[-1:], frames_per_s=30.0, frame_s=1 / 30)) <= 6
     )  # a match in which nothing happened
 
 

@@ -83,8 +83,8 @@ def test_tables_have_columns_for_what_a_game_measures() -> None:
     assert catalog.measure_columns("swarm") == ()
 
 
-def test_only_games_with_a_drawing_can_be_drawn() -> None:
-    assert catalog.drawn() == ("brawl",)
+def test_every_built_in_game_can_be_drawn() -> None:
+    assert catalog.drawn() == catalog.names()
 
 
 def test_presets_have_a_kind_for_every_bot_and_for_snapshots() -> None:

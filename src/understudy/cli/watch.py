@@ -22,7 +22,6 @@ from understudy.telemetry.text import complain, plain, say, say_json, size, stam
 if TYPE_CHECKING:
     from understudy.judging.replays import MatchListing
     from understudy.judging.watching import Showing, WatchedResult
-    from understudy.match.recordings import RecordingMeta
     from understudy.registry.run_folder import RunFolder
 
 _CURTAIN_S = 1.0
@@ -32,7 +31,7 @@ _LISTED = 20
 
 def watch(
     game: Annotated[
-        str, typer.Argument(help="A game that can be drawn: brawl, FILE.py:GAME or MODULE:GAME.")
+        str, typer.Argument(help="brawl, swarm, territory, or your own: FILE.py:GAME, MODULE:GAME.")
     ],
     left: Annotated[
         str | None,
@@ -176,26 +175,21 @@ def _recorded(game: str, match: str, *, pictures: bool, json: bool) -> Showing |
     """The recorded match, ready to be shown; None where words were enough: a list of matches, or
     a match of a game that cannot be drawn."""
     from understudy.games import catalog
-    from understudy.judging.replays import (
-        load_recording,
-        named_match,
-        replayed_episode,
-        replayed_recording,
-    )
+    from understudy.judging.replays import named_match, replay_match, replayed_in_words
     from understudy.judging.watching import Showing, check_drawn
-    from understudy.match.recordings import MatchRecordings
 
     folder, which = named_match(match, game)
     run = folder.root.as_posix()
     if which is None:
         _list(folder, game, json=json)
         return None
-    if folder.identity.game_name in catalog.drawn():
-        return Showing.recorded(load_recording(folder, which), run=run, name=f"{run}:{which}")
-    if pictures:
+    drawn = folder.identity.game_name in catalog.drawn()
+    if pictures and not drawn:
         check_drawn(folder.identity.game_name)
-    recorded = which.isdecimal() and int(which) in MatchRecordings(folder.root).numbers()
-    replayed = (replayed_recording if recorded else replayed_episode)(folder, which)
+    found = replay_match(folder, which)
+    if drawn:
+        return Showing.recorded(found, run=run, name=f"{run}:{found.id}")
+    replayed = replayed_in_words(found)
     if json:
         say_json(replayed)
     else:
@@ -314,7 +308,12 @@ def _pictures(
         files["gif"] = str(gif) if quiet else f"{gif} ({size(count)})"
     if png is not None:
         drawing = showing.drawing
-        told = moments(scenes, drawing.events, frames_per_s=drawing.frames_per_s)
+        told = moments(
+            scenes,
+            drawing.events,
+            frames_per_s=drawing.frames_per_s,
+            frame_s=drawing.frame_s,
+        )
         count = picture.save_png(png, told)
         files["png"] = str(png) if quiet else f"{png} ({size(count)})"
     return files
@@ -324,7 +323,7 @@ def _story(outcome: WatchedResult) -> list[str]:
     """The match in words."""
     lives = "" if outcome.stocks is None else "; stocks left {} : {}".format(*outcome.stocks)
     against = f" v {plain(outcome.right)}" if outcome.right else ""
-    source = [] if outcome.recorded is None else _source(outcome.match, outcome.recorded)
+    source = _source(outcome) if outcome.match else []
     return [
         f"{outcome.game}: {plain(outcome.left)}{against}, seed {outcome.seed}",
         *source,
@@ -336,13 +335,21 @@ def _story(outcome: WatchedResult) -> list[str]:
 def _ending(outcome: WatchedResult) -> str:
     if outcome.winner is not None:
         return f"{plain(outcome.winner)} won"
-    return "Lost" if outcome.events[-1].event == "lost" else "Draw"
+    last = outcome.events[-1].event if outcome.events else ""
+    return {"lost": "Lost", "drawn": "Draw"}.get(last, "Not over")
 
 
-def _source(match: str, recorded: RecordingMeta) -> list[str]:
+def _source(outcome: WatchedResult) -> list[str]:
     """Where a recorded match is from."""
+    recorded = outcome.recorded
+    if recorded is None:
+        return [
+            f"Recorded: {outcome.match} v {plain(outcome.opponent)}, {outcome.outcome}, reward "
+            f"{outcome.reward:g}",
+            f"Replayed: {outcome.states}",
+        ]
     return [
-        f"Recorded: {match}, {stamp(recorded.recorded_at)}, after {recorded.steps:,} steps and "
-        f"version {recorded.version}",
-        f"Replayed: every state is as recorded, bit for bit ({plain(recorded.engine, limit=60)})",
+        f"Recorded: {outcome.match}, {stamp(recorded.recorded_at)}, after {recorded.steps:,} steps "
+        f"and version {recorded.version}",
+        f"Replayed: {outcome.states} ({plain(recorded.engine, limit=60)})",
     ]

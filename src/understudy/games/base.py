@@ -45,9 +45,11 @@ class Game(Protocol):
     The functions raise nothing on account of values: illegal actions are the caller's error. A
     change of the rules raises `version`. `games.frame.play_frame` plays a frame of a game.
 
-    A game may have two members more. `opponent_features`, an int, is how many features, the last
-    ones, describe the opponent (`opponent_features(game)`). `draw(state, index)` returns a
-    `Drawing` of one match for `understudy watch` (`games.shapes`).
+    A game may have more members. `opponent_features`, an int, is how many features, the last ones,
+    describe the opponent (`opponent_features(game)`). `draw(state, index)` returns a `Drawing` of
+    one match for `understudy watch` (`games.shapes`); beside it, `tell(before, after, index)`
+    returns what happened in a frame, as sentences, `frames_per_s` is the pace in which matches are
+    shown and `seconds_per_frame` the time of the game that a frame takes.
     """
 
     @property

@@ -26,6 +26,7 @@ from understudy.games.swarm import Swarm
 from understudy.games.swarm.tables import DIFFICULTIES
 from understudy.games.territory import BOTS as TERRITORY_BOTS
 from understudy.games.territory import Territory
+from understudy.games.territory.tables import NO_SPAWN
 
 
 @dataclass(frozen=True)
@@ -64,8 +65,10 @@ class Entry:
     measures: Mapping[str, Term] = field(default_factory=dict)
     measure_columns: tuple[MeasureColumn, ...] = ()
     """Measures, and ratios of two, that have columns of their own in tables."""
+    idle: int | None = None
+    """The action that does nothing, which no gate blocks; None: there is none."""
     drawn: bool = False
-    """Whether `watch` can show a match: the game has a folder `drawing`."""
+    """Whether `watch` can show a match: the game has `draw`, or, brawl, a drawing of its own."""
     held_out: Callable[..., Mapping[str, Bot]] = _no_bots
     """Scripted players that no training meets."""
     code: UserModule | None = None
@@ -111,6 +114,7 @@ _GAMES: Mapping[str, Entry] = {
         options={"difficulty": _default_first(DIFFICULTIES, Swarm().difficulty)},
         bots=_swarm_bots,
         rules="rules",
+        drawn=True,
     ),
     "brawl": Entry(
         make=_brawl,
@@ -135,6 +139,8 @@ _GAMES: Mapping[str, Entry] = {
         options={},
         bots=_territory_bots,
         rules="queen",
+        idle=NO_SPAWN,
+        drawn=True,
     ),
 }
 
@@ -257,6 +263,12 @@ def measure_columns(name: str | None = None) -> tuple[MeasureColumn, ...]:
     """
     entries = _GAMES.values() if name is None else [_entry(name)]
     return tuple(column for entry in entries for column in entry.measure_columns)
+
+
+def idle_action(name: str) -> int | None:
+    """The action of a game that does nothing; None: it has none, or is not known here."""
+    entry = _GAMES.get(name) or _CUSTOM.get(name)
+    return None if entry is None else entry.idle
 
 
 def drawn() -> tuple[str, ...]:

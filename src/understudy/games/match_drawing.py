@@ -8,7 +8,7 @@ have `draw(state, index)`.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -23,6 +23,10 @@ from understudy.games.shapes import FIRST, SECOND, Box, Disc, Drawing, Label, Li
 
 FRAMES_PER_S = 2.0
 """Of a game that has no `frames_per_s`."""
+HAPPENED = "happened"
+"""The event of what a game tells; its detail has the words."""
+_HEADLINE_S = 1.5
+"""How long what happened stays in the headline."""
 _SHAPES = (Box, Disc, Line, Label)
 
 
@@ -39,7 +43,12 @@ class MatchEvent(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def __str__(self) -> str:
         """In words."""
-        words = {"won": f"{self.who} wins", "lost": f"{self.who} loses", "drawn": "a draw"}
+        words = {
+            "won": f"{self.who} wins",
+            "lost": f"{self.who} loses",
+            "drawn": "a draw",
+            HAPPENED: self.detail,
+        }
         return words[self.event]
 
 
@@ -55,7 +64,11 @@ class MatchDrawing(Protocol):
 
     @property
     def frames_per_s(self) -> float:
-        """The pace of the match."""
+        """The pace in which it is shown."""
+
+    @property
+    def frame_s(self) -> float:
+        """The time of the game that one frame takes."""
 
     def scene(self, state: State) -> Scene:
         """The scene of the next state; only the first match of a batch is drawn."""
@@ -83,7 +96,10 @@ class ShapesDrawing:
         self.over = False
         self.events: list[MatchEvent] = []
         self.frames_per_s = frames_per_s(inner)
+        self.frame_s = float(getattr(inner, "seconds_per_frame", 1.0 / self.frames_per_s))
+        self._tell = getattr(inner, "tell", None)
         self._frame = -1
+        self._before: State | None = None
         module = sys.modules.get(type(inner).__module__)
         self._file = Path(getattr(module, "__file__", None) or "")
 
@@ -91,30 +107,50 @@ class ShapesDrawing:
         """The scene of the next state."""
         state, self._frame = undelayed(state), self._frame + 1
         drawing = self._drawn(state)
-        if bool(self._game.over(NUMPY, state)[0]) and not self.over:
-            self.over = True
-            self.events.append(self._end(state))
-        notes = [*drawing.notes, "", ""]
+        self._note(state)
         return Scene(
             frame=self._frame,
             shapes=tuple(drawing.shapes),
-            panels=tuple(
-                Panel(name, paint, note)
-                for name, paint, note in zip(self.names, (FIRST, SECOND), notes, strict=False)
-            ),
+            panels=self._panels(drawing),
             view=drawing.view,
-            clock=f"{self._frame}",
-            headline=str(self.events[-1]) if self.over else "",
+            clock=drawing.clock or f"{self._frame}",
+            headline=self._headline(),
             background=drawing.background,
+            fixed=drawing.fixed,
         )
+
+    def _panels(self, drawing: Drawing) -> tuple[Panel, ...]:
+        names = [*self.names, drawing.opponent] if drawing.opponent else self.names
+        notes = [*drawing.notes, "", ""]
+        return tuple(
+            Panel(name, paint, note)
+            for name, paint, note in zip(names, (FIRST, SECOND), notes, strict=False)
+        )
+
+    def _headline(self) -> str:
+        if not self.events:
+            return ""
+        last = self.events[-1]
+        recent = self._frame - last.frame < _HEADLINE_S * self.frames_per_s
+        return str(last) if self.over or recent else ""
+
+    def _note(self, state: State) -> None:
+        """Adds what happened in this frame to the events."""
+        if self.over:
+            return
+        if self._tell is not None and self._before is not None:
+            self.events += [
+                MatchEvent(self._frame, self._time_s, HAPPENED, detail=words)
+                for words in self._checked("tell", self._tell, self._before, state, 0)
+            ]
+        self._before = state
+        if bool(self._game.over(NUMPY, state)[0]):
+            self.over = True
+            self.events.append(self._end(state))
 
     def _drawn(self, state: State) -> Drawing:
         where = f"{self._game.name}: draw"
-        try:
-            drawing = self._game.draw(state, 0)
-        except USER_ERRORS as error:
-            words = explained(error, file=self._file)
-            raise ConfigError(f"{where}: fails in frame {self._frame} ({words})") from error
+        drawing = self._checked("draw", self._game.draw, state, 0)
         if not isinstance(drawing, Drawing):
             raise ConfigError(f"{where}: expected a Drawing, got {type(drawing).__name__}")
         if not (drawing.view.width > 0 and drawing.view.height > 0):
@@ -125,11 +161,25 @@ class ShapesDrawing:
             raise ConfigError(f"{where}: shapes: expected some of {kinds}, got {wrong!r}")
         return drawing
 
+    def _checked(self, name: str, function: Callable[..., Any], *arguments: object) -> Any:
+        """What a function of the game returns; its own errors say where they are from."""
+        try:
+            return function(*arguments)
+        except USER_ERRORS as error:
+            words = explained(error, file=self._file)
+            raise ConfigError(
+                f"{self._game.name}: {name}: fails in frame {self._frame} ({words})"
+            ) from error
+
+    @property
+    def _time_s(self) -> float:
+        return round(self._frame * self.frame_s, 2)
+
     def _end(self, state: State) -> MatchEvent:
         score = self._game.score(NUMPY, state)[:, 0]
-        time_s = round(self._frame / self.frames_per_s, 2)
+        frame, time_s = self._frame, self._time_s
         if not score.any():
-            return MatchEvent(self._frame, time_s, "drawn")
+            return MatchEvent(frame, time_s, "drawn")
         if len(self.names) == 1 and score[0] < 0:
-            return MatchEvent(self._frame, time_s, "lost", "loser", self.names[0])
-        return MatchEvent(self._frame, time_s, "won", "winner", self.names[int(score.argmax())])
+            return MatchEvent(frame, time_s, "lost", "loser", self.names[0])
+        return MatchEvent(frame, time_s, "won", "winner", self.names[int(score.argmax())])

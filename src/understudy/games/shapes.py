@@ -113,6 +113,12 @@ class Drawing(NamedTuple):
     notes: Sequence[str] = ()
     """A line for each player, below its name."""
     background: Paint = BACKGROUND
+    clock: str = ""
+    """The time in the match; the number of the frame where it is empty."""
+    opponent: str = ""
+    """In a game of one player, whom it plays against; the second note is about them."""
+    fixed: int = 0
+    """So many of the first shapes are the same in every drawing of the match."""
 
 
 class Panel(NamedTuple):

@@ -8,21 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
-import numpy as np
-
-from understudy.core.arrays import NDArray
 from understudy.core.clock import SystemClock
 from understudy.core.errors import FileFormatError, RunFolderError
 from understudy.experience.episode import Episode
+from understudy.experience.served import ServedDecisions, gate_proposals
 from understudy.experience.spool import Spool
-from understudy.games.territory import Territory, tables
+from understudy.games.catalog import idle_action
 from understudy.gates.calibration import Calibration, calibrate
 from understudy.registry.run_folder import RunFolder
-
-_NOTHING = {Territory.name: tables.NO_SPAWN}
-"""The action of a game that no gate blocks, for the games that have one."""
 
 
 @dataclass(frozen=True)
@@ -42,17 +36,6 @@ class GateReport:
     calibration: Calibration
 
 
-class _Proposals(NamedTuple):
-    """Decisions that a gate was asked about: actions int32 [N, parts], all others [N]."""
-
-    actions: NDArray
-    sent: NDArray
-    explored: NDArray
-    expected: NDArray
-    """nan: it had nothing to say"""
-    rewards: NDArray
-
-
 def gate_report(run: Path, *, show: Callable[[float], None] = lambda share: None) -> GateReport:
     """Judge the gate of a run by everything that its spool still holds.
 
@@ -61,7 +44,7 @@ def gate_report(run: Path, *, show: Callable[[float], None] = lambda share: None
     folder = RunFolder.load(run, SystemClock())
     spool = Spool(folder.root, folder.spec, folder.clock)
     unreadable = 0
-    found: list[_Proposals] = []
+    found: list[ServedDecisions] = []
     seen: set[str] = set()
     files = len(spool.pending()) + sum(1 for _ in spool.archived.glob("*.npz"))
     for done, episode in enumerate(_episodes(spool)):
@@ -70,31 +53,28 @@ def gate_report(run: Path, *, show: Callable[[float], None] = lambda share: None
             unreadable += 1
         elif episode.meta.id not in seen:  # what is archived in this moment can be met twice
             seen.add(episode.meta.id)
-            found += _judged(episode)
-    if not any(~np.isnan(one.expected).all() for one in found):
+            found += _asked(episode)
+    if not any(one.judged.any() for one in found):
         raise RunFolderError(
             f"--run {run}: no settled decision here was judged by a gate; "
             "one is asked for with `understudy serve --gate cost`"
         )
-    every = _Proposals(*map(np.concatenate, zip(*found, strict=True)))
-    nothing = _NOTHING.get(folder.identity.game_name)
-    idle = np.zeros(len(every.rewards), bool)
-    if nothing is not None:
-        idle = (every.actions == nothing).all(axis=1)
-    unspoken = ~idle & np.isnan(every.expected)
-    kept = ~idle & ~unspoken
+    proposals = gate_proposals(
+        ServedDecisions.joined(found), idle_action=idle_action(folder.identity.game_name)
+    )
+    judged = proposals.judged
     return GateReport(
         run=run.as_posix(),
         game=folder.identity.game,
         episodes=len(found),
         unreadable=unreadable,
-        idle=int(idle.sum()),
-        unspoken=int(unspoken.sum()),
+        idle=proposals.idle,
+        unspoken=proposals.unspoken,
         calibration=calibrate(
-            sent=every.sent[kept],
-            explored=every.explored[kept],
-            expected=every.expected[kept],
-            rewards=every.rewards[kept],
+            sent=judged.sent,
+            explored=judged.explored,
+            expected=judged.expected,
+            rewards=judged.rewards,
             threshold=folder.config.live.threshold,
             explore_share=folder.config.live.explore_share,
         ),
@@ -121,12 +101,9 @@ def _read(name: str, *places: Callable[[str], Episode]) -> Episode | None:
     return None
 
 
-def _judged(episode: Episode) -> list[_Proposals]:
+def _asked(episode: Episode) -> list[ServedDecisions]:
     """What a gate was asked about and what came of it: not the safe answers of an overloaded
     server, nor what was never settled."""
-    asked = episode.sampled & episode.taught
-    if episode.sent is None or episode.expected is None or not asked.any():
-        return []
-    explored = np.zeros(len(episode), bool) if episode.explored is None else episode.explored
-    columns = (episode.actions, episode.sent, explored, episode.expected, episode.rewards)
-    return [_Proposals(*(column[asked] for column in columns))]
+    decisions = ServedDecisions.of(episode)
+    asked = decisions.asked
+    return [decisions.where(asked)] if asked.any() else []

@@ -6,13 +6,15 @@ episodes; ids of the former are numbers, those of the latter the hex digits of t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
 import msgspec
+import numpy as np
 
-from understudy.core.arrays import read_bytes
+from understudy.core.arrays import NDArray, read_bytes
 from understudy.core.clock import SystemClock
 from understudy.core.dependencies import install_line, not_installed
 from understudy.core.errors import ConfigError, FileFormatError, MissingDependency, RunFolderError
@@ -24,7 +26,14 @@ from understudy.games import catalog, custom
 from understudy.games.base import State
 from understudy.judging.players import check_game
 from understudy.match.recordings import MatchRecordings, RecordedMatch, RecordingMeta
-from understudy.match.replaying import RULES, SEED, replay_episode, replay_recording
+from understudy.match.replaying import (
+    RULES,
+    SEED,
+    episode_options,
+    missing_tag,
+    replay_episode,
+    replay_recording,
+)
 from understudy.registry.run_folder import RunFolder
 from understudy.telemetry.text import plain
 
@@ -48,6 +57,52 @@ class MatchListing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """Why it cannot be replayed; empty where it can."""
 
 
+@dataclass(frozen=True)
+class ReplayedMatch:
+    """A recorded match, played again; every state, or every observation, was compared."""
+
+    id: str
+    game: str
+    options: Mapping[str, str]
+    """That the game was made with."""
+    seed: int
+    side: int
+    """The player that the learner was."""
+    opponent: str
+    outcome: str
+    """As in `MatchListing`."""
+    at: float
+    states: list[State]
+    """T + 1, each a batch of one"""
+    actions: NDArray
+    """int32 [T, players, parts], as executed"""
+    meta: RecordingMeta | None = None
+    """Of a recording of `train`."""
+    episode: Episode | None = None
+    """Of a run of `play`."""
+
+    @property
+    def frames(self) -> int:
+        return len(self.actions)
+
+    @property
+    def reward(self) -> float:
+        """Of the learner, over the whole match, by the game's own reward."""
+        if self.episode is not None:
+            return float(self.episode.rewards.sum())
+        game = catalog.make(self.game, **self.options)
+        return sum(
+            float(game.reward(NUMPY, before, after)[self.side, 0])
+            for before, after in pairwise(self.states)
+        )
+
+    @property
+    def compared(self) -> str:
+        """What was compared, in words."""
+        what = "observations" if self.episode is not None else "states"
+        return f"all {what} are as recorded, bit for bit"
+
+
 class ReplayedEpisode(msgspec.Struct, frozen=True, kw_only=True):
     """What came of an episode of a game that cannot be drawn, replayed."""
 
@@ -58,7 +113,8 @@ class ReplayedEpisode(msgspec.Struct, frozen=True, kw_only=True):
     outcome: str
     frames: int
     reward: float
-    states: str = "all observations are as recorded, bit for bit"
+    states: str
+    """What was compared."""
 
 
 def named_match(text: str, game: str) -> tuple[RunFolder, str | None]:
@@ -97,6 +153,11 @@ def listed(folder: RunFolder) -> Iterator[MatchListing]:
             yield MatchListing(id=_id_of(name), problem=str(error))
 
 
+def count_recorded(folder: RunFolder) -> int:
+    """How many `listed` would list."""
+    return len(MatchRecordings(folder.root).numbers()) + len(files_of(folder.root))
+
+
 def load_recording(folder: RunFolder, which: str) -> RecordedMatch:
     """The recording with this id."""
     if not which.isdecimal():
@@ -122,47 +183,69 @@ def replay_here(match: RecordedMatch, *, what: str) -> list[State]:
     return replay_recording(match, replayed, here=engine_name(), what=what)
 
 
-def replayed_episode(folder: RunFolder, which: str) -> ReplayedEpisode:
-    """Replay the episode with this id (or the one whose id begins so), and say what it was."""
-    found = files_of(folder.root)
-    names = [name for name in found if which == name or _id_of(name).startswith(which)]
+def replay_match(folder: RunFolder, which: str) -> ReplayedMatch:
+    """Replay the recording, or the episode, with this id; one whose id begins so is enough."""
+    episodes_there = files_of(folder.root)
+    recorded = which.isdecimal() and int(which) in MatchRecordings(folder.root).numbers()
+    if recorded or not episodes_there:
+        return _replayed_recording(folder, which)
+    names = [name for name in episodes_there if which == name or _id_of(name).startswith(which)]
     if len(names) != 1:
         raise RunFolderError(
             f"{_FLAG} {folder.root}:{which}: expected one episode, found {len(names)}; {_FLAG} "
             f"{folder.root} lists what there is"
         )
-    path = found[names[0]]
-    episode, game = _episode(folder, path), folder.identity.game_name
-    replay_episode(episode, game, what=str(path))
+    path = episodes_there[names[0]]
+    return _replayed_episode(folder, path)
+
+
+def replayed_in_words(match: ReplayedMatch) -> ReplayedEpisode:
+    """What a replayed match was, for a game that cannot be drawn."""
     return ReplayedEpisode(
-        game=game,
-        match=_id_of(path.name),
-        seed=int(episode.meta.tags[SEED]),
-        opponent=episode.meta.tags.get("opponent", ""),
-        outcome=str(episode.meta.outcome),
-        frames=len(episode),
-        reward=round(float(episode.rewards.sum()), 4),
+        game=match.game,
+        match=match.id,
+        seed=match.seed,
+        opponent=match.opponent,
+        outcome=match.outcome,
+        frames=match.frames,
+        reward=round(match.reward, 4),
+        states=match.compared,
     )
 
 
-def replayed_recording(folder: RunFolder, which: str) -> ReplayedEpisode:
-    """Replay the recording with this id, of a game that cannot be drawn, and say what it was."""
+def _replayed_recording(folder: RunFolder, which: str) -> ReplayedMatch:
     match = load_recording(folder, which)
-    meta, what = match.meta, f"{folder.root}:{which}"
-    states = replay_here(match, what=what)
-    game = catalog.make(meta.game, **meta.options)
-    reward = sum(
-        float(game.reward(NUMPY, before, after)[meta.side, 0]) for before, after in pairwise(states)
-    )
-    return ReplayedEpisode(
+    meta = match.meta
+    return ReplayedMatch(
+        id=which,
         game=meta.game,
-        match=which,
+        options=meta.options,
         seed=meta.seed,
+        side=meta.side,
         opponent=meta.opponent,
         outcome=_OUTCOMES[meta.score],
-        frames=meta.frames,
-        reward=round(reward, 4),
-        states="all states are as recorded, bit for bit",
+        at=meta.recorded_at,
+        states=replay_here(match, what=f"{folder.root}:{which}"),
+        actions=match.actions.astype(np.int32),
+        meta=meta,
+    )
+
+
+def _replayed_episode(folder: RunFolder, path: Path) -> ReplayedMatch:
+    game, episode = folder.identity.game_name, _episode(folder, path)
+    states, tags = replay_episode(episode, game, what=str(path)), episode.meta.tags
+    return ReplayedMatch(
+        id=_id_of(path.name),
+        game=game,
+        options=episode_options(episode, game),
+        seed=int(tags[SEED]),
+        side=0,
+        opponent=tags.get("opponent", ""),
+        outcome=str(episode.meta.outcome),
+        at=episode.meta.finished_at,
+        states=states,
+        actions=episode.actions[:, None],
+        episode=episode,
     )
 
 
@@ -181,7 +264,7 @@ def _recording_row(number: int, meta: RecordingMeta) -> MatchListing:
 
 def _episode_row(name: str, episode: Episode) -> MatchListing:
     tags = episode.meta.tags
-    missing = next((tag for tag in (SEED, RULES) if tag not in tags), None)
+    missing = missing_tag(tags)
     return MatchListing(
         id=_id_of(name),
         opponent=tags.get("opponent", ""),
@@ -189,9 +272,7 @@ def _episode_row(name: str, episode: Episode) -> MatchListing:
         frames=len(episode),
         at=episode.meta.finished_at,
         version=int(episode.versions[-1]),
-        problem=f"it has no tag {missing!r}"
-        if missing
-        else _other_rules(tags[RULES].partition(" ")[0], tags[RULES]),
+        problem=missing or _other_rules(tags[RULES].partition(" ")[0], tags[RULES]),
     )
 
 

@@ -12,13 +12,13 @@ from understudy.core.ops import NUMPY
 from understudy.games import catalog
 from understudy.games.base import Game, State
 from understudy.games.brawl.drawing.match import MatchDrawing as BrawlDrawing
-from understudy.games.match_drawing import MatchDrawing, MatchEvent, ShapesDrawing
+from understudy.games.match_drawing import HAPPENED, MatchDrawing, MatchEvent, ShapesDrawing
 from understudy.games.shapes import Scene
 from understudy.judging.players import NamedPlayer, PlayerResolver
-from understudy.judging.replays import replay_here
+from understudy.judging.replays import ReplayedMatch
 from understudy.match.duel import Duel, witnessed
 from understudy.match.live_match import EVALUATION, match_seeds
-from understudy.match.recordings import RecordedMatch, RecordingMeta
+from understudy.match.recordings import RecordingMeta
 
 _MOMENTS = 6
 _BRAWL = "brawl"
@@ -28,6 +28,7 @@ _WEIGHT = {
     "drawn": 0,
     "knocked_out": 1,
     "combo": 2,
+    HAPPENED: 2,
     "equipped": 3,
     "dropped": 4,
 }
@@ -50,7 +51,13 @@ class WatchedResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     match: str = ""
     """`RUN:ID` of a recorded match."""
     recorded: RecordingMeta | None = None
-    """What is known of it."""
+    """What is known of one of a training."""
+    opponent: str = ""
+    """Of a recorded match, as are outcome and reward: those of the learner."""
+    outcome: str = ""
+    reward: float | None = None
+    states: str = ""
+    """How a replay was compared with the recording."""
 
 
 class Showing:
@@ -81,19 +88,22 @@ class Showing:
         return cls(states, drawing, _unplayed(resolver.name, drawing, seed))
 
     @classmethod
-    def recorded(cls, match: RecordedMatch, *, run: str, name: str) -> Showing:
-        """A recorded match, `name`d RUN:ID: replayed whole and compared before anything of it is
-        shown; one that is not what was played is an error."""
-        meta = match.meta
-        check_drawn(meta.game)
-        states = replay_here(match, what=name)
-        game = catalog.make(meta.game, **meta.options)
-        players = (run, meta.opponent) if meta.side == 0 else (meta.opponent, run)
-        order = _players(game, states[0])
-        drawing = _drawing(game, tuple(players[player] for player in order), order)
-        unplayed = _unplayed(meta.game, drawing, meta.seed)
-        result = msgspec.structs.replace(unplayed, match=name, recorded=meta)
-        return cls(iter(states), drawing, result)
+    def recorded(cls, match: ReplayedMatch, *, run: str, name: str) -> Showing:
+        """A recorded match, `name`d RUN:ID, which was replayed whole and compared before anything
+        of it is shown."""
+        check_drawn(match.game)
+        drawing = drawing_of(match, run=run)
+        unplayed = _unplayed(match.game, drawing, match.seed)
+        result = msgspec.structs.replace(
+            unplayed,
+            match=name,
+            recorded=match.meta,
+            opponent=match.opponent,
+            outcome=match.outcome,
+            reward=round(match.reward, 4),
+            states=match.compared,
+        )
+        return cls(iter(match.states), drawing, result)
 
     def scenes(self) -> Iterator[Scene]:
         """The match, once."""
@@ -105,13 +115,13 @@ class Showing:
         """After the last scene."""
         if self._last is None:
             raise ValueError("the match has not been played")
-        end = self.drawing.events[-1]
+        end = self.drawing.events[-1] if self.drawing.over else None
         lives = [panel.lives[0] for panel in self._last.panels if panel.lives is not None]
         return msgspec.structs.replace(
             self._result,
-            winner=end.who if end.event == "won" else None,
+            winner=end.who if end is not None and end.event == "won" else None,
             frames=self._last.frame,
-            time_s=round(self._last.frame / self.drawing.frames_per_s, 2),
+            time_s=round(self._last.frame * self.drawing.frame_s, 2),
             stocks=(lives[0], lives[1]) if len(lives) == 2 else None,
             events=list(self.drawing.events),
         )
@@ -124,6 +134,19 @@ def check_drawn(game: str) -> None:
         code = catalog.code_of(game)
         hint = "" if code is None else f"; give {code[1]} a function draw(state, index)"
         raise ConfigError(f"watch: {', '.join(drawn)} can be drawn, {game} cannot{hint}")
+
+
+def drawing_of(match: ReplayedMatch, *, run: str) -> MatchDrawing:
+    """What draws a replayed match in which the learner is called `run`."""
+    game = catalog.make(match.game, **match.options)
+    players = (run, match.opponent) if match.side == 0 else (match.opponent, run)
+    order = drawn_players(match)
+    return _drawing(game, tuple(players[player] for player in order), order)
+
+
+def drawn_players(match: ReplayedMatch) -> tuple[int, ...]:
+    """The players on the left and on the right of a replayed match, by their numbers."""
+    return _players(catalog.make(match.game, **match.options), match.states[0])
 
 
 def _drawing(game: Game, names: tuple[str, ...], players: tuple[int, ...]) -> MatchDrawing:
@@ -154,7 +177,11 @@ def _unplayed(game: str, drawing: MatchDrawing, seed: int) -> WatchedResult:
 
 
 def moments(
-    scenes: Sequence[Scene], events: Sequence[MatchEvent], *, frames_per_s: float
+    scenes: Sequence[Scene],
+    events: Sequence[MatchEvent],
+    *,
+    frames_per_s: float,
+    frame_s: float,
 ) -> list[tuple[str, Scene]]:
     """At most six scenes that tell the match, with captions, in order: what mattered first."""
     apart_frames = max(1, round(min(frames_per_s, len(scenes) / _MOMENTS)))
@@ -170,6 +197,6 @@ def moments(
             chosen[frame] = "the start" if frame == 0 else "under way"
     after = round(frames_per_s / 15)  # what a blow does is seen a moment later
     return [
-        (f"{frame / frames_per_s:.1f} s: {words}", scenes[min(frame + after, len(scenes) - 1)])
+        (f"{frame * frame_s:.1f} s: {words}", scenes[min(frame + after, len(scenes) - 1)])
         for frame, words in sorted(chosen.items())
     ]

@@ -26,6 +26,8 @@ from understudy.telemetry.text import plain
 
 SEED, RULES = "seed", "rules"
 """Tags of an episode that can be replayed."""
+_SERVED = {"territory", "client"}
+"""Tags of an episode that a server recorded."""
 
 ReplayEngine: TypeAlias = Callable[[Game, int, NDArray], list[State]]
 """(game, seed, actions int32 [T, players, parts]): the T + 1 states of one match, as NumPy arrays
@@ -101,14 +103,10 @@ def replay_episode(episode: Episode, game: str, *, what: str) -> list[State]:
     actions are all there is to a match.
     """
     tags = episode.meta.tags
-    for tag in (SEED, RULES):
-        if tag not in tags:
-            raise FileFormatError(
-                f"{what}: tags: expected {tag!r}, got {sorted(tags)}; an episode of an earlier "
-                "program or of a custom bot cannot be replayed"
-            )
-    options = {option: tags[option] for option in catalog.defaults(game) if option in tags}
-    rules = _made(game, options, what=f"{what}: tags")
+    missing = missing_tag(tags)
+    if missing:
+        raise FileFormatError(f"{what}: tags: expected {SEED!r} and {RULES!r}: {missing}")
+    rules = _made(game, episode_options(episode, game), what=f"{what}: tags")
     _check_rules(f"{what}: tags: {RULES}", tags[RULES], rules)
     if rules.players != 1:
         raise FileFormatError(
@@ -128,6 +126,28 @@ def replay_episode(episode: Episode, game: str, *, what: str) -> list[State]:
     if outcome is not Outcome.ABORTED and not rules.over(NUMPY, states[-1])[0]:
         raise FileFormatError(f"{what}: outcome: {outcome}, but the replayed match is not over")
     return states
+
+
+def missing_tag(tags: Mapping[str, str]) -> str:
+    """Why an episode with these tags cannot be replayed, in words; empty: nothing is missing."""
+    missing = next((tag for tag in (SEED, RULES) if tag not in tags), None)
+    if missing is None:
+        return ""
+    if tags.keys() >= _SERVED:
+        return (
+            "a server recorded it, which keeps what a client observed and no state of the game, so "
+            "there is nothing to play again"
+        )
+    return (
+        f"it has no tag {missing!r}, as an episode of an earlier program or of a custom bot has "
+        "none"
+    )
+
+
+def episode_options(episode: Episode, game: str) -> dict[str, str]:
+    """The options of the game that an episode was played under: its tags of those names."""
+    tags = episode.meta.tags
+    return {option: tags[option] for option in catalog.defaults(game) if option in tags}
 
 
 def _made(game: str, options: Mapping[str, str], *, what: str) -> Game:

@@ -12,9 +12,10 @@ import numpy as np
 
 from understudy.core import chance
 from understudy.core.errors import ConfigError, nearest
-from understudy.core.ops import Array, Ops
+from understudy.core.ops import NUMPY, Array, Ops
 from understudy.core.spaces import Discrete
-from understudy.games.swarm import combat, economy, features, rewards, tables
+from understudy.games.shapes import Drawing
+from understudy.games.swarm import combat, drawing, economy, features, rewards, tables
 from understudy.games.swarm.combat import power
 from understudy.games.swarm.state import State
 from understudy.games.swarm.tables import f32
@@ -76,6 +77,7 @@ class Swarm:
     features = features.FEATURES
     actions = Discrete(tables.STRATEGIES)
     max_frames = tables.MAX_FRAMES
+    frames_per_s, seconds_per_frame = 8.0, tables.SECONDS_PER_FRAME
 
     def start(self, ops: Ops, seeds: Array) -> State:
         """New matches from seeds uint32 [B]."""
@@ -113,8 +115,7 @@ class Swarm:
         """One frame further; actions int32 [1, 1, B]."""
         xp = ops.xp
         level = tables.DIFFICULTIES[self.difficulty]
-        key = chance.fold(state.key, state.frame.astype(xp.uint32))
-        draw = chance.uniform(ops, key, _FRAME_DRAWS)
+        draw = chance.uniform(ops, _frame_key(ops, state), _FRAME_DRAWS)
         ours = actions[0, 0]
         alone = (ours == tables.ALL_IN) & (state.army[0] < _ALL_IN_UNITS)
         ours = xp.where(alone, xp.int32(tables.AGGRESSIVE), ours)
@@ -161,3 +162,19 @@ class Swarm:
             "difficulty": self.difficulty,
             "opponent": f"{build.race}/{build.name}",
         }
+
+    def draw(self, state: State, index: int) -> Drawing:
+        """Both sides as they are, not as they are seen through the fog."""
+        one = State(*(leaf[..., index : index + 1] for leaf in state))
+        mood = chance.uniform(NUMPY, _frame_key(NUMPY, one), _FRAME_DRAWS)[0]
+        alert = tables.DIFFICULTIES[self.difficulty].alert
+        orders = list(tables.ORDERS)[int(plan(NUMPY, one, alert=alert, mood=mood)[0])]
+        return drawing.drawn(one, orders=orders, opponent=self.tags(one, 0)["opponent"])
+
+    def tell(self, before: State, after: State, index: int) -> list[str]:
+        """What happened in the frame between two states, in words."""
+        return drawing.told(before, after, index)
+
+
+def _frame_key(ops: Ops, state: State) -> Array:
+    return chance.fold(state.key, state.frame.astype(ops.xp.uint32))

@@ -10,7 +10,8 @@ import numpy as np
 from understudy.core import chance
 from understudy.core.ops import Array, Ops
 from understudy.core.spaces import Discrete
-from understudy.games.territory import hunting, observation, rewards, tables, working
+from understudy.games.shapes import Drawing
+from understudy.games.territory import drawing, hunting, observation, rewards, tables, working
 from understudy.games.territory.observation import Seen
 from understudy.games.territory.state import State, at_work, chunk_of, on_guard, place_of
 from understudy.games.territory.tables import f32, i32
@@ -42,6 +43,7 @@ class Territory:
     features = observation.FEATURES
     actions = Discrete(tables.action_names())
     max_frames = tables.MAX_FRAMES
+    frames_per_s, seconds_per_frame = 6.0, tables.SECONDS_PER_TICK
 
     def start(self, ops: Ops, seeds: Array) -> State:
         """New matches from seeds uint32 [B]: whom she meets, and where everything is."""
@@ -148,6 +150,15 @@ class Territory:
     def tags(self, state: State, index: int) -> Mapping[str, str]:
         """Who the player of one match is."""
         return {"opponent": tables.STYLES[int(state.style[index])].name}
+
+    def draw(self, state: State, index: int) -> Drawing:
+        """The map as it is: more than the queen sees."""
+        one = State(*(leaf[..., index : index + 1] for leaf in state))
+        return drawing.drawn(one, won_below=float(GOOD), lost_above=float(BAD))
+
+    def tell(self, before: State, after: State, index: int) -> list[str]:
+        """What happened in the tick between two states, in words."""
+        return drawing.told(before, after, index)
 
 
 def _cost(ops: Ops, action: Array) -> Array:

@@ -66,6 +66,7 @@ class MatchDrawing:
     """One match. `slots` are the player numbers of the left and of the right fighter."""
 
     frames_per_s = float(tables.FRAMES_PER_S)
+    frame_s = 1.0 / tables.FRAMES_PER_S
 
     def __init__(self, names: tuple[str, str], slots: tuple[int, int] = (0, 1)) -> None:
         self.names = told_apart(names)
