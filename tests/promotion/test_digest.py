@@ -97,6 +97,28 @@ def test_a_log_opens_by_its_summary_and_reads_only_what_is_new(
     assert fresh.read().matches == expected.matches + 1
 
 
+@pytest.mark.parametrize("damaged", [False, True])
+def test_another_process_reads_a_long_log_to_the_same_digest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damaged: bool
+) -> None:
+    log = long_log(2 * BLOCK + 20)
+    write_log(tmp_path, log, blocks=2)
+    if damaged:
+        path = tmp_path / "00000001-00001000.jsonl"
+        path.write_bytes(path.read_bytes().replace(b"0", b"1", 1))
+    problems: list[str] = []
+    alone = DigestReader(tmp_path, problem=problems.append).read()
+    monkeypatch.setattr(digests, "_MANY", BLOCK)
+    reader = DigestReader(tmp_path, problem=problems.append)
+    reader.begin()
+    if not damaged:  # nothing is left of the blocks for this process to read
+        reader._beside.wait()  # type: ignore[union-attr]
+        for path in tmp_path.glob("*.jsonl"):
+            path.unlink()
+    assert promotion_status(reader.read(), pinned=None) == promotion_status(alone, pinned=None)
+    assert len(problems) == 2 * damaged, "a person is told by each reading"
+
+
 def test_a_damaged_summary_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(digests, "_BLOCKS", 1)
     log = long_log(BLOCK + 20)

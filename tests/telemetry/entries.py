@@ -58,6 +58,20 @@ def batch(matches: int = 3, **changes: Any) -> ev.BatchTrained:
     return ev.BatchTrained(**(values | changes))
 
 
+def served(decisions: int = 10, **changes: Any) -> ev.ServerCounted:
+    values: dict[str, Any] = {
+        "seconds": 10.0,
+        "decisions": decisions,
+        "sent": decisions // 2,
+        "waited": decisions - decisions // 2,
+        "answers": (0, 0, decisions),
+        "clients": 2,
+        "connections": 2,
+        "territories": 5,
+    }
+    return ev.ServerCounted(**(values | changes))
+
+
 def continuous(batches: int = 2, **changes: Any) -> ev.ContinuousTrained:
     values: dict[str, Any] = {
         "batches": batches,

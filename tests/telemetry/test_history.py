@@ -1,13 +1,15 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from understudy.telemetry.history import SNAPSHOTS, Curve, History
-from understudy.telemetry.table import Value
-from understudy.telemetry.training_rows import BEHAVIOUR, LEAGUE, REWARDS, TRAINING
+from understudy.telemetry.history import SNAPSHOTS, Curve, History, HistoryFiles
+from understudy.telemetry.table import Table, Value
+from understudy.telemetry.training_rows import ALL, BEHAVIOUR, LEAGUE, REWARDS, TRAINING
 
 
 def slow_rolling(rows: list[tuple[float, float]], over: float) -> list[float]:
@@ -101,3 +103,73 @@ def test_a_stage_begins_where_the_row_before_it_ended() -> None:
         history.add(TRAINING, {**row, "kl": 0.1})
     assert history.stages == [(0, "one"), (128, "two"), (192, "one")]
     assert history.training["kl"].values() == pytest.approx([0.1] * 4)
+
+
+def test_tables_are_read_as_they_grow(tmp_path: Path) -> None:
+    table = Table(tmp_path / f"{REWARDS}.csv", ["steps", "opponent", "matches", "return"])
+    table.begin(0)
+    files = HistoryFiles(tmp_path, (REWARDS,))
+    assert files.read() is None
+    for steps in (10, 20):
+        table.add({"steps": steps, "opponent": ALL, "matches": 4, "return": 1.0, "term_win": 0.5})
+        before = files.stamp()
+        table.flush()
+        assert files.stamp() != before
+        history = files.read()
+        assert history is not None and history.returns.steps().tolist()[-1] == steps
+    assert history is not None and history.returns.weight == 8.0, "each row once"
+    table.add({"steps": 30, "opponent": ALL, "matches": 4, "return": 1.0, "term_hit": 0.25})
+    table.flush()  # a new column: the file is another one
+    history = files.read()
+    assert history is not None and history.returns.weight == 12.0
+    assert set(history.terms) == {"win", "hit"}
+
+
+def test_a_session_that_goes_on_from_an_earlier_version_is_read_anew(tmp_path: Path) -> None:
+    path = tmp_path / f"{REWARDS}.csv"
+    first = Table(path, ["steps", "opponent", "matches", "return"])
+    first.begin(0)
+    for steps in (10, 20, 30):
+        first.add({"steps": steps, "opponent": ALL, "matches": 1, "return": 1.0})
+    first.flush()
+    files = HistoryFiles(tmp_path, (REWARDS,))
+    assert files.read() is not None
+    again = Table(path, ["steps", "opponent", "matches", "return"])
+    again.begin(10)
+    for steps in (15, 25, 35, 45):
+        again.add({"steps": steps, "opponent": ALL, "matches": 1, "return": 2.0})
+    again.flush()
+    history = files.read()
+    assert history is not None and history.returns.steps().tolist() == [10, 15, 25, 35, 45]
+
+
+def test_a_row_that_is_being_written_waits(tmp_path: Path) -> None:
+    path = tmp_path / f"{REWARDS}.csv"
+    files = HistoryFiles(tmp_path, (REWARDS,))
+    whole = f"steps,opponent,matches,return\n10,{ALL},1,1.0\n20,{ALL},1,1.0\n".encode()
+    for end in range(len(whole) + 1):
+        path.write_bytes(whole[:end])
+        history = files.read()
+    assert history is not None and history.returns.steps().tolist() == [10, 20]
+
+
+def test_stages_begin_when_their_events_came() -> None:
+    history = History()
+    history.add(LEAGUE, {"steps": 0, "time_s": 1.5, "event": "stage", "name": "first"})
+    history.add(LEAGUE, {"steps": 9, "time_s": 60.0, "event": "stage", "name": "second"})
+    assert history.stage_times == [(1.5, "first"), (60.0, "second")]
+
+
+def test_reward_terms_come_with_the_largest_first_and_add_up() -> None:
+    history = History()
+    for steps in (10, 20, 30):
+        history.add(
+            REWARDS,
+            {
+                "steps": steps, "opponent": ALL, "matches": 2, "return": 1.0, "term_hit": -1.0,
+                "term_win": 2.0, "term_never": 0.0,
+            },
+        )  # fmt: skip
+    steps_, terms, returned = history.reward_terms(over=1.0)
+    assert list(terms) == ["win", "hit"] and steps_.tolist() == [10, 20, 30]
+    np.testing.assert_allclose(terms["win"] + terms["hit"], returned)

@@ -14,7 +14,7 @@ from understudy.telemetry.journal import Journal, Reader
 from understudy.telemetry.status import Folder, Folders, Status
 from understudy.telemetry.status_reader import StatusReader
 
-from .entries import FixedClock, at, batch, continuous, match, published, started
+from .entries import FixedClock, at, batch, continuous, match, published, served, started
 
 OUTCOMES = st.sampled_from(["victory", "defeat", "tie", "aborted", "something new"])
 
@@ -328,3 +328,25 @@ def test_the_learner_behind_a_server() -> None:
     back = ev.RolledBack(reason="collapse", version=9, to=3, published=10)
     after = folded([*told, back, continuous()])
     assert (after.rollbacks, after.waiting) == (1, False)
+
+
+def test_what_servers_of_a_run_answered_is_added_up() -> None:
+    status = folded(
+        [
+            ev.BotStarted(pid=1, mode="serve", learner="off", version=0),
+            served(10, answers=(0, 4, 6), errors={"bad_json": 1}, explored=2, gate="cost"),
+            ev.BotStopped(matches=0),
+            served(5, answers=(5,), errors={"bad_json": 2, "rate": 1}, clients=7, gate="cost"),
+        ]
+    )
+    totals = status.server
+    assert totals is not None
+    assert (totals.decisions, totals.sent, totals.waited, totals.explored) == (15, 7, 8, 2)
+    assert totals.answers == (5, 4, 6) and totals.errors == {"bad_json": 3, "rate": 1}
+    assert (totals.clients, totals.gate, totals.at) == (7, "cost", 3.0)
+
+
+def test_no_client_is_connected_to_a_server_that_has_stopped() -> None:
+    totals = folded([served(), ev.BotStopped(matches=0)]).server
+    assert totals is not None and totals.decisions == 10
+    assert (totals.clients, totals.connections, totals.territories) == (0, 0, 0)

@@ -14,7 +14,7 @@ from understudy.telemetry import events as ev
 from understudy.telemetry.journal import Entry
 from understudy.telemetry.trends import Trend, TrendFold
 
-from .entries import batch, continuous, match
+from .entries import batch, continuous, match, served
 
 
 def test_a_long_trend_keeps_its_mean_in_bounded_room() -> None:
@@ -107,6 +107,7 @@ def test_every_trend_of_the_table_is_made_and_no_other() -> None:
         match("victory", role="rules"),
         batch(version_lag={"4-7": 3}),
         continuous(),
+        served(),
         ev.MatchesTrained(
             steps=1, results={"a": (1, 1, 0, 0)}, ended=[("a", 1, 100, 0.0)], matches=1
         ),
@@ -168,9 +169,8 @@ def test_values_in_any_pieces_give_the_same_bits(
     for begin, end in pairwise(bounds):
         some = values[begin:end]
         pieces.extend(
-            [float(place) for place in range(begin, end)],
+            [(float(place), place // 7) for place in range(begin, end)],
             [value for value, _ in some],
-            [place // 7 for place in range(begin, end)],
             [weight for _, weight in some] if weighted else None,
         )
     assert msgspec.json.encode(pieces) == msgspec.json.encode(one)

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from understudy.analysis.canvas import COLOURS, GREY, begin
-from understudy.core.arrays import NDArray
 from understudy.gates.promotion.records import RULES
-from understudy.promotion.history import AssignedMatch, PromotionHistory, TrialHistory
+from understudy.promotion.history import (
+    AssignedMatch,
+    PromotionHistory,
+    TrialSpan,
+    trial_spans,
+)
 from understudy.promotion.report import arm_result
 from understudy.telemetry.promotion_status import ArmResult
 
@@ -35,16 +39,6 @@ _LEAST, _MOST = 0.02, 1e4
 _BANDS = ("#f2f2f2", "#e4e4e4")
 
 
-class _Span(NamedTuple):
-    """Where a test lies on the horizontal axis."""
-
-    trial: TrialHistory
-    places: NDArray
-    """[N] Of the matches or pairs that were counted."""
-    begin: float
-    end: float
-
-
 def promotion_figure(told: PromotionHistory, *, title: str, served: bool = False) -> Figure:
     """Three panels: matches by player, the evidence of each test, and results by player.
 
@@ -54,8 +48,7 @@ def promotion_figure(told: PromotionHistory, *, title: str, served: bool = False
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     played = [one for one in told.matches if one.counts]
-    places = {one.order: place for place, one in enumerate(played, 1)}
-    spans, last = _spans(told, places)
+    spans, last = trial_spans(told)
     hidden = max(len(played) - _MOST_MATCHES, 0)
     spans = [one for one in spans if one.end > hidden]
     players = _players(told, played[hidden:])
@@ -78,34 +71,6 @@ def promotion_figure(told: PromotionHistory, *, title: str, served: bool = False
         panel.set_xlim(float(hidden), last + 1.0)
     _draw_rates(rates, _results(told, players), served=served)
     return figure
-
-
-def _spans(told: PromotionHistory, places: Mapping[int, int]) -> tuple[list[_Span], float]:
-    """Every test with something to draw, and where the axis ends.
-
-    Pairs of simulated matches lie between the matches that were played meanwhile, or one after the
-    other where there are none.
-    """
-    spans: list[_Span] = []
-    last = float(len(places))
-    orders = np.array(list(places))
-    pairs_only = not len(orders)
-    for trial in told.trials:
-        count = len(trial.looks.verdict)
-        if not count:
-            continue
-        if trial.running.simulator:
-            begin = last if pairs_only else float(np.searchsorted(orders, trial.running.number))
-            end = begin + count
-            if not pairs_only:
-                over = told.state.sequence if trial.ending is None else trial.ending.sequence
-                end = max(float(np.searchsorted(orders, over)), begin + 1.0)
-            at = np.linspace(begin, end, count + 1)[1:]
-            last = max(last, end)
-        else:
-            at = np.array([places[one.order] for one in trial.matches], np.float64)
-        spans.append(_Span(trial, at, float(at[0]) - 0.5, float(at[-1]) + 0.5))
-    return spans, last
 
 
 def _players(told: PromotionHistory, played: Sequence[AssignedMatch]) -> list[int]:
@@ -156,7 +121,7 @@ def _draw_strip(
 
 
 def _draw_evidence(
-    panel: Axes, spans: Sequence[_Span], first: float, last: float, *, unit: str
+    panel: Axes, spans: Sequence[TrialSpan], first: float, last: float, *, unit: str
 ) -> None:
     panel.set_yscale("log")
     panel.axhline(1.0, color=GREY, linewidth=0.8)
@@ -186,7 +151,7 @@ def _draw_evidence(
         )
 
 
-def _name_tests(panel: Axes, spans: Sequence[_Span], first: float, last: float) -> None:
+def _name_tests(panel: Axes, spans: Sequence[TrialSpan], first: float, last: float) -> None:
     """What was tried and how it ended, above each test; long tests first, as far as words fit."""
     taken: list[list[tuple[float, float]]] = [[] for _ in range(_LEVELS)]
     for span in sorted(spans, key=lambda one: one.begin - one.end):

@@ -20,6 +20,7 @@ from understudy.core import files
 from understudy.core.arrays import read_bytes
 from understudy.core.clock import Clock
 from understudy.core.config import RetentionConfig, SpoolConfig
+from understudy.core.errors import FileFormatError
 from understudy.experience import episode as episodes
 from understudy.experience.episode import Episode
 from understudy.policy.spec import PolicySpec
@@ -27,6 +28,17 @@ from understudy.policy.spec import PolicySpec
 _SUFFIX = ".npz"
 _PLAIN = re.compile(r"[A-Za-z0-9._-]{1,116}\.npz")
 """A name that every file can hold, short enough to append a suffix."""
+_REASON = ".reason.json"
+_LONGEST_REASON = 2**16
+IMPORTS = "imported.txt"
+"""In the run folder: one line for each file that was imported."""
+
+
+class QuarantineReason(msgspec.Struct, frozen=True):
+    """Why a file was set aside, and when, in seconds since 1970; 0: not known."""
+
+    reason: str = "no reason was written"
+    at: float = 0.0
 
 
 class Spool:
@@ -76,8 +88,8 @@ class Spool:
 
     def quarantine(self, name: str, reason: str) -> None:
         """Moves an episode to the quarantine, with a reason beside it."""
-        note = msgspec.json.encode({"reason": reason, "at": self._clock.time()})
-        files.write_atomic(self.quarantined / f"{name}.reason.json", note)
+        note = msgspec.json.encode(QuarantineReason(reason, self._clock.time()))
+        files.write_atomic(self.quarantined / f"{name}{_REASON}", note)
         for folder in (self.buffer, self.archived):
             _move_if_there(folder / name, self.quarantined / name)
 
@@ -102,7 +114,7 @@ class Spool:
         episodes."""
         found = []
         for name in _names(self.quarantined):
-            path, reason = self.quarantined / name, self.quarantined / f"{name}.reason.json"
+            path, reason = self.quarantined / name, self.quarantined / f"{name}{_REASON}"
             with contextlib.suppress(FileNotFoundError):
                 since = (reason if reason.exists() else path).stat().st_mtime
                 found.append((since, name, path.stat().st_size))
@@ -111,7 +123,7 @@ class Spool:
             few = len(found) - removed <= limits.quarantine_files
             if few and total <= limits.quarantine_bytes:
                 break
-            for path in (self.quarantined / name, self.quarantined / f"{name}.reason.json"):
+            for path in (self.quarantined / name, self.quarantined / f"{name}{_REASON}"):
                 with contextlib.suppress(FileNotFoundError):
                     files.remove(path)
             total, removed = total - size, removed + 1
@@ -130,10 +142,23 @@ def saved_at(name: str) -> float:
     return int(name[:20]) / 1e9 if name[:20].isdecimal() and len(name) > 20 else 0.0
 
 
-def files_of(root: Path) -> dict[str, Path]:
+def files_of(
+    root: Path, folders: Collection[str] = ("buffer", "archive", "quarantine")
+) -> dict[str, Path]:
     """Every episode in the spool of a run folder, by name. Changes nothing there."""
-    folders = [root / name for name in ("buffer", "archive", "quarantine")]
-    return {name: one / name for one in folders if one.is_dir() for name in _names(one)}
+    paths = [root / name for name in folders]
+    return {name: one / name for one in paths if one.is_dir() for name in _names(one)}
+
+
+def reason_of(path: Path) -> QuarantineReason:
+    """Why a file lies in quarantine; one that cannot be read says so itself."""
+    try:
+        data = read_bytes(path.with_name(f"{path.name}{_REASON}"), limit=_LONGEST_REASON)
+        return msgspec.json.decode(data, type=QuarantineReason)
+    except FileNotFoundError:
+        return QuarantineReason()
+    except (OSError, FileFormatError, msgspec.MsgspecError, UnicodeDecodeError):
+        return QuarantineReason("its reason cannot be read")
 
 
 def _names(folder: Path) -> Iterator[str]:

@@ -6,12 +6,15 @@ Standings order the players by ratings on the scale of the anchors.
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from understudy.core.arrays import NDArray
+from understudy.core.errors import FileFormatError
 from understudy.league.ratings import Counts, Rating, rated_table
 from understudy.match.tally import Tally
 
@@ -127,6 +130,26 @@ def simple_cycles(beats: NDArray, *, longest: int) -> Iterator[tuple[int, ...]]:
 
     for start in range(len(beats)):
         yield from extended((start,))
+
+
+def read_payoffs(data: bytes, *, what: str) -> Payoffs:
+    """From `payoffs.csv`, which has every pair twice, once from each side; `what` names the file.
+
+    Raises:
+        FileFormatError: A row that is none of such a file.
+    """
+    results: dict[tuple[str, str], Counts] = {}
+    try:
+        for row in csv.DictReader(io.StringIO(data.decode("utf-8"), newline="")):
+            one, other = row["player"], row["opponent"]
+            if (other, one) not in results:
+                results[one, other] = int(row["wins"]), int(row["draws"]), int(row["losses"])
+    except (KeyError, TypeError, ValueError, csv.Error) as error:
+        raise FileFormatError(
+            f"{what}: expected player, opponent, wins, draws and losses in each row ({error!r})"
+        ) from error
+    names = tuple(dict.fromkeys(name for pair in results for name in pair))
+    return Payoffs.of(names, results)
 
 
 @dataclass(frozen=True)

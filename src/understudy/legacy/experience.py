@@ -19,6 +19,7 @@ from understudy.core import files
 from understudy.core.arrays import NDArray, to_npz
 from understudy.core.errors import FileFormatError
 from understudy.experience.episode import IMPORTED, Episode, Meta, Outcome, check
+from understudy.experience.spool import IMPORTS
 from understudy.policy.spec import PolicySpec
 from understudy.telemetry.text import plain
 
@@ -101,7 +102,7 @@ class Imports:
     """
 
     def __init__(self, root: Path, *, most: int) -> None:
-        self._path = root / "imported.txt"
+        self._path = root / IMPORTS
         self._most = most
         self._count: int | None = None
 

@@ -16,6 +16,8 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import subprocess
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -54,6 +56,9 @@ _VERDICTS = 500
 _SUMS = 5000
 _KEPT = 3
 _EVERY_S = 10.0
+_MANY = 100_000
+"""Records without a summary that are worth a process: starting one takes as long as reading as
+many."""
 
 
 class DigestTrial(msgspec.Struct, frozen=True):
@@ -247,6 +252,11 @@ class DigestFold:
             practised=now.practised,
         )
 
+    @property
+    def last(self) -> int:
+        """The number of the last record that was added."""
+        return self._now.state.sequence
+
     def encoded(self) -> bytes:
         """The fold as bytes; `decoded_fold` takes them back."""
         self._now.sums = [(*key, *value) for key, value in self._sums.items()]
@@ -288,6 +298,30 @@ class DigestReader:
         self._problem = problem
         self._summarised = 0
         self._fold: DigestFold | None = None
+        self._beside: subprocess.Popen[bytes] | None = None
+
+    def begin(self) -> None:
+        """Where many records are in no summary, have another process read them until `read` is
+        called: a caller with a journal to read has both after the time of one."""
+        self._opened()
+        many = _last_block(self._folder) - self._log.read >= _MANY
+        if many and self._beside is None and sys.executable:
+            command = [sys.executable, "-m", "understudy.promotion.digest", str(self._folder)]
+            with contextlib.suppress(OSError):  # no process is to be had: `read` reads all
+                self._beside = subprocess.Popen(
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL,
+                )
+
+    def _take_over(self, beside: subprocess.Popen[bytes]) -> None:
+        """Go on from what the other process has read; if it failed, from where this one is."""
+        body = unseal(beside.communicate()[0])
+        fold = None if beside.returncode or body is None else decoded_fold(body)
+        if fold is not None:
+            self._fold = fold
+            self._log = PromotionLog(self._folder, problem=self._problem, after=fold.last)
 
     def read(self, progress: Callable[[float], None] | None = None) -> PromotionDigest:
         """The digest now.
@@ -295,6 +329,9 @@ class DigestReader:
         Raises:
             FileFormatError: A newer program wrote a record of a kind that this one does not know.
         """
+        if self._beside is not None:
+            beside, self._beside = self._beside, None
+            self._take_over(beside)
         fold = self._opened()
         last = _last_block(self._folder) if progress is not None else 0
         for records in self._log.new_blocks():
@@ -306,13 +343,7 @@ class DigestReader:
     def summarise(self, *, most_blocks: int | None = None) -> bool:
         """Read on by so many blocks that are whole, and make a summary once enough of them are in
         no other; whether one was made. What has no block yet is not read."""
-        fold = self._opened()
-        whole = _last_block(self._folder)
-        for _ in range(most_blocks) if most_blocks is not None else itertools.count():
-            if self._log.read + BLOCK > whole:
-                break
-            for records in itertools.islice(self._log.new_blocks(), 1):
-                fold.add(records)
+        fold = self.read_blocks(most_blocks)
         if self._log.read - self._summarised < _BLOCKS * BLOCK or self._log.read % BLOCK:
             return False
         files.make_folders(self._folder / SUMMARIES)
@@ -323,6 +354,17 @@ class DigestReader:
             with contextlib.suppress(FileNotFoundError):  # another process removes it too
                 files.remove(_path(self._folder, number))
         return True
+
+    def read_blocks(self, most: int | None = None) -> DigestFold:
+        """Read on by so many blocks that are whole (None: all), and return the fold of all."""
+        fold = self._opened()
+        whole = _last_block(self._folder)
+        for _ in range(most) if most is not None else itertools.count():
+            if self._log.read + BLOCK > whole:
+                break
+            for records in itertools.islice(self._log.new_blocks(), 1):
+                fold.add(records)
+        return fold
 
     def _opened(self) -> DigestFold:
         if self._fold is None:
@@ -397,3 +439,13 @@ def _last_block(folder: Path) -> int:
     """The last record of the last block; 0: there is none."""
     ends = (path.stem.partition("-")[2] for path in folder.glob("*-*.jsonl"))
     return max((int(end) for end in ends if end.isdecimal()), default=0)
+
+
+def _refuse(problem: str) -> None:
+    """The reader that began this process must tell of a damaged record: it reads all itself."""
+    raise SystemExit(problem)
+
+
+if __name__ == "__main__":  # begun by `DigestReader.begin`
+    found = DigestReader(Path(sys.argv[1]), problem=_refuse).read_blocks()
+    sys.stdout.buffer.write(seal(found.encoded()))

@@ -139,6 +139,46 @@ def history(records: Sequence[tuple[int, Record]]) -> PromotionHistory:
     return PromotionHistory(state, tuple(verdicts), tuple(matches), trials, times)
 
 
+class TrialSpan(NamedTuple):
+    """Where a test lies among all matches of the run, counted from 1."""
+
+    trial: TrialHistory
+    places: NDArray
+    """[N] Of the matches or pairs that were counted."""
+    begin: float
+    end: float
+
+
+def trial_spans(told: PromotionHistory) -> tuple[list[TrialSpan], float]:
+    """Every test with something to draw, and where the axis ends.
+
+    Pairs of simulated matches lie between the matches that were played meanwhile, or one after the
+    other where there are none.
+    """
+    played = (one for one in told.matches if one.counts)
+    places = {one.order: place for place, one in enumerate(played, 1)}
+    spans: list[TrialSpan] = []
+    last = float(len(places))
+    orders = np.array(list(places))
+    pairs_only = not len(orders)
+    for trial in told.trials:
+        count = len(trial.looks.verdict)
+        if not count:
+            continue
+        if trial.running.simulator:
+            begin = last if pairs_only else float(np.searchsorted(orders, trial.running.number))
+            end = begin + count
+            if not pairs_only:
+                over = told.state.sequence if trial.ending is None else trial.ending.sequence
+                end = max(float(np.searchsorted(orders, over)), begin + 1.0)
+            at = np.linspace(begin, end, count + 1)[1:]
+            last = max(last, end)
+        else:
+            at = np.array([places[one.order] for one in trial.matches], np.float64)
+        spans.append(TrialSpan(trial, at, float(at[0]) - 0.5, float(at[-1]) + 0.5))
+    return spans, last
+
+
 def _matches(records: Iterable[tuple[int, Record]]) -> list[AssignedMatch]:
     """All matches in the order of assignment, each with its first result."""
     found: dict[int, AssignedMatch] = {}

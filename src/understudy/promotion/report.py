@@ -85,6 +85,11 @@ class PromotionReader:
         self._digest = DigestReader(folder.promotion, problem=complain)
         self._made: tuple[object, PromotionStatus] | None = None
 
+    def begin(self) -> None:
+        """Have a long log read while the caller does something else; then call `read`."""
+        if self._folder.by_evidence:
+            self._digest.begin()
+
     def read(self, progress: Callable[[float], None] | None = None) -> PromotionStatus | None:
         """The promotion now; None: evidence does not move its champion. `progress` is called with a
         share from 0 to 1."""

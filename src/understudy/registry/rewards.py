@@ -12,6 +12,7 @@ from understudy.registry.comparisons import Comparison, best_fixed
 from understudy.registry.run_folder import RunFolder
 from understudy.registry.scores import ENOUGH, Score, ScoreInterval
 from understudy.registry.versions import Manifest
+from understudy.telemetry.report_parts import estimate
 from understudy.telemetry.status import Estimate, RewardStatus, VersionReward
 
 _TRAINED = "train"
@@ -78,3 +79,23 @@ def action_name(number: int, space: ActionSpace) -> str:
 
 def _estimate(interval: ScoreInterval | None) -> Estimate | None:
     return None if interval is None else Estimate(*interval)
+
+
+def won_text(score: Score | None) -> str:
+    rate = None if score is None else score.win_rate
+    return "" if score is None or rate is None else f"{rate.mean:.0%} won of {score.matches}"
+
+
+def score_text(score: Score) -> str:
+    return won_text(score) or f"reward {reward_text(score)}"
+
+
+def reward_text(score: Score | None) -> str:
+    """With its interval; or how much is missing for one."""
+    if score is None:
+        return ""
+    found = version_reward(score, matches=score.rewarded > 0)
+    if found is None:
+        count = score.rewarded or score.episodes
+        return f"({count} of {ENOUGH} results)" if count else ""
+    return estimate(found.reward)

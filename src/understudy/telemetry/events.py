@@ -344,7 +344,7 @@ class AgentReplaced(_Event, frozen=True, kw_only=True):
     """The copy's hyper-parameters."""
 
 
-# The learner behind a server.
+# A server, and the learner behind it.
 
 
 class ContinuousTrained(_Event, frozen=True, kw_only=True):
@@ -391,6 +391,39 @@ class ContinuousTrained(_Event, frozen=True, kw_only=True):
     """The largest of them."""
     step_share: float | None = None
     """How large the learner's steps are, as a share of full ones; None: not said."""
+
+
+class ServerCounted(_Event, frozen=True, kw_only=True):
+    """What a server answered since its last of these events, about every 10 s; an idle one tells
+    nothing."""
+
+    seconds: float
+    """Since the last of these events, or since the server started."""
+    decisions: int
+    """Answers to new observations."""
+    sent: int
+    """Of these: to be executed, the explored ones among them."""
+    waited: int
+    explored: int = 0
+    """The gate said WAIT, and they were sent all the same."""
+    degraded: int = 0
+    """Answered with the safe action."""
+    safe_actions: dict[str, int] = {}
+    """Those, by cause."""
+    decided_by: dict[str, int] = {}
+    """Decisions by the role of the player, where evidence decides who plays."""
+    answers: tuple[int, ...] = ()
+    """All answers by how long they took: the buckets of `telemetry.latency`, without empty ones at
+    the end."""
+    errors: dict[str, int] = {}
+    """Refused messages and connections, by code."""
+    gate_misses: int = 0
+    """Deadlines that a custom gate missed."""
+    gate: str = ""
+    clients: int = 0
+    """Connected at the end of this time, as the two below."""
+    connections: int = 0
+    territories: int = 0
 
 
 class RolledBack(_Event, frozen=True, kw_only=True):
@@ -460,6 +493,7 @@ Event: TypeAlias = (
     | BatchTrained
     | MatchesTrained
     | ContinuousTrained
+    | ServerCounted
     | RolledBack
     | VersionPublished
     | EpisodesArchived

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import compress
+from itertools import compress, zip_longest
 
 import msgspec
 from msgspec.structs import force_setattr
@@ -27,6 +27,7 @@ from understudy.telemetry.status import (
     LearnerState,
     Patience,
     Percentiles,
+    ServerTotals,
     Status,
     Trouble,
     WinRecord,
@@ -105,6 +106,7 @@ _COUNTED = _FROM_LEARNER | {
     ev.LearnerDied,
     ev.BotStarted,
     ev.BotStopped,
+    ev.ServerCounted,
     ev.VersionAdopted,
     ev.ConstantFeatures,
     ev.Evaluated,
@@ -339,6 +341,9 @@ class StatusFold:
                 self._bot_started(e, entry.t)
             case ev.BotStopped():  # its matches and what it could not save were told one by one
                 self._on_since = None  # a learner of its own is heard of again
+                self._all_left()
+            case ev.ServerCounted() as e:
+                self._set(server=_counted(self._now.server or ServerTotals(), e, entry.t))
             case ev.Problem() as e:
                 self._trouble(entry.t, e.where, e.message)
             case _:
@@ -487,6 +492,12 @@ class StatusFold:
         self._set(avg_loss=mean, last_loss=e.loss, continuous=e, last_batch_time=t)
         self._set(learner="training", waiting=False)
 
+    def _all_left(self) -> None:
+        """The server, if it was one, has stopped: no client is connected."""
+        if self._now.server is not None:
+            none = {"clients": 0, "connections": 0, "territories": 0}
+            self._set(server=msgspec.structs.replace(self._now.server, **none))
+
     def _matches_trained(self, e: ev.MatchesTrained) -> None:
         for name, (_, wins, draws, losses) in e.results.items():
             before = self._now.opponents.get(name, WinRecord())
@@ -575,6 +586,32 @@ def _copied(now: Status) -> Status:
         opponents=dict(now.opponents),
         not_finite=dict(now.not_finite),
     )
+
+
+def _counted(before: ServerTotals, e: ev.ServerCounted, t: float) -> ServerTotals:
+    """With what a server answered since."""
+    pairs = zip_longest(before.answers, e.answers, fillvalue=0)
+    return ServerTotals(
+        decisions=before.decisions + e.decisions,
+        sent=before.sent + e.sent,
+        waited=before.waited + e.waited,
+        explored=before.explored + e.explored,
+        degraded=before.degraded + e.degraded,
+        gate_misses=before.gate_misses + e.gate_misses,
+        answers=tuple(one + more for one, more in pairs),
+        safe_actions=_summed(before.safe_actions, e.safe_actions),
+        errors=_summed(before.errors, e.errors),
+        decided_by=_summed(before.decided_by, e.decided_by),
+        gate=e.gate,
+        clients=e.clients,
+        connections=e.connections,
+        territories=e.territories,
+        at=t,
+    )
+
+
+def _summed(counts: Mapping[str, int], more: Mapping[str, int]) -> dict[str, int]:
+    return dict(Counter(counts) + Counter(more))
 
 
 def _obituary(e: ev.LearnerDied) -> str:

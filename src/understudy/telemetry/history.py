@@ -7,7 +7,8 @@ one joins neighbours, which changes no mean over them: a run that is twice as lo
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
@@ -15,7 +16,7 @@ import numpy as np
 from understudy.core.arrays import NDArray
 from understudy.core.opponents import kind_of
 from understudy.core.statistics import margin, points
-from understudy.telemetry.table import Value, number
+from understudy.telemetry.table import GrowingTable, Value, number
 from understudy.telemetry.training_rows import (
     ALL,
     BEHAVIOUR,
@@ -28,6 +29,8 @@ from understudy.telemetry.training_rows import (
 SNAPSHOTS = "snapshots"
 """The one curve of all snapshots (`step-N`): there can be hundreds."""
 
+HISTORY_TABLES = (BEHAVIOUR, REWARDS, CHECKPOINTS, TRAINING, LEAGUE)
+"""Those that curves are made of."""
 _MOST = 600
 _MOST_MARKS = 2_000
 _TERM = "term_"
@@ -84,6 +87,11 @@ class Curve:
         mean: NDArray = (total[ends] - total[begins]) / (weight[ends] - weight[begins])
         return mean
 
+    def at(self, steps: NDArray, *, over: float = 0.0) -> NDArray:
+        """The same at other steps [N], float64 [N]; 0 before the first bin."""
+        values: NDArray = np.interp(steps, self.steps(), self.values(over=over), left=0.0)
+        return values
+
 
 class History:
     """All curves of a run."""
@@ -103,6 +111,8 @@ class History:
         """steps of those that were kept"""
         self.stages: list[tuple[int, str]] = []
         """the steps at which each began"""
+        self.stage_times: list[tuple[float, str]] = []
+        """when each began, in seconds since the run was made"""
         self.steps = 0
         self._trained = 0
 
@@ -126,6 +136,19 @@ class History:
         elif table == LEAGUE:
             self._league(steps, row)
 
+    def reward_terms(self, *, over: float) -> tuple[NDArray, dict[str, NDArray], NDArray]:
+        """What a match earned: int64 steps [N], each reward term there, float64 [N], the largest
+        first, and their sum, the return [N]. All are means over matches that weigh `over`."""
+        steps = self.returns.steps()
+        sizes = {
+            name: float(np.abs(curve.values()).mean())
+            for name, curve in self.terms.items()
+            if len(curve)
+        }
+        largest = sorted((name for name in sizes if sizes[name] > 0), key=lambda n: -sizes[n])
+        terms = {name: self.terms[name].at(steps, over=over) for name in largest}
+        return steps, terms, self.returns.values(over=over)
+
     def _rewards(self, steps: int, row: Mapping[str, Value]) -> None:
         matches = number(row["matches"])
         self.returns.add(steps, number(row["return"]), matches)
@@ -141,6 +164,9 @@ class History:
             self.snapshots.append(steps)
             if len(self.snapshots) > _MOST_MARKS:
                 self.snapshots = self.snapshots[::2]
+        elif row["event"] == "stage":
+            self.stage_times.append((number(row["time_s"]), str(row["name"])))
+            self.stage_times = self.stage_times[-_MOST_MARKS:]
 
     def _stage(self, steps: int, name: str) -> None:
         """Rows of a stage say so; it began where the row before them ended."""
@@ -148,6 +174,35 @@ class History:
             self.stages.append((self._trained, name))
             self.stages = self.stages[-_MOST_MARKS:]
         self._trained = steps
+
+
+class HistoryFiles:
+    """The history in the tables of a run, read as they grow. One thread.
+
+    Args:
+        root: The run folder.
+        tables: Names of those that are read; MONITOR has a row a match, and adds nothing.
+    """
+
+    def __init__(self, root: Path, tables: Iterable[str] = HISTORY_TABLES) -> None:
+        self._files = {name: GrowingTable(root / f"{name}.csv") for name in tables}
+        self._history = History()
+
+    def stamp(self) -> tuple[object, ...]:
+        """Changes when there is more to read."""
+        return tuple(one.stamp() for one in self._files.values())
+
+    def read(self) -> History | None:
+        """All rows up to now; None: there is none."""
+        if any(one.replaced() for one in self._files.values()):
+            # A session that resumed cut off what is not part of it, or a table has new columns.
+            self._history = History()
+            for one in self._files.values():
+                one.rewind()
+        for name, one in self._files.items():
+            for row in one.new_rows():
+                self._history.add(name, row)
+        return self._history if self._history.steps else None
 
 
 def _joined(a: _Bin, b: _Bin) -> _Bin:

@@ -79,7 +79,7 @@ class PlayedFold:
             for one in records
         }
         """Numbers of `_COUNTED`."""
-        self._found: dict[tuple[str | int, str], dict[tuple[str, str], list[int]]] = {}
+        self._found: dict[tuple[str | int, str], _CountsByTag] = {}
         """The same numbers by player and mode, then by tag: a match has several tags, and a long
         journal is read faster without making the key of each."""
 
@@ -108,33 +108,19 @@ class PlayedFold:
             place = player, e.mode or mode
             theirs = self._found.get(place)
             if theirs is None:
-                theirs = self._found[place] = {}
-            new = False
-            for tag in (_ALL_MATCHES, *e.tags.items()):
-                counts = theirs.get(tag)
-                if counts is None:
-                    counts = theirs[tag] = self._counted(*place, tag)
-                    new = True
-                counts[result] += 1
-            if new:
-                self._forget_least_played()
+                theirs = self._found[place] = _CountsByTag(self._counts, *place)
+            theirs[_ALL_MATCHES][result] += 1
+            for tag in e.tags.items():
+                theirs[tag][result] += 1
+            if self._limit is not None and len(self._counts) > 2 * self._limit:
+                self._forget_least_played(self._limit)
 
-    def _forget_least_played(self) -> None:
-        """Twice as many as the limit may gather, so that a new player has time to get its
-        matches."""
-        if self._limit is not None and len(self._counts) > 2 * self._limit:
-            kept = set(self._most_played(self._limit))
-            self._counts = {key: one for key, one in self._counts.items() if key in kept}
-            self._found.clear()
-
-    def _counted(self, player: str | int, mode: str, tag: tuple[str, str]) -> list[int]:
-        """The numbers of a player, which is a version or has a name."""
-        version = player if isinstance(player, int) else 0
-        name = (
-            player if isinstance(player, str) else f"version {version}" if version else "untrained"
-        )
-        key = name, mode, "" if tag is _ALL_MATCHES else "=".join(tag), version
-        return self._counts.setdefault(key, [0] * len(_COUNTED))
+    def _forget_least_played(self, limit: int) -> None:
+        """Called when twice as many as the limit have gathered, so that a new player has time to
+        get its matches."""
+        kept = set(self._most_played(limit))
+        self._counts = {key: one for key, one in self._counts.items() if key in kept}
+        self._found.clear()
 
     def records(self, most: int | None = None) -> list[PlayedRecord]:
         """Players first, then players by tag; of both the most played."""
@@ -151,6 +137,24 @@ class PlayedFold:
             del whole[most // 2 :]
             del tagged[most - len(whole) :]
         return [key for _, key in chain(whole, tagged)]
+
+
+class _CountsByTag(dict[tuple[str, str], list[int]]):
+    """The numbers of one player in one mode. A tag that is new is put into `counts` as well."""
+
+    def __init__(self, counts: dict[_Key, list[int]], player: str | int, mode: str) -> None:
+        super().__init__()
+        self._counts = counts
+        self._version = player if isinstance(player, int) else 0
+        untrained = "untrained" if player == 0 else f"version {player}"
+        self._player = player if isinstance(player, str) else untrained
+        self._mode = mode
+
+    def __missing__(self, tag: tuple[str, str]) -> list[int]:
+        words = "" if tag is _ALL_MATCHES else "=".join(tag)
+        key = self._player, self._mode, words, self._version
+        self[tag] = found = self._counts.setdefault(key, [0] * len(_COUNTED))
+        return found
 
 
 def _record(key: _Key, counts: list[int]) -> PlayedRecord:

@@ -18,16 +18,25 @@ from understudy.telemetry.status import Estimate, RewardStatus, Status, VersionR
 from understudy.telemetry.text import Lines, plain
 
 
-def opponent_lines(status: Status) -> Lines:
-    """Whom it met, over the whole run; snapshots together, since there can be hundreds."""
-    groups: dict[str, list[WinRecord]] = {}
+def opponents_met(status: Status) -> dict[str, WinRecord]:
+    """Opponents with an ended match, over the whole run; snapshots together, since there can be
+    hundreds."""
+    met: dict[str, WinRecord] = {}
     for name, one in status.opponents.items():
-        if one.matches:
-            groups.setdefault(kind_of(name, SNAPSHOTS), []).append(one)
-    rows = []
-    for name, records in groups.items():
-        wins, matches = sum(one.wins for one in records), sum(one.matches for one in records)
-        rows.append(f"{plain(name)} {wins / matches:.0%} of {matches:,}")
+        kind = kind_of(name, SNAPSHOTS)
+        so_far = met.get(kind, WinRecord())
+        met[kind] = WinRecord(
+            so_far.wins + one.wins, so_far.draws + one.draws, so_far.losses + one.losses
+        )
+    return {name: one for name, one in met.items() if one.matches}
+
+
+def opponent_lines(status: Status) -> Lines:
+    """Whom it met, and how often it won."""
+    rows = [
+        f"{plain(name)} {one.wins / one.matches:.0%} of {one.matches:,}"
+        for name, one in opponents_met(status).items()
+    ]
     return _under("Opponents", rows)
 
 

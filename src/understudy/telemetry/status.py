@@ -77,6 +77,30 @@ class LedgerCounts(msgspec.Struct, frozen=True):
     open: int = 0
 
 
+class ServerTotals(msgspec.Struct, frozen=True, kw_only=True):
+    """What the servers of a run answered, since they journal it (`events.ServerCounted`)."""
+
+    decisions: int = 0
+    sent: int = 0
+    """The explored ones among them."""
+    waited: int = 0
+    explored: int = 0
+    degraded: int = 0
+    gate_misses: int = 0
+    answers: tuple[int, ...] = ()
+    """By how long they took: the buckets of `telemetry.latency`."""
+    safe_actions: dict[str, int] = {}
+    errors: dict[str, int] = {}
+    decided_by: dict[str, int] = {}
+    gate: str = ""
+    clients: int = 0
+    """When the server told last, as the two below; 0 once it has stopped."""
+    connections: int = 0
+    territories: int = 0
+    at: float = 0.0
+    """When that was, in seconds since 1970."""
+
+
 class Percentiles(msgspec.Struct, frozen=True):
     """How long `decide` took, in milliseconds; the median over matches (weighted by decisions) of
     each match's own percentile, within 2.5 %. So p99 is that of a usual match, not of the worst."""
@@ -192,6 +216,8 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
 
     ledger: LedgerCounts | None = None
     """Of a run that is served, where this status was made with its ledger."""
+    server: ServerTotals | None = None
+    """Of a run that is served, by a server that journals what it answers."""
     continuous: ev.ContinuousTrained | None = None
     """What the learner behind a server told last: buffer, gate agreement, utilisation…"""
     waiting: bool = False

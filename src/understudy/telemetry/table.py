@@ -113,6 +113,58 @@ class Table:
             complain(f"cannot write {self._path}: {error}")
 
 
+class GrowingTable:
+    """Reads the rows of a table that another process appends to, each once."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._made: object = None
+        self._offset = 0
+        self._header = b""
+
+    def stamp(self) -> tuple[object, int, int]:
+        """Which file it is, its size and its time; without a file, zeros."""
+        try:
+            stat = self._path.stat()
+        except OSError:
+            return None, 0, 0
+        return stat.st_ino, stat.st_size, stat.st_mtime_ns
+
+    def replaced(self) -> bool:
+        """Whether the file is another one than that whose rows were given: `Table` appends, and
+        makes a new file for everything else."""
+        made, size, _ = self.stamp()
+        return bool(self._offset) and (made != self._made or size < self._offset)
+
+    def rewind(self) -> None:
+        """Begin at the first row."""
+        self._offset, self._header = 0, b""
+
+    def new_rows(self) -> list[dict[str, str]]:
+        """Whole rows that came since, as text by column."""
+        self._made = self.stamp()[0]
+        try:
+            with self._path.open("rb") as file:
+                file.seek(self._offset)
+                data = file.read()
+        except OSError:
+            return []
+        whole = data[: data.rfind(b"\n") + 1]
+        if not self._header:
+            self._header = _head(whole)
+            rows = _parsed(whole)[2]
+        else:
+            rows = _parsed(self._header + whole)[2] if whole else []
+        self._offset += len(whole)
+        return rows
+
+
+def _head(data: bytes) -> bytes:
+    """The preamble and the header of a file."""
+    end = data.find(b"\n") + 1
+    return data[:end] if not data.startswith(b"#") else data[: data.find(b"\n", end) + 1]
+
+
 def number(value: object) -> float:
     """A cell as a number; NaN where it is empty or none."""
     try:

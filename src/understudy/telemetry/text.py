@@ -34,7 +34,8 @@ def plain(text: str, *, limit: int = 200, markup: bool = False) -> str:
     """
     if len(text) > limit:
         text = text[: max(limit - 3, 0)] + "..."
-    text = "".join(_visible(char) for char in text)
+    if not (text.isascii() and text.isprintable()):  # most text is: no look at each character
+        text = "".join(_visible(char) for char in text)
     return _without_markup(text) if markup else text
 
 

@@ -18,6 +18,7 @@ import msgspec
 from understudy.core.opponents import kind_of
 from understudy.telemetry import events as ev
 from understudy.telemetry.journal import Entry
+from understudy.telemetry.latency import quantile
 from understudy.telemetry.played import played_by_rules
 
 _MOST = 512
@@ -42,6 +43,10 @@ class TrendBin(msgspec.Struct, array_like=True, gc=False):
     @property
     def mean(self) -> float:
         return self.total / self.weight
+
+
+TrendMoment: TypeAlias = tuple[float, int]
+"""When a value was, and the newest version then."""
 
 
 class Trend(msgspec.Struct):
@@ -90,44 +95,44 @@ class Trend(msgspec.Struct):
 
     def extend(
         self,
-        times: Sequence[float],
+        moments: Sequence[TrendMoment],
         values: Sequence[float],
-        versions: Sequence[int],
         weights: Sequence[float] | None = None,
     ) -> None:
         """Several values, each as `add` would, to the same bits; without weights each weighs 1."""
-        if not _all_count(values, weights):
-            each = [1.0] * len(values) if weights is None else weights
-            pairs = zip(values, each, strict=True)
-            counts = [-_LARGEST < value < _LARGEST and weight > 0 for value, weight in pairs]
-            times, values = list(compress(times, counts)), list(compress(values, counts))
-            versions = list(compress(versions, counts))
-            weights = list(compress(each, counts))
         place = 0
         while place < len(values):
-            if self.room:
-                end = min(place + self.room, len(values))
-                self._fill(values[place:end], None if weights is None else weights[place:end])
-                self.bins[-1].t, self.bins[-1].version = times[end - 1], versions[end - 1]
-                place = end
-            else:
-                weight = 1.0 if weights is None else weights[place]
-                self.add(times[place], values[place], versions[place], weight)
-                place += 1
+            end = min(place + self.room, len(values))
+            some = values[place:end]
+            if some and self._fill(some, None if weights is None else weights[place:end]):
+                self.bins[-1].t, self.bins[-1].version = moments[end - 1]
+            else:  # the first value of a bin, or one among them may not count
+                end = max(end, place + 1)
+                for one in range(place, end):
+                    t, version = moments[one]
+                    self.add(t, values[one], version, 1.0 if weights is None else weights[one])
+            place = end
 
-    def _fill(self, values: Sequence[float], weights: Sequence[float] | None) -> None:
-        """Add values to the last bin, which has room for them."""
-        last = self.bins[-1]
+    def _fill(self, values: Sequence[float], weights: Sequence[float] | None) -> bool:
+        """Add values to the last bin, which has room for them. False: one of them may not count,
+        and nothing was added."""
+        last, least, most = self.bins[-1], min(values), max(values)
         # One after the other (`sum` compensates): values in any pieces give the same bits.
         if weights is None:
-            last.weight += len(values)
-            last.total = reduce(add, values, last.total)
+            weight: float = last.weight + len(values)
+            total = reduce(add, values, last.total)
         else:
-            last.weight = reduce(add, weights, last.weight)
-            last.total = reduce(add, map(mul, values, weights), last.total)
-        last.least = min(last.least, *values)
-        last.most = max(last.most, *values)
+            weight = reduce(add, weights, last.weight)
+            total = reduce(add, map(mul, values, weights), last.total)
+        # What is not a number makes a total that is none, wherever it stands.
+        if not (least > -_LARGEST and most < _LARGEST and math.isfinite(total)):
+            return False
+        if weights is not None and min(weights) <= 0:
+            return False
+        last.weight, last.total = weight, total
+        last.least, last.most = min(last.least, least), max(last.most, most)
         self.room -= len(values)
+        return True
 
     def copied(self) -> Trend:
         """The trend now: what is added later does not change the copy."""
@@ -181,6 +186,9 @@ class TrendFold:
     | `steps_s` | decisions trained on a second of training | seconds |
     | `utilisation`, `buffer` | of the learner behind a server | events |
     | `entropy_share`, `gate_agreement` | of the learner behind a server | batches, events |
+    | `answer_p50_us`, `answer_p99_us` | from reading a message to its answer | answers |
+    | `decisions_s` | decisions of a server a second | seconds |
+    | `wait_share` | what the gate of a server holds back, explored or not | proposals |
     | `benchmark.OPPONENT`, `benchmark` | frozen win rate of a checkpoint, against all together |
       matches |
     | `benchmark_s` | seconds that a benchmark took | benchmarks |
@@ -215,6 +223,8 @@ class TrendFold:
                 self._matches(entry.t, e)
             case ev.ContinuousTrained() as e:
                 self._continuous(entry.t, e)
+            case ev.ServerCounted() as e:
+                self._served(entry.t, e)
             case ev.CheckpointJudged() as e:
                 self._judged(entry.t, e)
             case ev.StrategyMeasured() as e:
@@ -227,9 +237,11 @@ class TrendFold:
         for entry in entries:
             event = entry.e
             if isinstance(event, ev.MatchFinished):
-                matches.append(entry.t, event, self.version)
+                matches.moments.append((entry.t, self.version))
+                matches.events.append(event)
             elif isinstance(event, ev.BatchTrained):
-                batches.append(entry.t, event, self.version)
+                batches.moments.append((entry.t, self.version))
+                batches.events.append(event)
             elif isinstance(event, ev.VersionPublished):
                 self.add(entry)
             elif type(event) in _OTHERS:
@@ -249,18 +261,19 @@ class TrendFold:
     def _extend_matches(self, told: _Told[ev.MatchFinished]) -> None:
         """`_match` of each."""
         events = told.events
+        outcomes = [e.outcome for e in events]
         decisions = [e.decisions for e in events]
-        rules = [played_by_rules(e) for e in events]
+        finished = told.where([outcome in _WON for outcome in outcomes])
+        rules = [played_by_rules(e) for e in finished.events]
         for name, theirs in (("rules_win_rate", True), ("win_rate", False)):
-            pairs = zip(events, rules, strict=True)
-            mine = told.where([e.outcome in _WON and one is theirs for e, one in pairs])
+            mine = finished.where([one is theirs for one in rules])
             won = [0.0 if e.fault else _WON[e.outcome] for e in mine.events]
             self._extend(mine, name, won)
         self._extend(told, "return", [e.reward for e in events])
-        for outcome, name in _RETURN_OF.items():
-            mine = told.where([e.outcome == outcome for e in events])
+        for ending, name in _RETURN_OF.items():
+            mine = told.where([outcome == ending for outcome in outcomes])
             self._extend(mine, name, [e.reward for e in mine.events])
-        aborted = [1.0 if e.outcome == "aborted" else 0.0 for e in events]
+        aborted = [1.0 if outcome == "aborted" else 0.0 for outcome in outcomes]
         self._extend(told, "aborted", aborted)
         self._extend(told, "match_s", [e.seconds for e in events])
         self._extend(told, "decisions", decisions)
@@ -278,9 +291,10 @@ class TrendFold:
         steps_s = [e.steps / e.seconds if e.seconds > 0 else nan for e in events]
         self._extend(told, "steps_s", steps_s, seconds)
         lags, decisions = _Told[str](), list[int]()
-        for t, e, version in zip(told.times, events, told.versions, strict=True):
+        for moment, e in zip(told.moments, events, strict=True):
             for lag, count in e.version_lag.items():
-                lags.append(t, lag, version)
+                lags.moments.append(moment)
+                lags.events.append(lag)
                 decisions.append(count)
         self._extend(lags, "version_lag", [_least_lag(lag) for lag in lags.events], decisions)
 
@@ -317,6 +331,16 @@ class TrendFold:
         self._put(t, "buffer", e.buffer)
         if e.agreement is not None:
             self._put(t, "gate_agreement", e.agreement)
+
+    def _served(self, t: float, e: ev.ServerCounted) -> None:
+        answers = sum(e.answers)
+        for name, share in (("answer_p50_us", 0.5), ("answer_p99_us", 0.99)):
+            if (seconds := quantile(e.answers, share)) is not None:
+                self._put(t, name, 1e6 * seconds, answers)
+        if e.seconds > 0:
+            self._put(t, "decisions_s", e.decisions / e.seconds, e.seconds)
+        if judged := e.sent + e.waited:
+            self._put(t, "wait_share", (e.waited + e.explored) / judged, judged)
 
     def _matches(self, t: float, e: ev.MatchesTrained) -> None:
         wins, draws, losses = (sum(one[i] for one in e.results.values()) for i in (1, 2, 3))
@@ -375,7 +399,7 @@ class TrendFold:
         weights: Sequence[float] | None = None,
     ) -> None:
         trend = self.trends.get(name, Trend())
-        trend.extend(told.times, values, told.versions, weights)
+        trend.extend(told.moments, values, weights)
         if trend.bins and len(self.trends) < _MOST_TRENDS:
             self.trends.setdefault(name, trend)
 
@@ -384,28 +408,27 @@ E = TypeVar("E")
 
 
 class _Told(Generic[E]):
-    """Events of one kind in their order, with their times and the newest version then."""
+    """Events of one kind in their order, each with its moment."""
 
     def __init__(self) -> None:
-        self.times: list[float] = []
+        self.moments: list[TrendMoment] = []
         self.events: list[E] = []
-        self.versions: list[int] = []
-
-    def append(self, t: float, event: E, version: int) -> None:
-        self.times.append(t)
-        self.events.append(event)
-        self.versions.append(version)
 
     def where(self, taken: Sequence[bool]) -> _Told[E]:
         """Some of them."""
         some = _Told[E]()
-        some.times += compress(self.times, taken)
+        some.moments += compress(self.moments, taken)
         some.events += compress(self.events, taken)
-        some.versions += compress(self.versions, taken)
         return some
 
 
-_OTHERS = {ev.MatchesTrained, ev.ContinuousTrained, ev.CheckpointJudged, ev.StrategyMeasured}
+_OTHERS = {
+    ev.MatchesTrained,
+    ev.ContinuousTrained,
+    ev.ServerCounted,
+    ev.CheckpointJudged,
+    ev.StrategyMeasured,
+}
 """Events with trends beside matches, batches and versions. Some are those of matches or batches
 too, and the order in which trends begin says which are beyond `_MOST_TRENDS`."""
 _OF_A_BATCH = {
@@ -415,17 +438,6 @@ _OF_A_BATCH = {
         "gradient_norm", "learning_rate", "samples_per_insert",
     )
 }  # fmt: skip
-
-
-def _all_count(values: Sequence[float], weights: Sequence[float] | None) -> bool:
-    """Whether a trend leaves none of these out; also False where their sum is not finite."""
-    return (
-        bool(values)
-        and math.isfinite(sum(values))
-        and min(values) > -_LARGEST
-        and max(values) < _LARGEST
-        and (weights is None or min(weights) > 0)
-    )
 
 
 @cache

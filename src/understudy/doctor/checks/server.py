@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from understudy.core.spaces import ActionSpace, Continuous, Discrete
 from understudy.doctor.evidence import Evidence
 from understudy.doctor.findings import Finding, section
 from understudy.experience.ledger.recovery import LEDGER, territories_in
+from understudy.experience.served import ServedDecisions
 
 _FEWEST = 300
 """Decisions; with fewer nothing is judged."""
@@ -34,41 +34,12 @@ _ABOVE = 1.25
 _BUSY = 0.9
 
 
-class _Decisions(NamedTuple):
-    """The decisions of the newest segments, [N] each but actions [N, parts]."""
-
-    actions: NDArray
-    sampled: NDArray
-    rewards: NDArray
-    settled: NDArray
-    sent: NDArray
-    explored: NDArray
-    judged: NDArray
-    """The gate gave an expectation."""
-
-
-def _decisions(evidence: Evidence) -> _Decisions | None:
-    """None: this is no server, or there are too few."""
+def _decisions(evidence: Evidence) -> ServedDecisions | None:
+    """Of the newest segments; None: this is no server, or there are too few."""
     found = evidence.episodes if evidence.kind == "server" else ()
     if sum(map(len, found)) < _FEWEST:
         return None
-    ones = [np.ones(len(one), np.bool_) for one in found]
-    nothing = [~one for one in ones]
-    pairs = list(zip(found, ones, nothing, strict=True))
-    judged = np.concatenate(
-        [no if one.expected is None else np.isfinite(one.expected) for one, _, no in pairs]
-    )
-    return _Decisions(
-        actions=np.concatenate([one.actions for one in found]),
-        sampled=np.concatenate([one.sampled for one in found]),
-        rewards=np.concatenate([one.rewards for one in found]),
-        settled=np.concatenate([one.taught for one in found]),
-        sent=np.concatenate([yes if one.sent is None else one.sent for one, yes, _ in pairs]),
-        explored=np.concatenate(
-            [no if one.explored is None else one.explored for one, _, no in pairs]
-        ),
-        judged=judged,
-    )
+    return ServedDecisions.joined([ServedDecisions.of(one) for one in found])
 
 
 def gate_judges_nothing(evidence: Evidence) -> Iterator[Finding]:
