@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace
@@ -25,7 +26,12 @@ from understudy.policy import distributions
 from understudy.policy.policy import Policy
 from understudy.policy.spec import AnyNetwork, PolicySpec
 from understudy.policy.weights import normalise
-from understudy.training.environments.rollout import Played, SharedRollout
+from understudy.training.environments.rollout import (
+    OpponentOrder,
+    Played,
+    SharedRollout,
+    SideRollout,
+)
 from understudy.training.environments.session import zero_sum
 
 GAMMA = 0.9
@@ -270,6 +276,69 @@ def test_the_policy_is_the_one_whose_wins_are_counted() -> None:
     wrong = {"policy.b": np.array([0.0, 0.0, 50.0], np.float32)}
     scores = [match.score for match in frozen(Contest, 4, 40, wrong, sampled=True)]
     assert len(scores) == 40 and scores.count(-1) > 2 * scores.count(1)
+
+
+def wrong(observation: Any, legal: NDArray, rng: np.random.Generator) -> int:
+    """A scripted bot of the contest."""
+    return 2 if legal[2] else int(observation["observation"][0] < 0)
+
+
+class AgainstWrong(Contest):
+    """One side of the contest, `wrong` inside it on the other; the side changes with every match,
+    beginning with that of the environment's number."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self._side = number % 2
+        self._sides = self.possible_agents
+        self.possible_agents = ["learner"]
+
+    def reset(
+        self, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        self.possible_agents = self._sides
+        self._seen, infos = super().reset(seed, options)
+        self.possible_agents, self.agents = ["learner"], ["learner"]
+        return self._own(self._seen), self._own(infos)
+
+    def step(self, actions: dict[str, Any]) -> Any:
+        own, other = self._sides[self._side], self._sides[1 - self._side]
+        seen = self._seen[other]
+        self.agents = self._sides
+        chosen = {own: actions["learner"], other: wrong(seen, seen["action_mask"], self._rng)}
+        self._seen, *rest = super().step({side: chosen[side] for side in self._sides})
+        result = tuple(self._own(part) for part in (self._seen, *rest))
+        self.agents = ["learner"] if self.agents else []
+        self._side = self._side if self.agents else 1 - self._side
+        return result
+
+    def _own(self, by_side: dict[str, Any]) -> dict[str, Any]:
+        return {"learner": by_side[self._sides[self._side]]}
+
+
+def test_a_league_of_one_opponent_plays_what_an_environment_with_it_inside_plays() -> None:
+    """So both learn the same from as many decisions; where a run with a league seems to be behind,
+    its opponents, its budget or the way it is judged are others."""
+    count, numbers = 4, itertools.count()
+    environments, policy = opened(lambda: AgainstWrong(next(numbers)), count)
+    inside = SharedRollout(environments, seed=5, noise_steps=3)
+    league = SideRollout(
+        EnvironmentMatches(Contest, range(count)),
+        seed=5,
+        seeds=seeds(count).tolist(),
+        bots={"wrong": wrong},
+        noise_steps=3,
+    )
+    order = OpponentOrder(names=("wrong",), bounds=((1.0,),), met=("",), kinds=(-1,))
+    for version in (1, 2):  # the second segment begins in the middle of matches
+        policy = lively_policy(policy.spec, version)
+        one = inside.play(policy, 2 * ROUNDS + 1, gamma=GAMMA)
+        two = league.play(policy, 2 * ROUNDS + 1, gamma=GAMMA, order=order)
+        assert one is not None and two is not None
+        for name in one.arrays.keys() - {"opponent_actions", "foretold"}:
+            np.testing.assert_array_equal(one.arrays[name], two.arrays[name], err_msg=name)
+        assert len(one.finished) == len(two.finished) > count
+        assert {match.side for match in two.finished} == {0, 1}
 
 
 @pytest.mark.parametrize(
