@@ -6,10 +6,13 @@ import importlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 settings.register_profile("patient", deadline=None)  # a busy machine is no failure
 settings.load_profile("patient")
@@ -57,6 +60,15 @@ def benchmark() -> Iterator[Any]:
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(_ROOT / "benchmarks"))
         yield importlib.import_module
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Chromium, for the tests of one module: tests of others may call `asyncio.run`."""
+    from browser import launched
+
+    with launched() as chromium:
+        yield chromium
 
 
 @pytest.fixture

@@ -28,11 +28,11 @@ from understudy.adapters.territory.translator import TerritoryTranslator
 from understudy.core import files
 from understudy.core.files import Disk
 from understudy.server.app import Server
-from understudy.server.auth import make_auth
 from understudy.server.clients import Clients
-from understudy.server.listening import Listening, bound
 from understudy.session import schema
 from understudy.telemetry.status import Status
+from understudy.web.auth import make_auth
+from understudy.web.listening import Listening, bound
 
 GUIDE = Path(__file__).parents[2] / "docs" / "put-your-game-behind-understudy.md"
 SCHEMA = GUIDE.parent / "examples" / "my_game.toml"

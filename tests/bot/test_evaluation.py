@@ -71,7 +71,7 @@ def test_both_play_the_same_seeds_and_nothing_is_kept(tmp_path: Path, mode: str)
 def test_a_better_version_shows_and_can_be_printed(tmp_path: Path) -> None:
     with mind(tmp_path, mode="shadow") as bot:
         publish(bot.folder, 1, champion=False)
-        result = bot.evaluate(digging, 40, version=1)
+        result = bot.evaluate(digging, 40, seeds=range(40), version=1)
     assert result.difference == result.policy > result.low > 0.0
     assert str(result).startswith("40 seeds: rules 0.0%, version 1 ")
     assert str(result).endswith(": version 1 is better")

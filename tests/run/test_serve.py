@@ -36,13 +36,13 @@ from understudy.promotion.log import PromotionLog
 from understudy.registry.run_folder import RunFolder
 from understudy.run import serve, server_wiring
 from understudy.run.server_wiring import ServeOptions, ServerWiring
-from understudy.server import listening
 from understudy.session import schema
 from understudy.session.inbox import Incoming
 from understudy.supervise.interrupts import INTERRUPTED
 from understudy.supervise.process import LearnerProcess
 from understudy.telemetry import events
 from understudy.telemetry.journal import Reader
+from understudy.web import listening
 
 DOCS = Path(__file__).parents[2] / "docs"
 GAME = """

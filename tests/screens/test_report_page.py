@@ -20,14 +20,14 @@ from understudy.gates.promotion.state import PromotionState, PromotionVerdict
 from understudy.promotion.history import PromotionHistory
 from understudy.registry.run_folder import RunFolder
 from understudy.run.view import read_view
-from understudy.screens.report.chart import ChartLine, PlayTime, line_chart, rolling
+from understudy.screens.html.elements import document, picture, tag
+from understudy.screens.html.line_chart import ChartLine, PlayTime, line_chart, rolling
 from understudy.screens.report.facts import (
     ChangedSetting,
     ReportFacts,
     changed_settings,
     read_facts,
 )
-from understudy.screens.report.html import document, picture, tag
 from understudy.screens.report.page import report_page
 from understudy.screens.report.summary import how_it_goes, key_figures
 from understudy.telemetry.events import Evaluated
@@ -277,7 +277,7 @@ def test_no_figure_is_of_a_few_matches(
     for facts in (played, trained):
         view = msgspec.structs.replace(facts.view, trends={"win_rate": won})
         told = dataclasses.replace(facts, view=view)
-        assert ("Win rate", "100%", late) in key_figures(told)
+        assert ("Win rate", "100%", late) in key_figures(told.view, told.kind)
         assert ("last fifth" in how_it_goes(told)) == fifths
         assert "won 100% of" in how_it_goes(told)
 
@@ -377,9 +377,15 @@ def test_only_changed_settings_are_listed() -> None:
     changed = list(changed_settings(with_values(Config(), {"learner.gamma": 0.5})))
     assert [(one.key, one.value) for one in changed] == [("learner.gamma", "0.5")]
     assert changed[0].words
+    easy = {"name": "easy", "opponents": "random", "measure": "win_rate:random", "threshold": 0.5}
+    stages = [easy, {"name": "hard", "opponents": "based"}]
+    (told,) = changed_settings(with_values(Config(), {"curriculum.stages": stages}))
+    assert told.value == "2: easy, hard", "sections in a list by their names"
 
 
 def test_a_picture_is_inside_the_page() -> None:
-    page = document(title="t", style="p{}", body=[picture(b"\x89PNG", alt="a <b>")])
+    page = document(
+        title="t", policy="default-src 'none'", style="p{}", body=[picture(b"\x89PNG", alt="a <b>")]
+    )
     assert 'src="data:image/png;base64,iVBORw=="' in page
     assert 'alt="a &lt;b&gt;"' in page

@@ -28,6 +28,7 @@ _COMMANDS = {
     "gate": ("Judge", "gate:gate"),
     "status": ("Look", "status:status"),
     "monitor": ("Look", "monitor:monitor"),
+    "dashboard": ("Look", "dashboard:dashboard"),
     "doctor": ("Look", "doctor:doctor"),
     "report": ("Look", "report:report"),
     "watch": ("Look", "watch:watch"),
@@ -42,6 +43,8 @@ _COMMANDS = {
     "forget": ("Manage", "forget:forget"),
 }
 """Commands in the order of the help: their group, and the module of this room that has them."""
+_VERSION = ("version",)
+"""The command that every program has."""
 
 
 def make_app(*names: str) -> typer.Typer:
@@ -56,7 +59,7 @@ def make_app(*names: str) -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_root)
-    for name in names or _COMMANDS:
+    for name in () if names == _VERSION else names or _COMMANDS:
         panel, where = _COMMANDS[name]
         module, _, attribute = where.partition(":")
         found = getattr(importlib.import_module(f"understudy.cli.{module}"), attribute)
@@ -133,6 +136,8 @@ def run() -> None:
 def _asked(line: list[str]) -> list[str]:
     """The command that a line begins with; none where it is a flag, or no command: then all are
     needed for the help, or for the nearest name."""
+    if line in (["version"], ["--version"]):
+        return [*_VERSION]
     return line[:1] if line and line[0] in _COMMANDS else []
 
 

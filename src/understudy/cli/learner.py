@@ -96,28 +96,9 @@ def resume(
 
 def _switch(run: Path | None, *, paused: bool, json: bool) -> tuple[Path, bool]:
     from understudy.registry.run_folder import latest
+    from understudy.run.controls import switch_learning
 
     root, changed = switch_learning(run or latest(), paused=paused)
     if json:
         say_json({"run": str(root), "paused": paused, "changed": changed})
     return root, changed
-
-
-def switch_learning(run: Path, *, paused: bool) -> tuple[Path, bool]:
-    """Pause learning in a run, or let it go on; False: it was so already. The monitor does the
-    same. `ConfigError`: a run that cannot be paused."""
-    from understudy.core.clock import SystemClock
-    from understudy.core.errors import ConfigError
-    from understudy.core.pause import switch_pause
-    from understudy.registry.run_folder import RunFolder
-    from understudy.telemetry.status_reader import StatusReader
-
-    clock = SystemClock()
-    root = RunFolder.load(run, clock).root
-    status = StatusReader(root, clock).read()
-    if paused and status.steps and not status.mode:
-        raise ConfigError(
-            f"{root}: a run of `understudy train`, which has no pause: Ctrl-C stops it, and "
-            f"`understudy train ... --run {root} --resume` goes on"
-        )
-    return root, switch_pause(root, paused=paused, clock=clock)

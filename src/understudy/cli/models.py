@@ -10,14 +10,15 @@ import typer
 
 from understudy.cli.options import LatestRun
 from understudy.cli.output import emit_labelled, emit_table, emit_text
-from understudy.core.errors import FileFormatError, RunFolderError
+from understudy.core.errors import FileFormatError
 from understudy.registry.pointers import NAMES
-from understudy.registry.rewards import rewards_in, version_reward
+from understudy.registry.rewards import reward_text, rewards_in, version_reward, won_text
 from understudy.registry.run_folder import RunFolder
-from understudy.registry.scores import ENOUGH, Score, last_good, score_of
+from understudy.registry.scores import Score, score_of
 from understudy.registry.versions import Manifest
+from understudy.run.controls import release_champion, roll_back, rollback_target
 from understudy.telemetry.layout import Column
-from understudy.telemetry.report_parts import estimate, reward_lines
+from understudy.telemetry.report_parts import reward_lines
 from understudy.telemetry.text import duration, say, say_json, size, stamp
 
 app = typer.Typer(no_args_is_help=True)
@@ -83,8 +84,8 @@ def list_(run: LatestRun = None, json: _Json = False) -> None:
                 f"{_learned(row):,}",
                 f"{row.metrics['loss']:.4f}" if "loss" in row.metrics else "-",
                 stamp(row.created_at),
-                _won_text(score_of(scores, row.number)),
-                _reward_text(score_of(scores, row.number)),
+                won_text(score_of(scores, row.number)),
+                reward_text(score_of(scores, row.number)),
                 ", ".join(roles.get(row.number, [])),
                 _kept_text(why.get(row.number)),
             ]
@@ -162,16 +163,8 @@ def release(run: LatestRun = None, json: _Json = False) -> None:
 
     Example: understudy models release --run runs/swarm-1
     """
-    folder = _folder(run)
-    folder.pointers.release("champion")
-    if folder.by_evidence:
-        _released_to_evidence(folder, json=json)
-        return
-    champion = folder.pointers.read("champion")
-    if champion is None:
-        raise RunFolderError(f"{folder.root}: no version plays yet")
-    text = f"Version {champion.version} plays until the next one is promoted."
-    _moved(text, champion.version, pinned=False, json=json)
+    version, text = release_champion(_folder(run))
+    _moved(text, version, pinned=False, json=json)
 
 
 @app.command()
@@ -231,45 +224,6 @@ def _learned(manifest: Manifest) -> int:
     return manifest.counters.get("matches", manifest.counters.get("ingested", 0))
 
 
-def roll_back(folder: RunFolder, version: int, *, why: str = "") -> str:
-    """Pin a version as champion; returns what to tell. The monitor does the same."""
-    from understudy.promotion.report import is_served
-
-    folder.versions.existing(version)
-    folder.versions.verify(version)
-    folder.pointers.pin("champion", version, by="rollback")
-    again = f"understudy models release --run {folder.root}"
-    if folder.by_evidence:
-        which = "segment" if is_served(folder) else "match of mode auto"
-        return (
-            f"Version {version} is pinned as champion{why}. It plays every {which}, "
-            f"from the next one on, and nothing is tried. To let evidence decide again: {again}"
-        )
-    return f"Version {version} plays now and is pinned{why}. To let newer ones play again: {again}"
-
-
-def rollback_target(folder: RunFolder) -> tuple[int, str]:
-    """Where a rollback without a number goes, and why there."""
-    from understudy.registry.retention import kept, scores_of
-
-    champion = folder.pointers.read("champion")
-    if champion is not None and not champion.version:
-        raise RunFolderError(
-            f"{folder.root}: the rules play, and no version did before them; name the version that "
-            "is to be pinned as champion"
-        )
-    if champion is not None:
-        found = last_good(scores_of(folder), kept(folder), before=champion.version)
-        if found is not None:
-            version, score = found
-            span = f"versions {score.first} to {score.last}" if score.first < score.last else "it"
-            return version, f": the last that played well ({span}: {_score_text(score)})"
-        parent = folder.versions.manifest(champion.version).parent
-        if parent is not None:
-            return parent, f": the parent of {champion.version}; no earlier one has a good score"
-    raise RunFolderError(f"{folder.root}: there is no earlier version to go back to")
-
-
 def _score(score: Score | None) -> dict[str, object] | None:
     """For JSON; None where too little is known."""
     if score is None or not score.full:
@@ -286,19 +240,10 @@ def _score(score: Score | None) -> dict[str, object] | None:
     }  # fmt: skip
 
 
-def _won_text(score: Score | None) -> str:
-    rate = None if score is None else score.win_rate
-    return "" if score is None or rate is None else f"{rate.mean:.0%} won of {score.matches}"
-
-
-def _score_text(score: Score) -> str:
-    return _won_text(score) or f"reward {_reward_text(score)}"
-
-
 def _played_text(score: Score | None) -> str:
     """How a version played, counted with its neighbours."""
-    reward = _reward_text(score)
-    parts = [_won_text(score), f"reward {reward}" if reward else ""]
+    reward = reward_text(score)
+    parts = [won_text(score), f"reward {reward}" if reward else ""]
     text = ", ".join(part for part in parts if part)
     if not text or score is None or score.first == score.last:
         return text
@@ -315,17 +260,6 @@ def _reward(score: Score | None) -> dict[str, object] | None:
         "first": found.first, "last": found.last, "count": found.count,
         "mean": mean.mean, "interval": [mean.low, mean.high],
     }  # fmt: skip
-
-
-def _reward_text(score: Score | None) -> str:
-    """With its interval; or how much is missing for one."""
-    if score is None:
-        return ""
-    found = version_reward(score, matches=score.rewarded > 0)
-    if found is None:
-        count = score.rewarded or score.episodes
-        return f"({count} of {ENOUGH} results)" if count else ""
-    return estimate(found.reward)
 
 
 def _kept_text(why: tuple[str, ...] | None) -> str:
@@ -358,18 +292,6 @@ def _roles(folder: RunFolder) -> dict[int, list[str]]:
                 f"{name}{' (pinned)' if record.pinned else ''}"
             )
     return roles
-
-
-def _released_to_evidence(folder: RunFolder, *, json: bool) -> None:
-    """The champion pointer goes back to what the promotion log says."""
-    from understudy.promotion.promotion import Promotion
-    from understudy.promotion.report import read_brief
-    from understudy.telemetry.promotion_lines import playing_text
-
-    now = read_brief(folder, Promotion(folder))  # following the log moves the pointer
-    which = "segment" if now.served else "match of mode auto"
-    text = f"Evidence decides again: from the next {which} on {now.in_units(playing_text(now))}."
-    _moved(text, now.incumbent, pinned=False, json=json)
 
 
 def _moved(text: str, version: int, *, pinned: bool, json: bool) -> None:

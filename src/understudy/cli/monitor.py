@@ -147,7 +147,7 @@ def _server(url: str, token_file: Path | None) -> RunSource:
         from understudy.core.dependencies import needs
 
         with needs("a token file needs {}", extra="serve"):
-            from understudy.server.auth import read_token
+            from understudy.web.auth import read_token
         token = read_token(token_file)
     return RunSource(url, ServerReader(url, token=token, clock=SystemClock()).read)
 
@@ -220,7 +220,7 @@ def _run(
         return reader.read()
 
     def choice() -> RollbackChoice:
-        from understudy.cli.models import rollback_target
+        from understudy.run.controls import rollback_target
 
         folder = RunFolder.load(root, SystemClock())
         kept = tuple(folder.versions.numbers())
@@ -233,12 +233,12 @@ def _run(
         return RollbackChoice(version, why, kept)
 
     def back(version: int) -> str:
-        from understudy.cli.models import roll_back
+        from understudy.run.controls import roll_back
 
         return roll_back(RunFolder.load(root, SystemClock()), version)
 
     def pause(paused: bool) -> str:
-        from understudy.cli.learner import switch_learning
+        from understudy.run.controls import switch_learning
 
         _, changed = switch_learning(root, paused=paused)
         said = "learning is paused" if paused else "learning goes on, wherever a learner runs"

@@ -24,6 +24,9 @@ LatestRun = Annotated[
 NewRun = Annotated[
     Path | None, typer.Option("--run", help="The run folder (default: a new runs/GAME-N).")
 ]
+WithDashboard = Annotated[
+    bool, typer.Option("--dashboard", help="Show the run in a browser as well, on port 8710.")
+]
 SetOption = Annotated[
     list[str] | None, typer.Option("--set", help="A setting: learner.gamma=0.99. Repeatable.")
 ]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from understudy.cli.options import JsonAtEnd, NewRun, SetOption, config_from
+from understudy.cli.options import JsonAtEnd, NewRun, SetOption, WithDashboard, config_from
 from understudy.cli.output import commands, summary_row
 from understudy.cli.progress import ProgressDisplay, ProgressLine, bar, ending, session_line
 from understudy.core.errors import ConfigError, nearest
@@ -152,6 +152,7 @@ def play(
             help="Serve /metrics for Prometheus on this port of 127.0.0.1; 0: a free one."
         ),
     ] = None,
+    dashboard: WithDashboard = False,
     set_: SetOption = None,
     url: Annotated[
         str | None, typer.Option(help="Play territory on this server: ws://127.0.0.1:8765/ws.")
@@ -187,7 +188,8 @@ def play(
         "--difficulty": difficulty, "--matches": matches, "--eval": evaluate, "--run": run,
         "--network": network, "--mode": mode, "--rules": rules, "--evidence": evidence,
         "--learner": learner, "--pace": pace,
-        "--lockstep": lockstep or None, "--metrics": metrics, "--set": set_,
+        "--lockstep": lockstep or None, "--metrics": metrics,
+        "--dashboard": dashboard or None, "--set": set_,
     }  # fmt: skip
     for_there = {
         "--territories": territories, "--speed": speed, "--ticks": ticks,
@@ -205,6 +207,7 @@ def play(
     from understudy.registry.run_folder import RunFolder, new_run, newest
     from understudy.run.play import ADAPTIVE, PlaySession, judging_difficulty
     from understudy.run.play import play as play_session
+    from understudy.supervise.dashboard import dashboard_beside
 
     _check_difficulty(game, difficulty, ADAPTIVE)
     before = RunFolder.kept(run)
@@ -254,7 +257,10 @@ def play(
             display.show(_line(progress))
 
         endpoint = None if metrics is None else _metrics_endpoint(session, metrics)
-        with endpoint or contextlib.nullcontext():
+        with (
+            endpoint or contextlib.nullcontext(),
+            dashboard_beside(session.run, wanted=dashboard),
+        ):
             summary = play_session(session, show=show, show_frozen=_frozen_line(display, session))
         opponent = judging_difficulty(difficulty)
         display.end(

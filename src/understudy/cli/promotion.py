@@ -9,30 +9,25 @@ from typing import Annotated
 import typer
 
 from understudy.cli.options import Json, LatestRun, check_file, check_folder
-from understudy.cli.output import emit, emit_text, out_width
+from understudy.cli.output import emit_text, out_width
 from understudy.cli.progress import working
 from understudy.core.errors import RunFolderError
-from understudy.gates.promotion.records import RULES, Order, Ordered
-from understudy.gates.promotion.roles import PromotionVerdict
+from understudy.gates.promotion.records import RULES, Order
 from understudy.promotion.history import read_history
-from understudy.promotion.promotion import Promotion, role_changed
 from understudy.promotion.report import (
     MATCH_COLUMNS,
     is_served,
     match_rows,
-    read_brief,
     read_promotion,
 )
 from understudy.registry.run_folder import RunFolder
+from understudy.run.controls import check_promotion, order
 from understudy.telemetry.events import RoleChanged
-from understudy.telemetry.journal import Journal
-from understudy.telemetry.layout import hint
-from understudy.telemetry.promotion_lines import describe_promotion, playing_text
+from understudy.telemetry.promotion_lines import describe_promotion
 from understudy.telemetry.promotion_stage import staged
 from understudy.telemetry.promotion_status import VerdictNote, in_units
 from understudy.telemetry.summary import FoldedJournal, JournalFolds
 from understudy.telemetry.text import say, say_json
-from understudy.telemetry.verdicts import VERDICTS
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -118,11 +113,7 @@ def approve(
 
     Example: understudy promotion approve 17 --run runs/zerg
     """
-    folder = _folder(run)
-    if version != RULES:
-        folder.versions.existing(version)
-        folder.versions.verify(version)
-    _order(folder, "approve", version=version, words=words, json=json)
+    _order(_folder(run), "approve", version=version, words=words, json=json)
 
 
 @app.command()
@@ -199,44 +190,14 @@ def plot(
 
 
 def _order(
-    folder: RunFolder, order: Order, *, version: int = 0, words: str = "", json: bool
+    folder: RunFolder, word: Order, *, version: int = RULES, words: str = "", json: bool
 ) -> None:
-    journal = Journal(folder.journal, "person", folder.clock)
-    promotion = Promotion(folder, tell=lambda verdict: _journal_verdict(journal, verdict))
-    before = len(promotion.verdicts)
-    state = promotion.state
-    if order in ("pause", "resume") and state.paused == (order == "pause"):
-        already = "is paused already" if state.paused else "is not paused"
-        raise RunFolderError(f"{folder.root}: promotion {already}")
-    if order == "stop" and state.test is None:
-        raise RunFolderError(f"{folder.root}: nothing to stop: no version is being tested")
-    if order == "approve" and version == state.incumbent:
-        already = f"version {version} is the champion" if version else "the rules play"
-        raise RunFolderError(f"{folder.root}: {already} already")
-    promotion.order(Ordered(order=order, version=version, words=words))
-    verdicts = [one for one in promotion.verdicts[before:] if one.kind != "nominated"]
-    for one in verdicts:  # another process was faster
-        if (one.kind, one.sequence) == ("refused", promotion.state.sequence):
-            raise RunFolderError(f"{folder.root}: {one.words}")
-    now = read_brief(folder, promotion)
+    told = order(folder, word, version=version, words=words)
     if json:
         say_json(read_promotion(folder))
         return
-    for one in verdicts:
-        named = f"Version {one.version}: " if one.version else ""
-        words = now.in_units(f"{named}{VERDICTS[one.kind].meaning}.")
-        emit_text(words[0].upper() + words[1:])
-    if order == "pause":
-        emit_text("A running test goes on; a harmful version is stopped, and a champion may fall.")
-    emit_text(now.in_units(f"From the next match on {playing_text(now)}."))
-    if now.pinned not in (None, version) and order == "approve":
-        release = f"understudy models release --run {folder.root}"
-        emit(hint(f"To let version {version} play: {release}", width=out_width()))
-
-
-def _journal_verdict(journal: Journal, verdict: PromotionVerdict) -> None:
-    if verdict.kind != "refused":
-        journal.write(role_changed(verdict))
+    for one in told:
+        emit_text(one)
 
 
 # --- what is read --------------------------------------------------------------------------------
@@ -247,11 +208,7 @@ def _folder(run: Path | None) -> RunFolder:
     from understudy.registry.run_folder import latest
 
     folder = RunFolder.load(run or latest(), SystemClock())
-    if not folder.by_evidence:
-        raise RunFolderError(
-            f"{folder.root}: no promotion log: the newest version plays here. A bot opened with "
-            "mode='auto' begins one"
-        )
+    check_promotion(folder)
     return folder
 
 

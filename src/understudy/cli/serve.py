@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from understudy.cli.options import JsonAtEnd, NewRun, config_from
+from understudy.cli.options import JsonAtEnd, NewRun, WithDashboard, config_from
 from understudy.cli.output import commands, summary_row
 from understudy.cli.progress import ProgressDisplay, ProgressLine
 from understudy.core.dependencies import install_line, not_installed
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from understudy.core.config import Config
     from understudy.policy.spec import AnyNetwork
     from understudy.run.serve import ServeProgress, ServeSummary
-    from understudy.server.listening import Tls
     from understudy.session.translation import Translator
 
 LEARNERS = ("process", "off")
@@ -96,6 +95,7 @@ def serve(
     seed: Annotated[
         int | None, typer.Option(help="Seeds decisions and learning (default: chance).")
     ] = None,
+    dashboard: WithDashboard = False,
     json: JsonAtEnd = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No line that moves.")] = False,
 ) -> None:
@@ -114,8 +114,10 @@ def serve(
     from understudy.registry.run_folder import RunFolder, new_run, newest
     from understudy.run.serve import serve as serve_game
     from understudy.run.server_wiring import ServeOptions
-    from understudy.server.auth import read_token
+    from understudy.supervise.dashboard import dashboard_beside
     from understudy.training.named_configs import config as config_named
+    from understudy.web.auth import read_token
+    from understudy.web.listening import tls_of
 
     before = RunFolder.kept(run)
     base = before.config if before and not config else config_named(config or _CONFIG)
@@ -142,7 +144,7 @@ def serve(
         host=host,
         port=port,
         token=None if token_file is None else read_token(token_file),
-        tls=_tls(tls_cert, tls_key),
+        tls=tls_of(tls_cert, tls_key),
         behind_proxy=behind_proxy,
         address_header=address_header,
         allow_hosts=tuple(allow_host or ()),
@@ -161,7 +163,8 @@ def serve(
             if not quiet:
                 display.show(_line(progress))
 
-        summary = serve_game(options, started=started, show=show)
+        with dashboard_beside(options.run, wanted=dashboard):
+            summary = serve_game(options, started=started, show=show)
         display.end(
             summary, lambda width: "\n".join(_summary(summary, width)), run=summary.status.run
         )
@@ -227,18 +230,6 @@ def _check(learner: str, port: int) -> None:
         )
     if not 0 <= port <= 65_535:
         raise ConfigError(f"--port: expected 0 to 65535, got {port}")
-
-
-def _tls(certificate: Path | None, key: Path | None) -> Tls | None:
-    if certificate is None and key is None:
-        return None
-    if certificate is None or key is None:
-        raise ConfigError("--tls-cert and --tls-key: expected both or none")
-    from understudy.server.listening import Tls, check_tls
-
-    tls = Tls(certificate, key)
-    check_tls(tls)
-    return tls
 
 
 def _line(progress: ServeProgress) -> ProgressLine:

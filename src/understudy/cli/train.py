@@ -13,6 +13,7 @@ from understudy.cli.options import (
     JsonAtEnd,
     NewRun,
     SetOption,
+    WithDashboard,
     config_from,
     parsed,
 )
@@ -116,6 +117,7 @@ def train(
     ] = None,
     run: NewRun = None,
     resume: Annotated[bool, typer.Option(help="Go on with the run of --run.")] = False,
+    dashboard: WithDashboard = False,
     set_: SetOption = None,
     json: JsonAtEnd = False,
 ) -> None:
@@ -127,6 +129,7 @@ def train(
     """
     from understudy.cli.train_screen import TrainScreen
     from understudy.registry.run_folder import newest
+    from understudy.supervise.dashboard import dashboard_beside
     from understudy.training import train as training
 
     if preset is not None:
@@ -164,7 +167,8 @@ def train(
                 evidence=evidence,
             )
         try:
-            summary = training.train(session, screen)
+            with dashboard_beside(session.run, wanted=dashboard):
+                summary = training.train(session, screen)
         except KeyboardInterrupt:  # pressed again: only what was kept until then
             raise typer.Exit(INTERRUPTED) from None
         screen.close(summary)

@@ -18,13 +18,13 @@ import msgspec
 
 from understudy.registry.run_folder import remember
 from understudy.run.server_wiring import ServeOptions, ServerWiring
-from understudy.server import listening
-from understudy.server.listening import Listening, address, bound
-from understudy.server.metrics import quantile
 from understudy.session.status import LiveStatus
 from understudy.supervise.interrupts import Interrupts
+from understudy.telemetry.latency import quantile
 from understudy.telemetry.status import Status
 from understudy.telemetry.text import complain
+from understudy.web import listening
+from understudy.web.listening import Listening, address, bound
 
 _SHOW_EVERY_S = 0.5
 _FILES = 256

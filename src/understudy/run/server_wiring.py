@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 from collections import deque
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,10 +31,8 @@ from understudy.policy.spec import AnyNetwork, PolicySpec
 from understudy.registry.run_folder import RunFolder
 from understudy.run.segment_writer import SegmentWriter, open_segments, segments_line
 from understudy.server.app import Server
-from understudy.server.auth import Auth, check_exposure, make_auth
 from understudy.server.clients import Clients
 from understudy.server.error_log import ErrorLog, logging_to
-from understudy.server.listening import Tls
 from understudy.server.status_poller import StatusPoller
 from understudy.session.segments import PlayerSegments
 from understudy.session.session import Session
@@ -46,6 +45,8 @@ from understudy.telemetry.journal import Journal
 from understudy.telemetry.promotion_status import PromotionStatus
 from understudy.telemetry.status import patience
 from understudy.telemetry.summary import light_writer
+from understudy.web.auth import Auth, check_exposure, make_auth
+from understudy.web.listening import Tls
 
 _NEWS = 100
 """Verdicts that wait for the screen at most."""
@@ -113,6 +114,8 @@ class ServerWiring:
         self._policy = untrained(spec, config.learner.seed)
         self._learner: RunningLearner | None = None
         self._writer: SegmentWriter | None = None
+        self._counted: deque[events.ServerCounted] = deque(maxlen=_NEWS)
+        """Counts for the journal. The thread of the loop, which answers, never writes a file."""
         self.news: deque[str] = deque(maxlen=_NEWS)
         """Verdicts for the screen, which takes them out."""
         self._spool = Spool(folder.root, spec, clock)
@@ -159,6 +162,7 @@ class ServerWiring:
             run=lambda: self.status_poller.now,
             promotion=self._promotion_status,
             problem=self._errors.note,
+            tell=self._counted.append,
         )
         stack.callback(self._watcher.stop)
         self._journal.write(
@@ -176,6 +180,7 @@ class ServerWiring:
             stack.callback(self._writer.close)
 
     def _tick(self) -> None:
+        self._write_counts()
         self.status_poller.look()
         self._summaries.work()
 
@@ -193,7 +198,13 @@ class ServerWiring:
             bound_s = self._folder.config.learner.drain_s + 10.0
             if not self._learner.stop(bound_s):
                 self._errors.note("the learner did not stop in time; nothing is lost")
+        self.server.count(time.monotonic())
+        self._write_counts()
         self._journal.write(events.BotStopped(matches=0))
+
+    def _write_counts(self) -> None:
+        while self._counted:
+            self._journal.write(self._counted.popleft())
 
     def plays(self) -> str:
         """Who decides, and the test that runs, in a few words; empty without promotion."""

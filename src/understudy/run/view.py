@@ -83,10 +83,18 @@ class ViewReader:
         self._rewards = _Cached(lambda: reward_status(folder))
         self._ledger = _Cached(lambda: counts_in(folder.root / LEDGER))
 
+    @property
+    def folder(self) -> RunFolder:
+        return self._folder
+
     def read(self, *, promotion_later: bool = False) -> RunView:
         """The run now. `promotion_later`: without the promotion log, where there is one. Importing
         what reads it, and reading it, takes longer than all else of a first screen."""
-        folder, folds = self._folder, self._read_journal()
+        folder = self._folder
+        unread = promotion_later and folder.by_evidence
+        if not unread and self._journal is None:
+            self._begin_promotion()
+        folds = self._read_journal()
         status = folds.status.status(
             self._spool.read(),
             folder.clock.time(),
@@ -94,7 +102,6 @@ class ViewReader:
             # Its lock says nothing new of a learner that has ended, and costs an import.
             learner_runs=learner_runs(folder.root) if folds.status.learner_told else None,
         )
-        unread = promotion_later and folder.by_evidence
         promotion = None if unread else self._read_promotion()
         if promotion is not None:
             promotion = staged(promotion, agreement=folds.agreement.share)
@@ -119,16 +126,19 @@ class ViewReader:
         assert self._journal is not None, "read first"
         return with_lost(self._journal.folds, self._lost, run=self._run)
 
-    def _read_promotion(self) -> PromotionStatus | None:
+    def _begin_promotion(self) -> PromotionReader | None:
         """None where evidence moves no champion: most runs never import what reads its log, which
         takes as long as reading a short journal."""
-        if not self._folder.by_evidence:
-            return None
-        if self._promotion is None:
+        if self._promotion is None and self._folder.by_evidence:
             from understudy.promotion.report import PromotionReader
 
             self._promotion = PromotionReader(self._folder)
-        return self._promotion.read(self._scaled(_JOURNAL_SHARE, 1.0))
+            self._promotion.begin()
+        return self._promotion
+
+    def _read_promotion(self) -> PromotionStatus | None:
+        reader = self._begin_promotion()
+        return None if reader is None else reader.read(self._scaled(_JOURNAL_SHARE, 1.0))
 
     def _read_journal(self) -> JournalFolds:
         folder = self._folder
@@ -194,10 +204,10 @@ def runs_in(folder: Path) -> list[RunEntry]:
     """The run folders in a folder, the one that was written to last first; damaged ones come last.
     Their journals are not read before they are asked for."""
     found = [RunEntry(path) for path in folder.iterdir() if holds_run(path)]
-    return sorted(found, key=lambda one: (bool(one.problem), -_written(one.folder), one.folder))
+    return sorted(found, key=lambda one: (bool(one.problem), -written_at(one.folder), one.folder))
 
 
-def _written(run: Path) -> float:
+def written_at(run: Path) -> float:
     """When a run was last written to: the time of its newest journal, else of its folder."""
     journals = [path.stat().st_mtime for path in (run / "journal").glob("*.jsonl")]
     return max(journals) if journals else run.stat().st_mtime

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from understudy.core.arrays import NDArray
 from understudy.core.dependencies import needs
-from understudy.telemetry.history import SNAPSHOTS, Curve, History
+from understudy.telemetry.history import SNAPSHOTS, History
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -87,27 +86,19 @@ def _win_rates(axes: Axes, history: History) -> None:
 def _returns(axes: Axes, history: History) -> None:
     """Terms above and below 0 are stacked apart; they add up to the line."""
     _head(axes, "Return of a match, and the reward terms it is made of")
-    steps = history.returns.steps()
-    if len(steps) < 2:
+    if len(history.returns) < 2:
         return
-    over = 5 * _ROLLING
-    sizes = {
-        name: float(np.abs(curve.values()).mean())
-        for name, curve in history.terms.items()
-        if len(curve)
-    }
-    largest = sorted((name for name in sizes if sizes[name] > 0), key=lambda n: -sizes[n])
-    shown, rest = largest[: _MOST_LINES - 1], largest[_MOST_LINES - 1 :]
-    layers = {name: _on(steps, history.terms[name], over) for name in shown}
+    steps, layers, returns = history.reward_terms(over=5 * _ROLLING)
+    rest = list(layers)[_MOST_LINES - 1 :]
     if rest:
-        layers["other terms"] = np.sum([_on(steps, history.terms[n], over) for n in rest], axis=0)
+        layers["other terms"] = np.sum([layers.pop(name) for name in rest], axis=0)
     above, below = np.zeros(len(steps)), np.zeros(len(steps))
     for colour, (name, values) in zip(_PALETTE, layers.items(), strict=False):
         up, down = above + np.maximum(values, 0), below + np.minimum(values, 0)
         axes.fill_between(steps, above, up, color=colour, alpha=0.55, lw=0, label=name)
         axes.fill_between(steps, below, down, color=colour, alpha=0.55, lw=0)
         above, below = up, down
-    axes.plot(steps, history.returns.values(over=over), color=_INK, lw=1.6, label="return")
+    axes.plot(steps, returns, color=_INK, lw=1.6, label="return")
     axes.axhline(0, color=_FAINT, lw=0.6)
     low, high = axes.get_ylim()
     axes.set_ylim(low, high + 0.3 * (high - low))  # room for the legend above the areas
@@ -147,7 +138,7 @@ def _rating(axes: Axes, history: History) -> None:
     _head(axes, "Rating: mean and 95% of the belief (ticks: snapshots kept)")
     steps = history.rating.steps()
     if len(steps):
-        mean, doubt = history.rating.values(), _on(steps, history.doubt, 0.0)
+        mean, doubt = history.rating.values(), history.doubt.at(steps)
         axes.fill_between(steps, mean - doubt, mean + doubt, color=_PALETTE[0], alpha=0.18)
         axes.plot(steps, mean, color=_PALETTE[0], lw=1.6)
     marks = history.snapshots[:: 1 + len(history.snapshots) // _MOST_TICKS]
@@ -170,12 +161,6 @@ def _stages(axes: Axes, history: History, *, named: bool) -> None:
                 (begin + end) / 2, 1.005, name, transform=axes.get_xaxis_transform(),
                 ha="center", va="bottom", fontsize=8, color=_FAINT, clip_on=False,
             )  # fmt: skip
-
-
-def _on(steps: NDArray, curve: Curve, over: float) -> NDArray:
-    """The curve at other steps [N] than its own, float64 [N]; 0 before its first bin."""
-    values: NDArray = np.interp(steps, curve.steps(), curve.values(over=over), left=0.0)
-    return values
 
 
 def _head(axes: Axes, text: str) -> None:

@@ -278,6 +278,44 @@ def test_picture(snap_compare: Any, name: str) -> None:
     assert snap_compare(app, terminal_size=(int(columns), int(rows)), run_before=ready)
 
 
+_FIRST_SCREEN = """
+import pathlib, sys
+from understudy.cli.app import make_app
+from understudy.cli.monitor import source_of
+make_app("monitor")
+source = source_of(pathlib.Path(sys.argv[1]), promotion_later=True)
+source.read()
+import understudy.screens.monitor.app
+print(*sys.modules)
+"""
+
+
+def test_the_first_screen_imports_only_what_it_needs(tmp_path: Path) -> None:
+    """Each of these takes longer than reading a short run."""
+    import subprocess
+
+    from understudy import Understudy
+
+    with (
+        Understudy.open(
+            tmp_path, features=["a"], actions=["x", "y"], mode="auto", learner="off"
+        ) as mind,
+        mind.match() as match,
+    ):
+        match.decide([1.0], fallback=0)
+        match.finish("victory")
+    done = subprocess.run(
+        [sys.executable, "-c", _FIRST_SCREEN, tmp_path], capture_output=True, text=True, check=True
+    )
+    heavy = {
+        "jax", "matplotlib", "sklearn", "starlette", "gymnasium", "pygments", "markdown_it",
+        "rich.progress", "rich.markdown", "textual.widgets._data_table", "multiprocessing",
+        "understudy.promotion.report", "understudy.doctor.examine", "understudy.games.catalog",
+        "understudy.cli.models", "understudy.cli.train", "understudy.bot.understudy",
+    }  # fmt: skip
+    assert heavy & set(done.stdout.split()) == set()
+
+
 def test_no_import_of_textual_before_it_is_needed() -> None:
     """`understudy status` and a monitor in a pipe must not wait for it."""
     import subprocess

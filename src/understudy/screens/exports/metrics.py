@@ -23,6 +23,7 @@ _FLAT: dict[str, type[msgspec.Struct]] = {
     "matches": ev.MatchFinished,
     "batches": ev.BatchTrained,
     "continuous_batches": ev.ContinuousTrained,
+    "served": ev.ServerCounted,
     "versions": ev.VersionPublished,
     "adoptions": ev.VersionAdopted,
     "roles": ev.RoleChanged,

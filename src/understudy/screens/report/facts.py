@@ -16,7 +16,7 @@ from understudy import __version__
 from understudy.core.config import Config
 from understudy.core.config.descriptions import settings
 from understudy.core.config.section import Section
-from understudy.core.errors import FileFormatError, UnderstudyError
+from understudy.core.errors import UnderstudyError
 from understudy.doctor.evidence import RunKind
 from understudy.doctor.findings import Finding
 from understudy.league import lineage as lineages
@@ -24,16 +24,11 @@ from understudy.league.lineage import Lineage
 from understudy.league.snapshots import league_of
 from understudy.league.state import LeagueState
 from understudy.promotion.history import PromotionHistory, read_history
-from understudy.registry.pointers import NAMES
-from understudy.registry.retention import kept, scores_of
 from understudy.registry.run_folder import Identity, RunFolder
-from understudy.registry.scores import Score, score_of
-from understudy.registry.versions import Manifest
-from understudy.telemetry.history import History
+from understudy.screens.html.version_table import VersionRow, notable, version_rows
+from understudy.telemetry.history import History, HistoryFiles
 from understudy.telemetry.run_view import RunView
 from understudy.telemetry.status import Status
-from understudy.telemetry.table import Table
-from understudy.telemetry.training_rows import MONITOR, columns_of
 from understudy.telemetry.trends import Trends
 
 T = TypeVar("T")
@@ -50,15 +45,6 @@ class ChangedSetting(NamedTuple):
     default: str
     value: str
     words: str
-
-
-class VersionRow(NamedTuple):
-    """One version that is kept."""
-
-    manifest: Manifest
-    score: Score | None
-    roles: tuple[str, ...]
-    kept: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -112,7 +98,7 @@ def read_facts(
             unread.append(str(error))
             return None
 
-    rows = _version_rows(folder, unread)
+    rows = version_rows(folder, unread)
     return ReportFacts(
         name=folder.root.resolve().name,
         identity=folder.identity,
@@ -120,12 +106,12 @@ def read_facts(
         view=view,
         findings=tuple(findings),
         settings=tuple(changed_settings(folder.config)),
-        versions=_shown(rows),
+        versions=notable(rows, _VERSIONS),
         versions_kept=len(rows),
         machine=machine(),
         promotion=tried(lambda: read_history(folder)) if folder.by_evidence else None,
         league=tried(lambda: _league(folder)),
-        history=_history(folder) if kind == "training" else None,
+        history=HistoryFiles(folder.root).read() if kind == "training" else None,
         lineage=tried(lambda: _lineage(folder)),
         unread=tuple(unread),
     )
@@ -152,7 +138,7 @@ def _setting_text(value: object) -> str:
     if value is None or value in ((), [], {}, ""):
         return "none"
     plain = msgspec.to_builtins(value)
-    if isinstance(plain, list) and plain and isinstance(plain[0], Mapping):
+    if isinstance(plain, list | tuple) and plain and isinstance(plain[0], Mapping):
         names = [str(one.get("name", index)) for index, one in enumerate(plain, 1)]
         return f"{len(plain)}: {', '.join(names)}"
     return msgspec.json.encode(plain).decode() if not isinstance(plain, str) else plain
@@ -173,48 +159,6 @@ def machine() -> tuple[tuple[str, str], ...]:
     )
 
 
-def _version_rows(folder: RunFolder, unread: list[str]) -> list[VersionRow]:
-    try:
-        why, scores = kept(folder), scores_of(folder)
-    except (FileFormatError, OSError) as error:
-        unread.append(str(error))
-        why, scores = {}, ()
-    roles = _roles(folder)
-    rows = []
-    for number in folder.versions.numbers():
-        try:
-            manifest = folder.versions.manifest(number)
-        except (FileFormatError, OSError) as error:
-            unread.append(str(error))
-            continue
-        rows.append(
-            VersionRow(
-                manifest,
-                score_of(scores, number),
-                tuple(roles.get(number, ())),
-                tuple(one for one in why.get(number, ()) if one not in NAMES),
-            )
-        )
-    return rows
-
-
-def _shown(rows: Sequence[VersionRow]) -> tuple[VersionRow, ...]:
-    ranked = sorted(
-        rows, key=lambda row: (bool(row.roles), "best" in row.kept, row.manifest.number)
-    )
-    return tuple(sorted(ranked[-_VERSIONS:], key=lambda row: row.manifest.number))
-
-
-def _roles(folder: RunFolder) -> dict[int, list[str]]:
-    roles: dict[int, list[str]] = {}
-    for name in NAMES:
-        record = folder.pointers.read(name)
-        if record is not None and record.version:
-            pinned = " (pinned)" if record.pinned else ""
-            roles.setdefault(record.version, []).append(f"{name}{pinned}")
-    return roles
-
-
 def _league(folder: RunFolder) -> LeagueState | None:
     head = folder.versions.head_manifest()
     return None if head is None else league_of(folder, head)
@@ -223,14 +167,3 @@ def _league(folder: RunFolder) -> LeagueState | None:
 def _lineage(folder: RunFolder) -> Lineage | None:
     path = folder.root / lineages.FILE
     return lineages.decode(path.read_bytes(), what=str(path)) if path.exists() else None
-
-
-def _history(folder: RunFolder) -> History | None:
-    """From the tables that training wrote; None where it wrote none."""
-    history = History()
-    for name, columns in columns_of([]).items():
-        path = folder.root / f"{name}.csv"
-        if name != MONITOR and path.exists():  # a row a match: all of it is in the others
-            for row in Table(path, columns).rows():
-                history.add(name, row)
-    return history if history.steps else None

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from understudy.screens.html.elements import Element, HtmlNode, document, tag
+from understudy.screens.html.parts import key_figures_list
 from understudy.screens.report import summary
 from understudy.screens.report.facts import ReportFacts
-from understudy.screens.report.html import Element, HtmlNode, document, tag
 from understudy.screens.report.sections import sections
 from understudy.screens.report.style import STYLE
+
+_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
+"""Nothing may be loaded from anywhere, even if a browser found something to load."""
 
 
 def report_page(facts: ReportFacts) -> str:
@@ -34,7 +38,7 @@ def report_page(facts: ReportFacts) -> str:
             ),
         ),
     ]
-    return document(title=f"{facts.name}: a report", style=STYLE, body=body)
+    return document(title=f"{facts.name}: a report", policy=_POLICY, style=STYLE, body=body)
 
 
 def _head(facts: ReportFacts) -> Iterator[Element]:
@@ -49,9 +53,6 @@ def _head(facts: ReportFacts) -> Iterator[Element]:
         tag("p", tag("strong", "What next. "), summary.what_next(facts)),
         class_="lead",
     )
-    figures = [
-        tag("div", tag("dt", name), tag("dd", value, tag("span", under, class_="under")))
-        for name, value, under in summary.key_figures(facts)
-    ]
+    figures = summary.key_figures(facts.view, facts.kind)
     if figures:
-        yield tag("dl", *figures, class_="figures")
+        yield key_figures_list(figures)

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 
 from understudy.core.errors import MissingDependency
 from understudy.screens import curves, family_tree
+from understudy.screens.html.elements import Element, picture, tag
 from understudy.screens.report.facts import ReportFacts
-from understudy.screens.report.html import Element, picture, tag
 
 _DPI = 100
 

@@ -5,34 +5,43 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from understudy.core.opponents import kind_of
 from understudy.core.statistics import wilson
-from understudy.registry.scores import Score
+from understudy.screens.html import run_charts
+from understudy.screens.html.elements import HtmlNode, tag
+from understudy.screens.html.parts import (
+    TrendCharts,
+    chart_row,
+    explains,
+    finding_article,
+    table,
+)
+from understudy.screens.html.promotion_tables import (
+    arms_table,
+    shown_arms,
+    story_table,
+    tests_table,
+    verdict_notes,
+)
+from understudy.screens.html.server_parts import (
+    LEDGER_ENDINGS,
+)
+from understudy.screens.html.version_table import versions_table
 from understudy.screens.report import pictures
-from understudy.screens.report.facts import ReportFacts, VersionRow
-from understudy.screens.report.html import HtmlNode, tag
-from understudy.screens.report.parts import TrendCharts, chart_row, explains, table
-from understudy.telemetry.history import SNAPSHOTS
+from understudy.screens.report.facts import ReportFacts
 from understudy.telemetry.played import PlayedRecord
 from understudy.telemetry.promotion_lines import (
     expect_text,
-    player_name,
     playing_text,
-    stratum_name,
     why_text,
 )
-from understudy.telemetry.promotion_status import TrialStatus
-from understudy.telemetry.report_parts import continuous_lines, reward_lines
-from understudy.telemetry.status import Status, WinRecord
-from understudy.telemetry.text import evidence_text, size, stamp
-from understudy.telemetry.verdicts import VERDICTS
+from understudy.telemetry.report_parts import continuous_lines, opponents_met, reward_lines
+from understudy.telemetry.status import Status
+from understudy.telemetry.text import size, stamp
 
 _ROWS, _FEW_ROWS = 40, 16
 """Of a table, at most; fewer of figures that are many and alike."""
 _LEAST = 5
 """Matches of a tag that has a row: a win rate of fewer says nothing."""
-_BENCHMARKS, _MET = "benchmark.", "win_rate."
-"""Trends by opponent."""
 
 
 class ReportSection(NamedTuple):
@@ -78,17 +87,7 @@ def _findings(facts: ReportFacts) -> Iterator[HtmlNode]:
         "knowing. The certainty says how sure a check is."
     )
     for one in facts.findings:
-        yield tag(
-            "article",
-            tag("span", one.weight, class_=f"badge {one.weight}"),
-            " ",
-            tag("span", one.certainty, class_="soft"),
-            tag("h3", one.title),
-            tag("ul", *(tag("li", line) for line in one.evidence)),
-            tag("p", tag("strong", "Next: "), one.next_step),
-            tag("p", "More in ", tag("code", one.link), ".", class_="soft"),
-            class_=f"finding {one.weight}",
-        )
+        yield finding_article(one)
 
 
 def _plays(facts: ReportFacts) -> Iterator[HtmlNode]:
@@ -111,31 +110,16 @@ def _plays(facts: ReportFacts) -> Iterator[HtmlNode]:
     if why := why_text(now):
         yield tag("p", tag("strong", "Why: "), now.in_units(why), ".")
     if now.tests:
-        yield table(
-            "Tests that run now: results of both sides, and the evidence so far with how much is "
-            "enough.",
-            ("tested", "its result", "against", "its result", "E for it", "E against it"),
-            [_test_row(one) for one in now.tests],
-            kinds="wwwwww",
-        )
+        yield tests_table(now.tests)
         for one in now.tests:
             expected = "a person is asked" if one.asks else now.in_units(expect_text(one))
             words = f"Expected of version {one.version}: "
             yield tag("p", tag("strong", words), expected, ".")
     yield from pictures.promotion_story(facts)
-    arms = [one for one in now.results if one.matches][:_FEW_ROWS]
-    if arms:
-        yield table(
-            f"Mean results in assigned {unit} (a win counts 1, a tie one half) with 95% intervals.",
-            ("player", "where", unit, "mean result", "95% interval"),
-            [
-                (player_name(one.version), stratum_name(one.stratum, 60) or "all",
-                 f"{one.matches:,}", f"{one.mean:.0%}", f"{one.low:.0%} to {one.high:.0%}")
-                for one in arms
-            ],
-            kinds="w.nnn",
-        )  # fmt: skip
-    yield from _story(facts)
+    if arms := shown_arms(now):
+        yield arms_table(arms, unit=unit)
+    if facts.promotion is not None and facts.promotion.verdicts:
+        yield story_table(verdict_notes(facts.promotion), most=_ROWS)
 
 
 def _player(status: Status) -> str:
@@ -143,68 +127,10 @@ def _player(status: Status) -> str:
     return f"the rules play, {held} is measured" if status.mode == "shadow" else f"{held} plays"
 
 
-def _test_row(one: TrialStatus) -> tuple[str, ...]:
-    return (
-        f"version {one.version}{' (recheck)' if one.recheck else ''}",
-        f"{one.canary.mean:.0%} of {one.canary.matches:,}",
-        player_name(one.against),
-        f"{one.incumbent.mean:.0%} of {one.incumbent.matches:,}",
-        f"{evidence_text(one.better)} of {one.better_enough:.0f}",
-        f"{evidence_text(one.worse)} of {one.worse_enough:g}",
-    )
-
-
-def _story(facts: ReportFacts) -> Iterator[HtmlNode]:
-    told = facts.promotion
-    if told is None or not told.verdicts:
-        return
-    shown = told.verdicts[-_ROWS:]
-    left = len(told.verdicts) - len(shown)
-    earlier = f" {left:,} earlier ones are left out." if left else ""
-    yield table(
-        f"The story so far: every decision about who plays, newest last.{earlier}",
-        ("when", "version", "what happened", "why"),
-        [
-            (stamp(told.times.get(one.sequence, 0.0)), player_name(one.version),
-             f"{one.kind}: {VERDICTS[one.kind].meaning}" if one.kind in VERDICTS else one.kind,
-             one.words)
-            for one in shown
-        ],
-        kinds="ww..",
-    )  # fmt: skip
-
-
 def _results(facts: ReportFacts) -> Iterator[HtmlNode]:
     charts, status = TrendCharts(facts.trends), facts.status
-    yield from chart_row(
-        [
-            charts.of(
-                "Win rate",
-                "The share of matches won, as a moving average; the band is its 95% interval. The "
-                "horizontal axis is time of play; dashed lines are pauses.",
-                {"win_rate": "the policy", "rules_win_rate": "the rules"},
-                "win rate",
-            ),
-            charts.of(
-                "Return of a match",
-                "The sum of all rewards of a match; reward is what the learner is told to "
-                "increase. The thin line shows single values, the thick one their moving average.",
-                {"return": "return"},
-            ),
-            charts.of(
-                "Time of a decision",
-                "How long the bot waited for a decision: in half of all cases less than p50, in 99 "
-                "of 100 less than p99.",
-                {"decision_p50_us": "p50", "decision_p99_us": "p99"},
-                "microseconds",
-            ),
-            charts.of(
-                "Decisions in a match",
-                "How many decisions a match takes.",
-                {"decisions": "decisions"},
-            ),
-        ]
-    )
+    shown = (run_charts.WIN_RATE, run_charts.RETURN, run_charts.DECISION_TIME, run_charts.DECISIONS)
+    yield from chart_row(charts.draw(one) for one in shown)
     rows = _told_apart(status.played)
     if rows:
         yield table(
@@ -245,20 +171,13 @@ def _server(facts: ReportFacts) -> Iterator[HtmlNode]:
         return
     status, counts = facts.status, facts.status.ledger
     if counts is not None:
-        meanings = {
-            "settled": "their reward is known, and they are learned from",
-            "expired": "no reward came in time",
-            "superseded": "another decision replaced them before their reward was known",
-            "orphaned": "the game ended or went away before their reward was known",
-            "open": "they wait for their reward",
-        }
         total = max(counts.opened, 1)
         yield table(
             f"The ledger: what became of each of the {counts.opened:,} decisions.",
             ("ending", "decisions", "share", "meaning"),
             [
                 (name, f"{getattr(counts, name):,}", f"{getattr(counts, name) / total:.1%}", words)
-                for name, words in meanings.items()
+                for name, words in LEDGER_ENDINGS.items()
             ],
             kinds=".nn.",
         )
@@ -279,37 +198,14 @@ def _server(facts: ReportFacts) -> Iterator[HtmlNode]:
             kinds="w.",
         )
     charts = TrendCharts(facts.trends)
-    yield from chart_row(
-        [
-            charts.of(
-                "Load of the learner",
-                "The share of its time that the learner spends on batches.",
-                {"utilisation": "busy"},
-                "share",
-            ),
-            charts.of("Replay", "Items that the learner can sample from.", {"buffer": "items"}),
-            charts.of(
-                "Gate",
-                "The share of sampled decisions that the gate judges as it did at first; it falls "
-                "where the game drifts.",
-                {"gate_agreement": "agreement"},
-                "share",
-            ),
-        ]
-    )
+    shown = (run_charts.UTILISATION, run_charts.REPLAY_SIZE, run_charts.GATE_AGREEMENT)
+    yield from chart_row(charts.draw(one) for one in shown)
 
 
 def _league(facts: ReportFacts) -> Iterator[HtmlNode]:
     if facts.kind != "training":
         return
-    groups: dict[str, WinRecord] = {}
-    for name, one in facts.status.opponents.items():
-        kind = kind_of(name, SNAPSHOTS)
-        so_far = groups.get(kind, WinRecord())
-        groups[kind] = WinRecord(
-            so_far.wins + one.wins, so_far.draws + one.draws, so_far.losses + one.losses
-        )
-    met = {name: one for name, one in groups.items() if one.matches}
+    met = opponents_met(facts.status)
     if met:
         yield table(
             "Opponents met in training, over the whole run; snapshots are earlier copies of the "
@@ -367,28 +263,8 @@ def _population(facts: ReportFacts) -> Iterator[HtmlNode]:
 
 def _benchmarks(facts: ReportFacts) -> Iterator[HtmlNode]:
     charts = TrendCharts(facts.trends)
-    names = {
-        name: name.removeprefix(_BENCHMARKS)
-        for name in facts.trends
-        if name.startswith(_BENCHMARKS)
-    }
-    yield from chart_row(
-        [
-            charts.of(
-                "Frozen benchmarks",
-                "The win rate of checkpoints in matches in which nothing is learned, by opponent.",
-                names,
-                "win rate",
-            ),
-            charts.of(
-                "Win rate by opponent",
-                "The share of matches of training that were won; 'self' is all earlier copies "
-                "together.",
-                {name: name.removeprefix(_MET) for name in facts.trends if name.startswith(_MET)},
-                "win rate",
-            ),
-        ]
-    )
+    shown = (run_charts.benchmarks(facts.trends), run_charts.by_opponent(facts.trends))
+    yield from chart_row(charts.draw(one) for one in shown)
     judged = facts.status.last_benchmark
     if judged is None or not judged.opponents:
         return
@@ -410,59 +286,16 @@ def _learning(facts: ReportFacts) -> Iterator[HtmlNode]:
     charts = TrendCharts(facts.trends)
     drawn = chart_row(
         [
-            charts.of(
-                "Entropy",
-                "How undecided the policy is. It should fall slowly; near 0 the policy always does "
-                "the same, and a flat line at the top means that it has learned nothing.",
-                {"entropy": "entropy"},
-            ),
-            charts.of(
-                "Entropy",
-                "How undecided the policy is, as a share of the largest possible: near 0 it always "
-                "does the same.",
-                {"entropy_share": "entropy"},
-                "share",
-            ),
-            charts.of(
-                "KL divergence",
-                "How far one update moves the policy. Very large values mean steps that are too "
-                "long; exactly 0 means that nothing moves.",
-                {"kl": "of an update", "behaviour_kl": "from what played"},
-            ),
-            charts.of(
-                "Loss",
-                "What training makes small: of the value (how well results are foreseen) and of "
-                "the policy. It need not fall while play improves.",
-                {"value_loss": "value", "policy_loss": "policy"},
-            )
-            or charts.of("Loss", "What training makes small.", {"loss": "loss"}),
-            charts.of(
-                "Explained variance",
-                "How much of the results the value foresees: 1 is all of it, 0 is nothing.",
-                {"explained_variance": "explained variance"},
-            ),
-            charts.of(
-                "Learning rate",
-                "How long a step of training is.",
-                {"learning_rate": "learning rate"},
-            ),
-            charts.of(
-                "Samples per insert",
-                "How often each decision was trained on; far more than intended means memorising.",
-                {"samples_per_insert": "samples"},
-            ),
-            charts.of(
-                "Speed of training",
-                "Decisions trained on in a second of training.",
-                {"steps_s": "decisions a second"},
-            ),
-            charts.of(
-                "Latents of opponents",
-                "A latent is what the policy makes of its opponent: how far latents lie from their "
-                "mean, and how far those of different opponents lie from each other.",
-                {"latent_spread": "spread", "latent_apart": "between opponents"},
-            ),
-            charts.of("Memory", "Resident memory of the learner, in MiB.", {"memory_mb": "memory"}),
+            charts.draw(run_charts.ENTROPY),
+            charts.draw(run_charts.ENTROPY_SHARE),
+            charts.draw(run_charts.KL),
+            charts.draw(run_charts.LOSSES) or charts.draw(run_charts.LOSS),
+            charts.draw(run_charts.EXPLAINED_VARIANCE),
+            charts.draw(run_charts.LEARNING_RATE),
+            charts.draw(run_charts.SAMPLES),
+            charts.draw(run_charts.SPEED),
+            charts.draw(run_charts.LATENTS),
+            charts.draw(run_charts.MEMORY),
         ]
     )
     if drawn:
@@ -479,42 +312,7 @@ def _versions(facts: ReportFacts) -> Iterator[HtmlNode]:
     if not facts.versions:
         return
     left = facts.versions_kept - len(facts.versions)
-    more = f" {left:,} more are kept." if left > 0 else ""
-    names = ("version", "made", facts.unit, "loss", "won", "reward", "role", "kept as")
-    rows = [_version_row(row) for row in facts.versions]
-    # A column without a value says nothing.
-    columns = [one for one in zip(names, zip(*rows, strict=True), strict=True) if any(one[1])]
-    yield table(
-        "A version is one state of the policy that was saved; the champion is the one that should "
-        "play, the candidate is the newest. Results are counted with those of neighbouring "
-        f"versions until there are enough; the last column says why it is kept on disk.{more}",
-        [name for name, _ in columns],
-        zip(*(cells for _, cells in columns), strict=True),
-        kinds="nwn".ljust(len(columns) - 2, "w"),
-    )
-
-
-def _version_row(row: VersionRow) -> tuple[str, ...]:
-    manifest, loss = row.manifest, row.manifest.metrics.get("loss")
-    learned = manifest.counters.get("matches", manifest.counters.get("ingested", 0))
-    return (
-        str(manifest.number),
-        stamp(manifest.created_at),
-        f"{learned:,}",
-        "" if loss is None else f"{loss:.4f}",
-        *_score(row.score),
-        ", ".join(row.roles),
-        ", ".join(row.kept),
-    )
-
-
-def _score(score: Score | None) -> tuple[str, str]:
-    """Won, and reward, as far as there are enough results; counted with neighbouring versions."""
-    if score is None:
-        return "", ""
-    rate, mean = score.win_rate, score.mean_return or score.mean_reward
-    won = "" if rate is None else f"{rate.mean:.0%} of {score.matches:,}"
-    return won, "" if mean is None else f"{mean.mean:.3g} ({mean.low:.3g} to {mean.high:.3g})"
+    yield versions_table(facts.versions, unit=facts.unit, left=left)
 
 
 def _problems(facts: ReportFacts) -> Iterator[HtmlNode]:

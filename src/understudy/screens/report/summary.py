@@ -6,9 +6,11 @@ from __future__ import annotations
 from datetime import datetime
 
 from understudy.core.statistics import margin, points
+from understudy.doctor.evidence import RunKind
 from understudy.screens.report.facts import ReportFacts
 from understudy.telemetry.promotion_lines import playing_text
 from understudy.telemetry.report_parts import estimate
+from understudy.telemetry.run_view import RunView
 from understudy.telemetry.text import duration
 
 _MODES = {
@@ -205,17 +207,18 @@ def _many(count: int, one: str, many: str) -> str:
     return f"{count:,} {one if count == 1 else many}"
 
 
-def key_figures(facts: ReportFacts) -> list[tuple[str, str, str]]:
+def key_figures(view: RunView, kind: RunKind) -> list[tuple[str, str, str]]:
     """What is shown largest: a name, a value, and a few words below it."""
-    status, shown = facts.status, []
+    status = view.status
+    shown: list[tuple[str, str, str]] = []
     counts = status.ledger
-    if facts.kind == "server" and counts is not None:
+    if kind == "server" and counts is not None:
         shown.append(("Decisions", f"{counts.opened:,}", f"{counts.settled:,} with a known reward"))
-    if status.matches and facts.kind != "server":
+    if status.matches and kind != "server":
         shown.append(("Matches", f"{status.matches:,}", "in the whole run"))
     if status.steps:
         shown.append(("Steps", _short(status.steps), "decisions trained on"))
-    trend = facts.trends.get("win_rate")
+    trend = view.trends.get("win_rate")
     if trend is not None and trend.weight:
         late = trend.last(max(trend.weight / 5, _LATE))
         mean, count = trend.mean(of=late), sum(one.weight for one in late)
@@ -226,7 +229,7 @@ def key_figures(facts: ReportFacts) -> list[tuple[str, str, str]]:
         words = f"mean of the last {status.reward_matches:,} matches"
         shown.append(("Reward", f"{status.reward:.4g}", words))
     reward = status.version_rewards
-    if facts.kind == "server" and reward is not None and reward.now is not None:
+    if kind == "server" and reward is not None and reward.now is not None:
         now = reward.now.reward
         words = f"per {reward.per}, {now.low:.3g} to {now.high:.3g}"
         shown.append(("Reward", f"{now.mean:.3g}", words))
@@ -245,7 +248,9 @@ def key_figures(facts: ReportFacts) -> list[tuple[str, str, str]]:
         p99 = f"p99 {status.decision_ms.p99:.2g} ms"
         shown.append(("A decision takes", f"{status.decision_ms.p50:.2g} ms", f"median; {p99}"))
     if status.learning != "off" or status.learner != "not started":
-        shown.append(("Learner", status.learner, f"learning: {status.learning}"))
+        # A learner that a session killed because it took too long is none that crashed.
+        state = "not running" if status.learner == "dead" else status.learner
+        shown.append(("Learner", state, f"learning: {status.learning}"))
     return shown
 
 

@@ -14,7 +14,10 @@ from typing import TypeAlias
 
 from understudy.telemetry.text import plain
 
-_VOID = frozenset({"meta", "img", "br", "hr"})
+_VOID = frozenset({"meta", "img", "br", "hr", "input", "link"})
+_POLICY = "Content-Security-Policy"
+_LONGEST_ATTRIBUTE = 40_000
+"""The path of a chart with many points is longer than any text."""
 _MOST_CHARACTERS = 4_000
 """Of one piece of text: what comes from outside may be any length."""
 
@@ -31,7 +34,19 @@ class Element:
         return "".join(_written(self))
 
 
-HtmlNode: TypeAlias = Element | str
+@dataclass(frozen=True)
+class WrittenHtml:
+    """An element that was written before; made by `written` alone, so that it is always escaped."""
+
+    html: str
+
+
+HtmlNode: TypeAlias = Element | WrittenHtml | str
+
+
+def written(element: Element) -> WrittenHtml:
+    """The element as HTML, to be put into several pages."""
+    return WrittenHtml(str(element))
 
 
 def tag(name_: str, *children: HtmlNode, **attributes: str | float | None) -> Element:
@@ -53,37 +68,51 @@ def picture(png: bytes, *, alt: str) -> Element:
     return tag("img", src=source, alt=alt)
 
 
-def document(*, title: str, style: str, body: Iterable[HtmlNode]) -> str:
-    """A whole page. `style` is CSS of this program: it is not escaped."""
+def document(
+    *,
+    title: str,
+    body: Iterable[HtmlNode],
+    policy: str = "",
+    head: Iterable[Element] = (),
+    style: str = "",
+) -> str:
+    """A whole page.
+
+    Args:
+        policy: The Content-Security-Policy, what a browser may load; empty: a header says it.
+        head: What else stands in the head, such as links to style sheets.
+        style: CSS of this program inside the page: it is not escaped.
+    """
     assert "</" not in style, "it would end the style element"
-    head = tag(
+    top = tag(
         "head",
         tag("meta", charset="utf-8"),
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        # Nothing may be loaded from anywhere, even if a browser found something to load.
-        tag(
-            "meta",
-            **{"http-equiv": "Content-Security-Policy"},
-            content="default-src 'none'; img-src data:; style-src 'unsafe-inline'",
-        ),
+        *([tag("meta", **{"http-equiv": _POLICY}, content=policy)] if policy else []),
         tag("meta", name="color-scheme", content="light dark"),
         tag("title", title),
+        *head,
     )
-    begin, end = str(head).rsplit("</head>", 1)
+    begin, end = str(top).rsplit("</head>", 1)
+    inside = f"<style>{style}</style>" if style else ""
     page = tag("body", *body)
-    return (
-        f'<!DOCTYPE html>\n<html lang="en">{begin}<style>{style}</style></head>{end}\n'
-        f"{page}</html>\n"
-    )
+    return f'<!DOCTYPE html>\n<html lang="en">{begin}{inside}</head>{end}\n{page}</html>\n'
 
 
 def _written(node: HtmlNode) -> Iterable[str]:
     if isinstance(node, str):
         yield _text(node)
         return
+    if isinstance(node, WrittenHtml):
+        yield node.html
+        return
     yield f"<{node.name}"
     for name, value in node.attributes:
-        shown = html.escape(value) if value.startswith("data:image/png;base64,") else _text(value)
+        shown = (
+            html.escape(value)
+            if value.startswith("data:image/png;base64,")
+            else _text(value, _LONGEST_ATTRIBUTE)
+        )
         yield f' {name}="{shown}"'
     yield ">"
     if node.name in _VOID:
@@ -93,5 +122,5 @@ def _written(node: HtmlNode) -> Iterable[str]:
     yield f"</{node.name}>"
 
 
-def _text(text: str) -> str:
-    return html.escape(plain(text, limit=_MOST_CHARACTERS), quote=True)
+def _text(text: str, limit: int = _MOST_CHARACTERS) -> str:
+    return html.escape(plain(text, limit=limit), quote=True)
