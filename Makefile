@@ -6,6 +6,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp
 
+# Tests start hundreds of processes: without bytecode each compiles its libraries anew, for 2 s.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: setup run test check lint types suite format bench soak clean
 
 setup: $(STAMP)

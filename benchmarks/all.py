@@ -24,6 +24,7 @@ SCRIPTS = (
     ("league_overhead.py",),
     ("monitoring_overhead.py",),
     ("monitor_cost.py",),
+    ("dashboard_cost.py",),
     ("year_of_play.py",),
     ("sc2_speed.py",),
     ("serve_load.py",),

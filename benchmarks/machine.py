@@ -63,6 +63,14 @@ def matrix_flops_s(device: Literal["cpu", "gpu"]) -> float:
     return 2.0 * size**3 * repeats / min(took)
 
 
+def keep_bytecode(folder: Path) -> None:
+    """Processes that are started from now on keep compiled modules in a folder, as those of an
+    installed program do. Where `PYTHONDONTWRITEBYTECODE` is set, and nothing was compiled before,
+    most of a start would be compiling. The first start is still such a one: do not count it."""
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    os.environ["PYTHONPYCACHEPREFIX"] = str(folder)
+
+
 def _processor() -> str:
     info = Path("/proc/cpuinfo")
     if info.exists():

@@ -7,7 +7,8 @@ A short real run of each kind is played first: swarm in mode `auto`, territory b
 promotion, brawl in the arena. Its journal is then repeated over a year, with other times, ids and
 versions, and in proportion its promotion log (up to 300,000 matches), `pruned.jsonl` and archive.
 Each command runs in a process of its own, once on the journal alone and once with the summaries
-that a writer keeps. Seconds are of the wall; those of the CPU tell what a busy machine adds.
+that a writer keeps, with compiled modules as an installed program has them. Seconds are of the
+wall; those of the CPU tell what a busy machine adds.
 `--keep` reuses the runs of an earlier call; `--goals` exits with 1 where a goal is missed.
 """
 
@@ -123,6 +124,21 @@ def grow(source: Path, target: Path, *, count: int) -> dict[str, int]:
     grown = _grow_promotion(folder, records, copies, versions)
     _grow_spool(folder, entries, copies)
     return {"events": copies * len(entries), "records": grown}
+
+
+def grown(kind: str, home: Path, *, count: int) -> tuple[Path, Path, dict[str, int]]:
+    """A short run and the year that was made of it, of this call or of an earlier one."""
+    source, run, told = (home / f"{kind}-{name}" for name in ("source", count, f"{count}.json"))
+    if not source.exists():
+        play_short(kind, source)
+    if not run.exists():
+        told.write_text(json.dumps(grow(source, run, count=count)), encoding="utf-8")
+    return source, run, json.loads(told.read_text(encoding="utf-8"))
+
+
+def summarise(run: Path) -> tuple[float, float, float]:
+    """Fold the whole journal, as its writer does bit by bit; see `measured`."""
+    return measured("-c", _SUMMARISE, str(run))
 
 
 def _earlier(copy: int, copies: int) -> float:
@@ -284,18 +300,12 @@ def measure_run(run: Path, *, rounds: int) -> dict[str, float]:
 
 def measure_kind(kind: str, home: Path, *, count: int) -> list[dict[str, Any]]:
     """A row without and a row with summaries."""
-    source, run = home / f"{kind}-source", home / f"{kind}-{count}"
-    if not source.exists():
-        play_short(kind, source)
-    sizes = {}
-    if not run.exists():
-        sizes = grow(source, run, count=count)
-        (home / f"{kind}-{count}.json").write_text(json.dumps(sizes), encoding="utf-8")
-    sizes = json.loads((home / f"{kind}-{count}.json").read_text(encoding="utf-8"))
+    source, run, sizes = grown(kind, home, count=count)
+    measure_run(source, rounds=1)  # compiles all modules
     shutil.rmtree(run / "journal" / "summaries", ignore_errors=True)
     shutil.rmtree(run / "promotion" / "summaries", ignore_errors=True)
     rows = [{"kind": kind, "summaries": "no", **sizes, **measure_run(run, rounds=1)}]
-    seconds, cpu, memory = measured("-c", _SUMMARISE, str(run))
+    seconds, cpu, memory = summarise(run)
     row = {"kind": kind, "summaries": "yes", **sizes, **measure_run(run, rounds=3)}
     rows.append({**row, "fold_s": seconds, "fold_cpu_s": cpu, "fold_mb": memory})
     return rows
@@ -340,6 +350,8 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     with ExitStack() as stack:
+        compiled = stack.enter_context(tempfile.TemporaryDirectory())
+        machine.keep_bytecode(Path(compiled))
         home = arguments.keep
         if home is None:
             home = Path(stack.enter_context(tempfile.TemporaryDirectory()))
