@@ -58,6 +58,8 @@ class FixedInputs(NamedTuple):
     """how much of a value is believed, beside `intercept`, which is in units of the return scale"""
     intercept: Array | float = 0.0
     explained: Array | float = 1.0
+    corrected: Array | float = 1.0
+    """how far traces are cut where the policy has moved away from what played, from 0 to 1"""
     imitation: Array | None = None
     """the share of imitation that is left beside own experience; None: there is none to weigh it
     against, and rules' decisions are imitated in full"""
