@@ -7,9 +7,11 @@ from functools import cache, partial
 from typing import NamedTuple, TypeAlias
 
 import jax
+from jax.sharding import PartitionSpec as P
 
 from understudy.arena.columns import Columns, Ends, MatchCounts, Plan, per_column, snapshot_meetings
 from understudy.arena.compiling import options
+from understudy.arena.devices import columns_placement, mesh, placed
 from understudy.arena.recording import RecordedFrames
 from understudy.arena.rollout import RolloutParameters, Strategy, rollout
 from understudy.core.ops import Array
@@ -53,7 +55,10 @@ Iterate: TypeAlias = Callable[
 @cache
 def compiled(plan: Plan) -> Iterate:
     """`iterate(state, fixed, snapshots, inputs, columns)`; the columns given are used up."""
-    return jax.jit(partial(iterate, plan), donate_argnums=4, compiler_options=options())
+    made = placed(mesh(plan), (P(), columns_placement(plan), P()))
+    return jax.jit(
+        partial(iterate, plan), donate_argnums=4, out_shardings=made, compiler_options=options()
+    )
 
 
 def iterate(
@@ -74,7 +79,9 @@ def iterate(
     columns, rolled = rollout(plan, parameters, fixed, columns)
     # Without this wall XLA would compute parts of the game again inside the update.
     segments = JAX.barrier(rolled.segments)
-    state, report, squares = improve(plan.spec, plan.config, state, fixed, segments)
+    state, report, squares = improve(
+        plan.spec, plan.config, state, fixed, segments, blockwise=True, mesh=mesh(plan)
+    )
     meetings = snapshot_meetings(plan, columns)
     ends = rolled.ends._replace(sums=None)  # counted already; the host has no use for it
     outputs = IterationOutputs(
