@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
@@ -36,7 +37,7 @@ ITERATIONS = 4
 def updates(folder: Path) -> None:
     """One update from the same state and batch, by network."""
     mesh = Mesh(np.array(jax.devices()).reshape(1, 2), ("groups", "columns"))
-    kept = {}
+    kept: dict[str, Any] = {}
     for name in ("mlp", "attentive"):
         player = segments.PLAYERS[name]
         batch = segments.segments_of(player)
@@ -60,7 +61,8 @@ def updates(folder: Path) -> None:
 
 def population(folder: Path) -> None:
     """Two agents, on one device together and on one each."""
-    kept, mix = {}, mix_of("rest=1,pull=1")
+    kept: dict[str, Any] = {}
+    mix = mix_of("rest=1,pull=1")
     for devices in (1, 2):
         members = [
             Member(
@@ -105,7 +107,7 @@ def trained(run: Path, *, devices: int) -> ArenaLearning:
 
 def run(folder: Path) -> None:
     """A run on two devices."""
-    catalog._GAMES["tug"] = tug()
+    catalog._GAMES = {**catalog._GAMES, "tug": tug()}
     learning = trained(folder / "run", devices=2)
     arena = learning.arena
     columns = arena.columns

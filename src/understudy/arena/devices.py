@@ -14,15 +14,16 @@ from __future__ import annotations
 
 import math
 from functools import cache, partial
-from typing import Literal
+from typing import Any, Literal
 
 import jax
 import numpy as np
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jax.sharding import Mesh, NamedSharding
 
 from understudy.arena.columns import Columns, Plan, begin
 from understudy.core.errors import ConfigError
 from understudy.core.ops import Array, Tree
+from understudy.learner.hardware import partition
 
 GROUPS = "groups"
 COLUMNS = (GROUPS, "columns")
@@ -74,19 +75,18 @@ def mesh(plan: Plan) -> Mesh | None:
 
 def columns_placement(plan: Plan) -> Columns:
     """How each array of the columns is cut; the batch is the last axis of `state` and `sums`."""
-    seed = jax.ShapeDtypeStruct((), np.uint32)
-    bounds = jax.ShapeDtypeStruct((plan.groups, max(plan.opponent_kinds, 1)), np.float32)
-    shapes = jax.eval_shape(partial(begin, plan), seed, bounds)
+    bounds = np.zeros((plan.groups, max(plan.opponent_kinds, 1)), np.float32)
+    shapes = jax.eval_shape(partial(begin, plan), np.uint32(0), bounds)
 
-    def last(array: Array) -> PartitionSpec:
-        return PartitionSpec(*[None] * (array.ndim - 1), COLUMNS)
+    def last(array: Array) -> Any:
+        return partition(*[None] * (array.ndim - 1), COLUMNS)
 
     special = {
         "state": jax.tree.map(last, shapes.state),
         "sums": last(shapes.sums),
-        "theirs": PartitionSpec(*COLUMNS),
+        "theirs": partition(*COLUMNS),
     }
-    return Columns(**{name: special.get(name, PartitionSpec(COLUMNS)) for name in Columns._fields})
+    return Columns(**{name: special.get(name, partition(COLUMNS)) for name in Columns._fields})
 
 
 @cache
@@ -97,14 +97,14 @@ def begin_columns(plan: Plan) -> jax.stages.Wrapped:
 
 
 def placed(mesh: Mesh | None, placements: Tree) -> Tree:
-    """`PartitionSpec`s as placements on the devices of the mesh; None where there is none."""
+    """Partitions as placements on the devices of the mesh; None where there is none."""
     return None if mesh is None else jax.tree.map(partial(NamedSharding, mesh), placements)
 
 
 def everywhere(mesh: Mesh | None, tree: Tree) -> Tree:
     """The tree whole on every device. Without this its placement would change from one iteration
     to the next, and each placement is compiled anew."""
-    return tree if mesh is None else jax.device_put(tree, placed(mesh, PartitionSpec()))
+    return tree if mesh is None else jax.device_put(tree, placed(mesh, partition()))
 
 
 def _mesh_shape(devices: int, groups: int) -> tuple[int, int]:

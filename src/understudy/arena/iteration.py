@@ -7,7 +7,6 @@ from functools import cache, partial
 from typing import NamedTuple, TypeAlias
 
 import jax
-from jax.sharding import PartitionSpec as P
 
 from understudy.arena.columns import Columns, Ends, MatchCounts, Plan, per_column, snapshot_meetings
 from understudy.arena.compiling import options
@@ -15,7 +14,7 @@ from understudy.arena.devices import columns_placement, mesh, placed
 from understudy.arena.recording import RecordedFrames
 from understudy.arena.rollout import RolloutParameters, Strategy, rollout
 from understudy.core.ops import Array
-from understudy.learner.hardware import computing
+from understudy.learner.hardware import computing, partition
 from understudy.learner.maths.descent import FixedInputs, LearnerState, UpdateReport
 from understudy.learner.maths.jax_ops import JAX
 from understudy.learner.maths.segments import improve
@@ -55,7 +54,7 @@ Iterate: TypeAlias = Callable[
 @cache
 def compiled(plan: Plan) -> Iterate:
     """`iterate(state, fixed, snapshots, inputs, columns)`; the columns given are used up."""
-    made = placed(mesh(plan), (P(), columns_placement(plan), P()))
+    made = placed(mesh(plan), (partition(), columns_placement(plan), partition()))
     return jax.jit(
         partial(iterate, plan), donate_argnums=4, out_shardings=made, compiler_options=options()
     )

@@ -15,7 +15,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
-from jax.sharding import PartitionSpec as P
 
 from understudy.arena.arena import Arena
 from understudy.arena.columns import Columns, Plan, begin
@@ -26,7 +25,7 @@ from understudy.arena.results import Iteration
 from understudy.core.arrays import NDArray
 from understudy.core.errors import ConfigError, NotFinite
 from understudy.core.ops import Array, Tree
-from understudy.learner.hardware import per_device
+from understudy.learner.hardware import partition, per_device
 from understudy.learner.maths.descent import FixedInputs, LearnerState
 from understudy.policy.layers import Params
 
@@ -83,7 +82,7 @@ class Population:
         """One iteration of every member; the error for one whose learning broke, which is then as
         it was before."""
         inputs = tuple(member.inputs() for member in self.members)
-        given = everywhere(
+        states, fixed, snapshots, given = everywhere(
             self._mesh,
             (
                 tuple(member.trainer.state for member in self.members),
@@ -93,7 +92,7 @@ class Population:
             ),
         )
         states, self._columns, outputs = _program(self._plan, self._mesh)(
-            *given, self._begun(inputs)
+            states, fixed, snapshots, given, self._begun(inputs)
         )
         fetched = jax.device_get(outputs)
         return [
@@ -138,7 +137,7 @@ def _mesh(devices: int) -> Mesh | None:
 def _program(plan: Plan, mesh: Mesh | None) -> Program:
     """The columns given are used up. Stacking and taking apart is part of the program: by itself it
     would be hundreds of small calls an iteration."""
-    agents = P(_AGENTS)
+    agents = partition(_AGENTS)
     together = per_device(jax.vmap(partial(iterate, plan)), mesh, given=agents, made=agents)
 
     def run(
@@ -153,13 +152,13 @@ def _program(plan: Plan, mesh: Mesh | None) -> Program:
         )
         return tuple(_row(after, index) for index in range(len(states))), columns, outputs
 
-    made = placed(mesh, (P(), agents, P()))
+    made = placed(mesh, (partition(), agents, partition()))
     return jax.jit(run, donate_argnums=4, out_shardings=made, compiler_options=options())
 
 
 @cache
 def _begin(plan: Plan, mesh: Mesh | None) -> jax.stages.Wrapped:
-    return jax.jit(jax.vmap(partial(begin, plan)), out_shardings=placed(mesh, P(_AGENTS)))
+    return jax.jit(jax.vmap(partial(begin, plan)), out_shardings=placed(mesh, partition(_AGENTS)))
 
 
 @partial(jax.jit, donate_argnums=0)

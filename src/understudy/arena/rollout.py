@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax.sharding import PartitionSpec as P
 
 from understudy.arena.columns import (
     Columns,
@@ -34,7 +33,7 @@ from understudy.arena.devices import COLUMNS, GROUPS, columns_placement, mesh
 from understudy.arena.recording import RecordedFrames, record
 from understudy.core.ops import Array, Tree
 from understudy.games.frame import BySide, by_side, own_side, play_frame
-from understudy.learner.hardware import computing, frames_at_once, per_device
+from understudy.learner.hardware import computing, frames_at_once, partition, per_device
 from understudy.learner.maths.descent import FixedInputs, normalised
 from understudy.learner.maths.jax_ops import JAX
 from understudy.learner.maths.segments import Segments
@@ -150,23 +149,31 @@ def rollout(
     """`plan.segment` frames of every column; each device plays its own."""
     memory = columns.ours
     placed = columns_placement(plan)
-    of_columns, by_frame = P(COLUMNS), P(None, COLUMNS)
+    of_columns, by_frame = partition(COLUMNS), partition(None, COLUMNS)
     columns, rows, ends, last, recorded = per_device(
         partial(_play, plan),
         mesh(plan),
         given=(
-            RolloutParameters(params=P(), snapshots=P(GROUPS), bounds=of_columns, weights=P()),
-            P(),
+            RolloutParameters(
+                params=partition(),
+                snapshots=partition(GROUPS),
+                bounds=of_columns,
+                weights=partition(),
+            ),
+            partition(),
             placed,
         ),
         made=(
             placed,
             by_frame,
             Ends(
-                *(P(None, None, COLUMNS) if name == "sums" else by_frame for name in Ends._fields)
+                *(
+                    partition(None, None, COLUMNS) if name == "sums" else by_frame
+                    for name in Ends._fields
+                )
             ),
             of_columns,
-            RecordedFrames(by_frame, P(None, None, None, COLUMNS), by_frame)
+            RecordedFrames(by_frame, partition(None, None, None, COLUMNS), by_frame)
             if plan.recorded
             else None,
         ),

@@ -11,7 +11,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.sharding import Mesh
+from jax.sharding import Mesh, PartitionSpec
 from msgspec import structs
 
 from understudy.core.config import LearnerConfig
@@ -60,13 +60,22 @@ def frames_at_once() -> int:
     return 4 if has_gpu() else 1
 
 
+def partition(*axes: str | tuple[str, ...] | None) -> Any:
+    """How the devices of a mesh share an array: along which axes of the mesh each of its axes is
+    cut, None: not at all. Without arguments every device has it whole.
+
+    A `PartitionSpec`, which stands in the place of the arrays of a tree: so it is of any type.
+    """
+    return PartitionSpec(*axes)  # type: ignore[no-untyped-call]
+
+
 def per_device(
     function: Callable[..., Any], mesh: Mesh | None, *, given: Any, made: Any
 ) -> Callable[..., Any]:
     """The function as each device of the mesh runs it on its own part of the arrays; the function
     itself where there is no mesh.
 
-    `given` and `made` are the `PartitionSpec`s of arguments and results. Left to XLA, every layer
+    `given` and `made` are the partitions of arguments and results. Left to XLA, every layer
     that joins frames and columns to one axis would first collect all columns on each device.
     """
     if mesh is None:

@@ -26,12 +26,11 @@ import jax
 import jax.numpy as jnp
 import optax
 from jax.sharding import Mesh
-from jax.sharding import PartitionSpec as P
 
 from understudy.core.config import LearnerConfig
 from understudy.core.ops import Array, Tree
 from understudy.core.spaces import ActionSpace
-from understudy.learner.hardware import computing, per_device
+from understudy.learner.hardware import computing, partition, per_device
 from understudy.learner.maths.jax_ops import JAX
 from understudy.learner.maths.losses import Losses, LossTerms, losses
 from understudy.learner.maths.returns import Moments
@@ -188,8 +187,15 @@ def descend(
     gradient_of = per_device(
         partial(_gradient, spec, config, axes=axes),
         mesh,
-        given=(P(), P(None, axes), P(axes), P(axes), P(), P()),
-        made=P(),
+        given=(
+            partition(),
+            partition(None, axes),
+            partition(axes),
+            partition(axes),
+            partition(),
+            partition(),
+        ),
+        made=partition(),
     )
 
     def one_step(
@@ -302,15 +308,15 @@ def _gradient(
     if axes is None:
         return gradient, detail, real
     decisions = jnp.maximum(part.on_policy.sum(), 1.0)
-    summed, weighted, decisions = jax.lax.psum(
+    summed, weighted, decisions = jax.lax.psum(  # type: ignore[no-untyped-call]
         ((gradient, detail), detail.behaviour_kl * decisions, decisions), axes
     )
     gradient, sums = summed
     detail = sums._replace(
         behaviour_kl=weighted / decisions,
-        behaviour_kl_max=jax.lax.pmax(detail.behaviour_kl_max, axes),
+        behaviour_kl_max=jax.lax.pmax(detail.behaviour_kl_max, axes),  # type: ignore[no-untyped-call]
     )
-    return gradient, detail, jax.lax.pmax(real.astype(jnp.float32), axes) > 0
+    return gradient, detail, jax.lax.pmax(real.astype(jnp.float32), axes) > 0  # type: ignore[no-untyped-call]
 
 
 def _loss(
