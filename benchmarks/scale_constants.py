@@ -100,7 +100,9 @@ def arena() -> dict[str, float]:
     """An iteration of preset `small` in brawl, compiled before."""
     import league_overhead
 
-    config = league_overhead.named("curriculum")
+    from understudy.training.named_configs import config as named
+
+    config = named("curriculum")
     made, course = league_overhead._arena(config)
     made.order(course.mix, course.weights(0))
     for _ in range(league_overhead.WARM):
@@ -128,7 +130,7 @@ def environment() -> dict[str, float]:
 
     def timed(*given: Any) -> Any:
         began = time.process_time()
-        made = jax.block_until_ready(improve(*given))
+        made = jax.block_until_ready(improve(*given))  # type: ignore[no-untyped-call]
         arrays = jax.tree.leaves(given[-1])
         size = sum(array.nbytes for array in arrays)
         updates.append((began, time.process_time(), given[-1].rewards.size, size))
@@ -169,10 +171,8 @@ def _cpu_s(arguments: Sequence[str]) -> float:
     command = [sys.executable, "-m", "understudy", *arguments]
     subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
     after = psutil.Process().cpu_times()
-    return sum(
-        getattr(after, name) - getattr(before, name)
-        for name in ("children_user", "children_system")
-    )
+    user, system = after.children_user, after.children_system
+    return float(user - before.children_user + system - before.children_system)
 
 
 def main() -> None:

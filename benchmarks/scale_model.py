@@ -127,10 +127,10 @@ def simulate(
     stored = next_tick(ended, bundle_s, phase[machine]) + latency_s
     seen = next_tick(stored, poll_s, 0.0) + (latency_s if poll_s else 0.0)
     order = np.lexsort((ended, seen))
-    ended, stored, seen, machine = (one[order] for one in (ended, stored, seen, machine))
+    ended, stored, seen = (one[order] for one in (ended, stored, seen))
     learned = served_in_turn(seen, learn_s)
     published = next_tick(learned, publish_s, 0.0) + latency_s
-    plays = next_tick(published, poll_s, poll_phase[machine]) + latency_s
+    plays = next_tick(published, poll_s, poll_phase[machine[order]]) + latency_s
     return Flow(ended, stored, seen, learned, plays, learn_s * count)
 
 
@@ -216,7 +216,7 @@ def constants_table(c: Constants) -> list[str]:
     tree = ast.parse(inspect.getsource(Constants)).body[0]
     assert isinstance(tree, ast.ClassDef)
     told = [node.value for node in tree.body if isinstance(node, ast.Expr)][1:]
-    said = [node.value for node in told if isinstance(node, ast.Constant)]
+    said = [str(node.value) for node in told if isinstance(node, ast.Constant)]
     rows = [
         (one.name, _number(getattr(c, one.name)), text)
         for one, text in zip(fields(c), said, strict=True)
