@@ -2,8 +2,9 @@
 
 on_two_devices.py FOLDER
 
-Writes `updates.npz` and `population.npz`: parameters after the same work on one device (`one.`) and
-on two (`two.`); and the folder `run` with `run.npz`: a run on two devices, and facts about it.
+Writes `updates.npz`, `population.npz` and `one_group.npz`: what the same work came to on one device
+(`one.`) and on two (`two.`); and the folder `run` with `run.npz`: a run on two devices, and what is
+known of it.
 """
 
 from __future__ import annotations
@@ -21,9 +22,11 @@ from learner.maths import test_segments as segments
 from training.test_train import session, settings, tug
 
 from arena.makers import BOTS, CONFIG, GAME, REWARDS, WEIGHTS, mix_of, spec_of
+from understudy.arena.arena import Arena
 from understudy.arena.iteration import compiled
 from understudy.arena.population import Member, Population
 from understudy.core.clock import SystemClock
+from understudy.core.config import with_values
 from understudy.games import catalog
 from understudy.learner.maths.segments import improve
 from understudy.learner.trainer import Trainer
@@ -92,6 +95,41 @@ def population(folder: Path) -> None:
     np.savez(folder / "population.npz", **kept)
 
 
+def one_group(folder: Path) -> None:
+    """An exploiter's arena: all columns meet one snapshot, so devices share its group."""
+    kept: dict[str, Any] = {}
+    mix = mix_of("rest=1,self=3")
+    config = with_values(CONFIG, {"train.groups": 1})
+    for word, devices in (("one", 1), ("two", 2)):
+        arena = Arena(
+            Trainer(spec_of(segments.ATTENTIVE), config.learner),
+            config,
+            GAME,
+            {name: BOTS[name] for name in mix.scripted},
+            meets_itself=True,
+            rewards=REWARDS,
+            seed=5,
+            devices=devices,
+        )
+        arena.order(mix, WEIGHTS)
+        met = arena.trainer.weights().params
+        arena.snapshots.offer(0, "step-0", lambda met=met: met)  # type: ignore[misc]
+        for _ in range(ITERATIONS):
+            arena.iterate()
+        columns = arena.columns
+        kept |= {
+            f"{word}.{name}": np.asarray(getattr(columns, name))
+            for name in ("kind", "started", "frame", "returned")
+        }
+        kept |= {
+            f"{word}.theirs.{index}": np.asarray(leaf)
+            for index, leaf in enumerate(jax.tree.leaves(columns.theirs))
+        }
+        params = arena.trainer.weights().params
+        kept |= {f"{word}.params.{name}": value for name, value in params.items()}
+    np.savez(folder / "one_group.npz", **kept)
+
+
 def trained(run: Path, *, devices: int) -> ArenaLearning:
     """A session with a league and recorded matches, and what it has at its end."""
     clock = SystemClock()
@@ -127,5 +165,5 @@ def run(folder: Path) -> None:
 
 if __name__ == "__main__":
     assert len(jax.devices()) == 2
-    for make in (updates, population, run):
+    for make in (updates, population, one_group, run):
         make(Path(sys.argv[1]))

@@ -82,6 +82,14 @@ def test_the_agents_of_a_population_are_shared_out(made: Path) -> None:
         np.testing.assert_allclose(two[key], value, atol=1e-5, err_msg=key)
 
 
+def test_devices_share_a_group_that_meets_one_snapshot(made: Path) -> None:
+    one, two = (of(made / "one_group.npz", f"{word}.") for word in ("one", "two"))
+    assert (one["kind"] == 1).sum() > GAMES // 2, "most columns are in a match against it"
+    assert np.abs(one["theirs.0"]).max() > 0.1, "and it remembers something"
+    for key, value in one.items():
+        np.testing.assert_allclose(two[key], value, atol=1e-4, err_msg=key)
+
+
 def test_a_run_on_two_devices_is_the_run_on_one_and_goes_on_there(
     made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -120,7 +128,10 @@ def test_a_number_of_devices_that_is_not_there_is_refused(tmp_path: Path) -> Non
 def test_games_that_cannot_be_shared_evenly_are_refused() -> None:
     match = r"--devices: 3 devices cannot share train\.games 16 .*such as --set train\.games=24"
     with pytest.raises(ConfigError, match=match):
-        check(GAME, with_values(CONFIG, {"learner.minibatches": 4}), meets_itself=True, devices=3)
+        check(GAME, with_values(CONFIG, {"learner.minibatches": 4}), meets_itself=False, devices=3)
+    match = r"--devices: 3 devices cannot share train\.groups 2 .*--set train\.groups=3"
+    with pytest.raises(ConfigError, match=match):
+        check(GAME, CONFIG, meets_itself=True, devices=3)
     for devices, groups in ((2, 1), (2, 2), (2, 4), (4, 2), (8, 1), (8, 4)):
         check_games(64, devices=devices, minibatches=4, groups=groups)
     check_games(30, devices=1, minibatches=4, groups=7)  # one device has nothing to share

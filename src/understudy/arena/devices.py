@@ -1,13 +1,13 @@
 """The devices of an arena: one, or several of this host that share its columns evenly.
 
 A column lies on one device with everything that belongs to it: state, memories, decisions. What is
-learned (parameters, optimiser, snapshots) is whole on every device. From these placements XLA
-derives what each device computes and where sums go over all of them: in the gradient of each step
-and in counts. No random number depends on a placement.
+learned (parameters, optimiser, snapshots) is whole on every device. Each device plays its own
+columns (`rollout`) and computes its own part of each gradient (`descent`), and the parts are summed
+over all devices. No random number depends on a placement.
 
 Devices are a mesh of groups x columns, because columns are grouped by the snapshot that they may
-meet. A device holds whole groups where there are enough of them; otherwise a group is cut evenly.
-So neither `in_groups` nor `ungrouped` moves a column to another device.
+meet. A device holds some whole groups, or an equal part of one group: the columns of a device are
+neighbours, so one of the two numbers must be a multiple of the other.
 """
 
 from __future__ import annotations
@@ -55,7 +55,12 @@ def used_words(used: int) -> str:
 
 def check_games(games: int, *, devices: int, minibatches: int, groups: int) -> None:
     """Raise a `ConfigError` if the devices cannot share the games evenly."""
-    step = math.lcm(devices * minibatches, groups * _mesh_shape(devices, groups)[1])
+    if devices % groups and groups % devices:
+        raise ConfigError(
+            f"--devices: {devices} devices cannot share train.groups {groups} evenly: one must be "
+            f"a multiple of the other, such as --set train.groups={devices}"
+        )
+    step = math.lcm(devices * minibatches, groups)
     if devices > 1 and games % step:
         raise ConfigError(
             f"--devices: {devices} devices cannot share train.games {games} evenly: expected a "
@@ -70,7 +75,7 @@ def mesh(plan: Plan) -> Mesh | None:
     if plan.devices == 1:
         return None
     devices = np.array(jax.local_devices()[: plan.devices])
-    return Mesh(devices.reshape(_mesh_shape(plan.devices, plan.groups)), COLUMNS)
+    return Mesh(devices.reshape(min(plan.devices, plan.groups), -1), COLUMNS)
 
 
 def columns_placement(plan: Plan) -> Columns:
@@ -105,8 +110,3 @@ def everywhere(mesh: Mesh | None, tree: Tree) -> Tree:
     """The tree whole on every device. Without this its placement would change from one iteration
     to the next, and each placement is compiled anew."""
     return tree if mesh is None else jax.device_put(tree, placed(mesh, partition()))
-
-
-def _mesh_shape(devices: int, groups: int) -> tuple[int, int]:
-    across = math.gcd(devices, groups)
-    return across, devices // across
