@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -106,6 +106,10 @@ def train(
         int | None,
         typer.Option(help="Processes that play environments side by side (default: this one)."),
     ] = None,
+    devices: Annotated[
+        str | None,
+        typer.Option(help="GPUs of this host that share the games: all, or a number (default: 1)."),
+    ] = None,
     evaluate: Annotated[
         int | None,
         typer.Option(
@@ -144,7 +148,7 @@ def train(
         if options.of_environment:
             options.refuse(
                 delay=delay, actions=actions, exploit=exploit, population=population,
-                evidence=evidence, terms=terms,
+                evidence=evidence, terms=terms, devices=devices,
             )  # fmt: skip
             session = options.environment_session(
                 option or [],
@@ -165,6 +169,7 @@ def train(
                 exploit=exploit,
                 population=population,
                 evidence=evidence,
+                devices=_parse_devices(devices),
             )
         try:
             with dashboard_beside(session.run, wanted=dashboard):
@@ -250,6 +255,7 @@ class _TrainOptions:
         exploit: str | None,
         population: int | None,
         evidence: str | None,
+        devices: int | Literal["all"],
     ) -> TrainSession:
         """A session in the arena."""
         from understudy.training.named_configs import config
@@ -295,6 +301,7 @@ class _TrainOptions:
             config=resolved,
             budget=self._budget(resolved.train.steps or _ARENA_STEPS),
             resume=self.resume,
+            devices=devices,
         )
 
     def _named_after_preset(self) -> str:
@@ -413,6 +420,16 @@ def _evidence_named(name: str | None) -> str | None:
             f"{nearest(name, _EVIDENCE)}"
         )
     return _EVIDENCE[name]
+
+
+def _parse_devices(text: str | None) -> int | Literal["all"]:
+    if text == "all":
+        return "all"
+    if text is None:
+        return 1
+    if not (text.isdecimal() and int(text) >= 1):
+        raise ConfigError(f"--devices: expected all, or a number from 1 on; got {text!r}")
+    return int(text)
 
 
 def _parse_count(text: str | None) -> int | None:
