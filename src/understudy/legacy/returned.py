@@ -38,6 +38,8 @@ class _Source:
             return
         try:
             self._archive = zipfile.ZipFile(path)
+        except FileNotFoundError:
+            raise FileFormatError(f"{path}: there is no such file") from None
         except (zipfile.BadZipFile, OSError) as error:
             raise FileFormatError(f"{path}: not a readable zip file ({error})") from error
         if len(self._archive.infolist()) > _MAX_MEMBERS:

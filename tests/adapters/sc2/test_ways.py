@@ -131,6 +131,7 @@ def test_an_unknown_map_is_named(folder: Path, tmp_path: Path, game: Game) -> No
     done = python("my_bot/run.py", "--map", "Nowhere", game=game, where=tmp_path)
     assert done.returncode == 1
     assert "--map: Nowhere is not in" in done.stderr
+    assert f"(there: {stand_in.MAP})" in done.stderr or game.map_name != stand_in.MAP
 
 
 def test_ctrl_c_in_a_match_keeps_it_and_says_where(folder: Path, tmp_path: Path) -> None:

@@ -58,7 +58,8 @@ def main() -> None:
     """Reads the command line, and plays."""
     ladder, others = ladder_arguments(sys.argv[1:])
     options = parser().parse_args(others)
-    gc.set_threshold(20_000, 20, 100)  # burnysc2 makes thousands of objects in a step
+    # burnysc2 makes thousands of objects in a step, and leaves megabytes in cycles after a match.
+    gc.set_threshold(20_000, 20, 1)
     try:
         if ladder is not None:
             asyncio.run(play_ladder_match(ladder, options))
@@ -136,7 +137,11 @@ def play_games(options: argparse.Namespace) -> None:
     try:
         chosen = maps.get(options.map)
     except (KeyError, OSError):
-        sys.exit(f"{HERE.name}: --map: {options.map} is not in {found / 'Maps'}; put it there")
+        there = ", ".join(sorted(one.stem for one in (found / "Maps").rglob("*.SC2Map"))) or "none"
+        sys.exit(
+            f"{HERE.name}: --map: {options.map} is not in {found / 'Maps'} (there: {there}); "
+            "put it there, or name another"
+        )
     with mind_of(options) as mind:
         for number in numbers(options):
             bot = LearningBot(mind, opponent=f"built-in {options.difficulty}")
