@@ -24,7 +24,8 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(home)
         Path("my_bots.py").write_text(BOTS, encoding="utf-8")
-        few = ("train.games=8", "train.segment=32", "league.save_freq=256", "learner.epochs=2")
+        few = ("train.games=8", "train.segment=32", "league.save_freq=256", "learner.epochs=2",
+               "monitor.csv=false")  # fmt: skip
         called = understudy(
             "train", TICTACTOE, "--bots", "my_bots.py", "--opponents", "all=1,self=2",
             "--steps", 1024, "--eval", 8, "--run", "run", "--json",
