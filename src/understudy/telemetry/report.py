@@ -343,7 +343,9 @@ def _decisions(status: Status) -> Lines:
         text += f"; the rules made {_percent(status.fallback / status.decisions)}"
     if status.agreement_last is not None:
         last = _many(status.agreement_last_matches, "match", "matches")
-        text += f"; versions agreed with {_percent(status.agreement_last)} of their last {last}"
+        text += (
+            f"; versions agreed with {_percent(status.agreement_last)} of those in the last {last}"
+        )
     return [("Decisions", text)]
 
 
