@@ -122,7 +122,8 @@ def _wide(array: Array) -> str:
     """How arrays of 64 bits come about under NumPy, where this is one."""
     if array.dtype.itemsize != 8:
         return ""
-    return " (bare numbers in xp.where(x, 1, 0) and sums make 64 bits: add .astype(xp.int32))"
+    narrow = "float32" if array.dtype.kind == "f" else "int32"
+    return f" (bare numbers in xp.where(x, 1, 0) and sums make 64 bits: add .astype(xp.{narrow}))"
 
 
 def check_state(game: Game, state: State, matches: int) -> None:

@@ -183,6 +183,19 @@ def test_a_wrong_number_is_refused(
     assert f"argument {flag}: expected a whole number, 0 or more, got '{value}'" in told
 
 
+@pytest.mark.parametrize("flag", ["--map=AcropolisLE", "--difficulty=Easy"])
+def test_the_stand_in_has_no_maps_and_no_difficulties(
+    capsys: pytest.CaptureFixture[str], flag: str
+) -> None:
+    from understudy.adapters.sc2.template import run
+
+    with pytest.raises(SystemExit, match="2"):
+        run.parse(["--stand-in", flag])
+    assert "do not go with --stand-in" in capsys.readouterr().err
+    options = run.parse([])
+    assert (options.map, options.difficulty) == ("AcropolisLE", "Hard")
+
+
 def test_an_unknown_flag_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     from understudy.adapters.sc2.template import run
 
