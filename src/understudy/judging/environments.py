@@ -40,6 +40,7 @@ from understudy.match.live_match import EVALUATION, match_seeds
 from understudy.match.tally import EvaluationReport, Tally
 from understudy.policy.policy import Policy
 from understudy.registry.run_folder import RunFolder, holds_run
+from understudy.supervise.maths_threads import one_thread
 
 _SIDE_BY_SIDE = 16
 """Environments that a series plays at a time."""
@@ -191,7 +192,10 @@ class EnvironmentResolver:
     ) -> list[FrozenMatch]:
         count = min(_SIDE_BY_SIDE, matches)
         seeds = match_seeds(self.seed, np.arange(count), purpose=EVALUATION)
-        with contextlib.closing(EnvironmentMatches(self.make, range(count))) as environments:
+        with (
+            one_thread(),
+            contextlib.closing(EnvironmentMatches(self.make, range(count))) as environments,
+        ):
             return play_series(environments, judged, other, matches, seeds=seeds, show=show)
 
     def _league(self, flag: str, agent: str, most: int) -> list[NamedSide]:
