@@ -34,6 +34,7 @@ SMALL = tuple(
         "learner.minibatches=2",
         "learner.epochs=1",
         "monitor.benchmark_steps=0",
+        "monitor.csv=false",
     )
     for flag in ("--set", setting)
 )
@@ -263,9 +264,9 @@ def test_a_game_of_one_player_is_trained_and_judged(
 
 def test_a_short_training_plays_well_against_chance(copied: Path) -> None:
     trained = understudy(
-        "train", "my_game.py:TicTacToe", "--opponents", "random", "--steps", "160k",
+        "train", "my_game.py:TicTacToe", "--opponents", "random", "--steps", "64k",
         "--run", "runs/two", "--json", "--set", "train.games=128", "--set", "train.segment=16",
-        "--set", "monitor.benchmark_steps=0",
+        "--set", "monitor.benchmark_steps=0", "--set", "monitor.csv=false",
     )  # fmt: skip
     assert trained.code == 0, trained.err
     judged = understudy(

@@ -49,7 +49,7 @@ def evaluate_in_environment(
     judged = resolver.resolve("--agent", name)
     against = resolver.resolve_all("--opponents", opponents, agent=name, most=snapshots)
     reports: dict[str, EvaluationReport] = {}
-    with working(f"{matches} matches v {len(against)}", quiet=json) as show:
+    with working(f"{matches} matches v each of {len(against)}", quiet=json) as show:
         for done, one in enumerate(against):
 
             def shown(share: float, done: int = done) -> None:

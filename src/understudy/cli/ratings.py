@@ -154,9 +154,10 @@ def _recorded(history: LeagueHistory, *, shown: int) -> list[str | StyledLine]:
             counts = (tally.wins, tally.draws, tally.losses)
             results = [*map(str, counts), f"{tally.win_rate:.1%}", f"{lately:.1%}"]
         rows.append([plain(name), f"{rating.points:.0f}", spread, *results])
+    kept = f"{len(pool)} {'snapshot' if len(pool) == 1 else 'snapshots'} kept"
     head = (
         f"{history.game}: {plain(str(history.folder.root))}, version {history.version} after"
-        f" {history.steps:,} steps, {len(pool)} snapshots kept"
+        f" {history.steps:,} steps, {kept}"
     )
     recorded = "What training recorded (the learner against each; it drew its actions)"
     lines = [

@@ -147,6 +147,7 @@ def train(
     with TrainScreen(quiet=json, before=newest(options.before)) as screen:
         if options.of_environment:
             options.refuse(
+                "belongs to games in the arena, not to environments",
                 delay=delay, actions=actions, exploit=exploit, population=population,
                 evidence=evidence, terms=terms, devices=devices,
             )  # fmt: skip
@@ -159,7 +160,10 @@ def train(
                 workers=workers or 0,
             )
         else:
-            options.refuse(eval=evaluate, workers=workers)
+            options.refuse(
+                "belongs to environments, such as pettingzoo:my_game; this game plays in the arena",
+                eval=evaluate, workers=workers,
+            )  # fmt: skip
             chosen = options.load_game(option or [], bots or [], delay=delay, actions=actions)
             options.load_terms(terms or [])
             session = options.session(
@@ -210,11 +214,11 @@ class _TrainOptions:
 
         return is_environment(self.game)
 
-    def refuse(self, **given: object) -> None:
+    def refuse(self, why: str, **given: object) -> None:
         """An error for options that the game does not have."""
         for name, value in given.items():
             if value is not None:
-                raise ConfigError(f"--{name}: {self.game} has no such choice")
+                raise ConfigError(f"--{name}: {self.game} has no such choice: it {why}")
 
     def load_game(self, pairs: list[str], bots: list[str], **flags: object) -> dict[str, str]:
         """Load a custom game and bots; returns the game's options as text, the run's among them.

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -34,37 +33,21 @@ from understudy.core.clock import SystemClock
 from understudy.core.errors import ConfigError, RunFolderError, nearest
 from understudy.core.spaces import ActionSpace
 from understudy.core.toml import value_of
-from understudy.judging.players import ALL, LEAGUE, SNAPSHOTS, check_game, split
+from understudy.judging.players import ALL, LEAGUE, SNAPSHOTS, NamedEntry, check_game, split
 from understudy.league import snapshots
 from understudy.league.payoffs import Payoffs
 from understudy.match.live_match import EVALUATION, match_seeds
 from understudy.match.tally import EvaluationReport, Tally
 from understudy.policy.policy import Policy
 from understudy.registry.run_folder import RunFolder, holds_run
+from understudy.supervise.maths_threads import one_thread
 
 _SIDE_BY_SIDE = 16
 """Environments that a series plays at a time."""
 
 
-@dataclass(frozen=True)
-class NamedSide:
-    """A player with its name, and the version that it is; None for a script or a snapshot."""
-
-    name: str
-    players: tuple[SidePlayer, ...]
-    """One, or the members of a league, which share its matches."""
-    version: int | None = None
-    kind: str = "bot"
-    """bot, version, snapshot, file or league."""
-    note: str = ""
-    """What to say beside the name."""
-    members: tuple[str, ...] = ()
-    """The snapshots that a league is, oldest to newest."""
-
-    @property
-    def label(self) -> str:
-        """For tables: `league (20 of 153)`."""
-        return f"{self.name} ({self.note})" if self.note else self.name
+NamedSide: TypeAlias = NamedEntry[tuple[SidePlayer, ...]]
+"""Of an environment: one player, or the members of a league, which share its matches."""
 
 
 class EnvironmentResolver:
@@ -170,13 +153,13 @@ class EnvironmentResolver:
     ) -> EvaluationReport:
         """Matches of two players, half from each side; those of a league are shared by it."""
         played: list[FrozenMatch] = []
-        each = -(-matches // len(other.players))
-        for done, player in enumerate(other.players):
+        each = -(-matches // len(other.player))
+        for done, player in enumerate(other.player):
             played += self._series(
-                judged.players[0],
+                judged.player[0],
                 player,
                 each,
-                show=lambda share, done=done: show((done + share) / len(other.players)),  # type: ignore[misc]
+                show=lambda share, done=done: show((done + share) / len(other.player)),  # type: ignore[misc]
             )
         return report_of(played)
 
@@ -209,7 +192,10 @@ class EnvironmentResolver:
     ) -> list[FrozenMatch]:
         count = min(_SIDE_BY_SIDE, matches)
         seeds = match_seeds(self.seed, np.arange(count), purpose=EVALUATION)
-        with contextlib.closing(EnvironmentMatches(self.make, range(count))) as environments:
+        with (
+            one_thread(),
+            contextlib.closing(EnvironmentMatches(self.make, range(count))) as environments,
+        ):
             return play_series(environments, judged, other, matches, seeds=seeds, show=show)
 
     def _league(self, flag: str, agent: str, most: int) -> list[NamedSide]:
