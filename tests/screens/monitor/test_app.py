@@ -78,6 +78,8 @@ def test_rollback_asks_first_and_moves_the_pointer(run: Path) -> None:
         await pilot.press("b")
         await until(pilot, lambda: "Roll back?" in shown(app))
         assert "version 1 " in shown(app).partition("Because")[0]
+        question = shown(app).partition("Because")[2]
+        assert "until `models release`; the learner" in question and "…" not in question
         await pilot.press("right")
         assert "version 2 " in shown(app).partition("Because")[0]
         await pilot.press("n")

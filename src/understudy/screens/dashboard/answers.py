@@ -151,7 +151,9 @@ def playing(reading: RunReading) -> RunAnswer:
             why=_sentence(now.in_units(why)) if why else "",
         )  # fmt: skip
     if reading.kind == "training":
-        words = "The policy that is trained, against its opponents, at the speed of the machine."
+        alone = status.reward is not None and len(status.sides) <= 1
+        where = "in its environment" if alone else "against its opponents"
+        words = f"The policy that is trained, {where}, at the speed of the machine."
         return RunAnswer(question, "The learner itself", words, "note")
     version = status.playing or status.version
     if status.pinned:
