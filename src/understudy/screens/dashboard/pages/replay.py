@@ -121,7 +121,7 @@ def viewer(match_id: str, url: str) -> Element:
     """The place where `replay.js` shows a match; `url` is that of its stream of JSON lines."""
     return tag(
         "div",
-        tag("p", "Replaying the match\u2026", class_="replay-loading"),
+        tag("p", "Replaying the match: a few seconds\u2026", class_="replay-loading"),
         tag("noscript", tag("p", "A replay needs JavaScript: it is painted in the browser.")),
         class_="replay",
         role="region",
