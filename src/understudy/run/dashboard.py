@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, count, islice
 from pathlib import Path
 
 import msgspec
@@ -169,11 +169,14 @@ def _runs_in(folder: Path) -> list[Path]:
 
 
 def _free_name(root: Path, taken: Mapping[str, Path]) -> str:
-    """The name of the folder; with that of its parent where two have the same."""
-    name = root.resolve().name
-    if name not in taken or taken[name] == root:
-        return name
-    return f"{root.resolve().parent.name}/{name}"
+    """The name of the folder; with that of its parent, and a number, where another run has it.
+    It is one part of an address, so it has no slash."""
+    place = root.resolve()
+    names = chain(
+        (place.name, f"{place.name} ({place.parent.name})"),
+        (f"{place.name} ({place.parent.name}, {number})" for number in count(2)),
+    )
+    return next(name for name in names if name not in taken or taken[name] == root)
 
 
 @dataclass(frozen=True, kw_only=True)
