@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from browser import accessibility_violations, clean_page, page_problems
+from cli.calling import understudy
 from run.dashboards import Standing, standing, unpacked
 
 from understudy.core.clock import SystemClock
@@ -147,6 +148,20 @@ def test_every_page_is_whole_in_light_and_in_dark_wide_and_narrow(
             if found:
                 wrong[key] = found
     assert not wrong
+
+
+@pytest.mark.parametrize("run", ["evidence", "arena"])
+def test_a_report_is_whole_wide_and_on_a_phone(
+    browser: Browser, runs: Path, tmp_path: Path, run: str
+) -> None:
+    out = tmp_path / "report.html"
+    assert understudy("report", "--run", runs / run, "-o", out).code == 0
+    with clean_page(browser, out.as_uri()) as page:
+        assert page.locator("svg[role=img]").count() > 0 and empty_charts(page) == []
+        assert page.locator("figure img").count() > 0, "pictures of matplotlib"
+        assert accessibility_violations(page) == []
+        with on_a_phone_at_night(page):
+            assert accessibility_violations(page) == [] and wide_by(page) == 0
 
 
 def test_the_list_of_runs_leads_to_each_of_them(browser: Browser, board: Standing) -> None:
