@@ -56,12 +56,21 @@ def described(evidence: Evidence, findings: Sequence[Finding], *, width: Width) 
     """All findings in lines of at most `width` columns."""
     from understudy.doctor.findings import counted
 
-    summary = counted(findings) or "no check found anything wrong"
+    summary = counted(findings) or f"no check found anything wrong in {_examined(evidence)}"
     lines = [
         *wrapped(f"{_path(evidence.folder.root)}: {summary}", width),
         *(line for one in findings for line in ("", *_finding_lines(one, width))),
     ]
     return "\n".join(lines)
+
+
+def _examined(evidence: Evidence) -> str:
+    """How much there was to look at: silence about three matches says little."""
+    now = evidence.status
+    many, what = (now.matches, "match") if now.ledger is None else (now.ledger.opened, "decision")
+    plural = {"match": "matches", "decision": "decisions"}
+    versions = f"{now.versions:,} version{'' if now.versions == 1 else 's'}"
+    return f"{many:,} {what if many == 1 else plural[what]} and {versions}"
 
 
 def closing_lines(run: Path, *, width: Width) -> list[str]:
