@@ -158,17 +158,17 @@ def source_of(
     progress: Callable[[float], None] | None = None,
     promotion_later: bool = False,
 ) -> RunSource | FolderSource:
-    """A run (default: the latest one), or a folder with runs in it.
+    """A run (default: the latest one), or a folder with runs in it, such as a population.
 
     `progress` is called while the journal of one run is read for the first time.
     `promotion_later` leaves the promotion log of that run for the second reading.
     """
     from understudy.core.errors import RunFolderError
-    from understudy.registry.run_folder import holds_run, latest
+    from understudy.registry.run_folder import agents_in, holds_run, latest
     from understudy.screens.monitor.sources import FolderSource, RunLine, taken
 
     root = path or latest()
-    if holds_run(root):
+    if holds_run(root) and not agents_in(root):
         return _run(root, progress, promotion_later=promotion_later)
     if not root.is_dir():
         raise RunFolderError(f"{root}: there is no such folder")
