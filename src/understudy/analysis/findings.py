@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 import msgspec
 import numpy as np
 
-from understudy.analysis.ablation import CONTRASTS, WAYS, Ablation, AblationWorth, Effect, worth
+from understudy.analysis.ablation import CONTRASTS, WAYS, Ablation, AblationWorth, worth
 from understudy.analysis.figures import chosen, option_names
+from understudy.analysis.paired import Effect
 from understudy.analysis.probing import ProbeVerdict
 from understudy.analysis.recording import MatchRecording
 from understudy.analysis.study import READINGS, AttentionRecord, by_action

@@ -14,7 +14,7 @@ from understudy.screens.html.figure import chart_figure
 
 _WIDTH = 520.0
 _LEFT, _RIGHT, _GAP, _LEGEND = 24.0, 6.0, 1.5, 34.0
-_LETTER, _CELL_LETTER, _PERCENT = 7.4, 8.0, 12.0
+_LETTER, _CELL_LETTER, _PERCENT = 8.8, 8.0, 12.0
 """Width of an average letter, of labels and in cells."""
 _LONGEST = 18
 """Letters of a label; a longer one is cut, and tells its whole text when pointed at."""
