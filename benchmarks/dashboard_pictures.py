@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from run.dashboards import Standing
 
 ROOT = Path(__file__).parent.parent
-COLOURS = 200
+COLOURS, ROUNDS = 256, 12
 WIDTHS, TALLEST = (1440, 390), 2600
 """Pixels; what is below is cut off."""
 SETTLED_MS = 2_500
@@ -99,9 +99,11 @@ def small(png: bytes, *, tallest: int = TALLEST) -> bytes:
     with Image.open(io.BytesIO(png)) as image:
         cut = image.convert("RGB").crop((0, 0, image.width, min(image.height, tallest)))
         out = io.BytesIO()
-        cut.quantize(COLOURS, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).save(
-            out, "PNG", optimize=True
+        # Coverage keeps the few pixels of each line's colour, k-means the shades of the rest.
+        few = cut.quantize(
+            COLOURS, Image.Quantize.MAXCOVERAGE, kmeans=ROUNDS, dither=Image.Dither.NONE
         )
+        few.save(out, "PNG", optimize=True)
     return out.getvalue()
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _LEAST_S = 0.1
 _NICE = 5
+_READERS_END_S = 2.0
 
 
 def monitor(
@@ -91,6 +92,7 @@ def _show(source: RunSource | FolderSource, *, interval_s: float, first: _FirstR
     with needs("the monitor needs {} (or use --once)", extra="monitor"):
         import textual  # noqa: F401
     from understudy.screens.monitor.app import MonitorApp
+    from understudy.screens.monitor.sources import wait_for_readers
     from understudy.screens.monitor.sparkline import glyphs_for
 
     if hasattr(os, "nice"):
@@ -103,6 +105,7 @@ def _show(source: RunSource | FolderSource, *, interval_s: float, first: _FirstR
     )
     first.tell = app.progressed
     app.run()
+    wait_for_readers(_READERS_END_S)
 
 
 def _print(source: RunSource | FolderSource, *, interval_s: float, once: bool, json: bool) -> None:
