@@ -153,7 +153,7 @@ def test_the_promotion_log_is_read_after_the_first_screen() -> None:
     app = MonitorApp(RunSource("runs/swarm-1", reading), clock=SystemClock(), interval_s=600.0)
 
     async def play(pilot: Pilot[None]) -> None:
-        await until(pilot, lambda: "version 12 81% of 29" in shown(app))
+        await until(pilot, lambda: "v12 81% of 29" in shown(app))
         assert len(read) == 2, "the second reading came at once"
 
     drive(app, play)
