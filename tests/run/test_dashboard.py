@@ -57,6 +57,12 @@ def test_every_page_that_is_offered_opens(board: Standing, run: str) -> None:
         assert "data-part" in text
 
 
+def test_an_environment_is_told_as_one(tmp_path: Path) -> None:
+    with standing(unpacked(tmp_path, "host")) as board:
+        assert "The policy that is trained, in its environment" in board.ask("/runs/host")[2]
+        assert "environments cannot be recorded" in board.ask("/runs/host/replay")[2]
+
+
 def test_a_page_without_inline_script_or_style(board: Standing) -> None:
     _, _, text = board.ask("/runs/ring")
     assert "<style" not in text
