@@ -18,7 +18,7 @@ from understudy.cli.options import (
     MatchSeed,
     game_options,
 )
-from understudy.cli.output import emit
+from understudy.cli.output import emit, emit_text
 from understudy.core.errors import ConfigError
 from understudy.telemetry.text import complain, plain, say, say_json
 
@@ -88,4 +88,5 @@ def tournament(
     say("")
     emit(found_page(outcome.payoffs, outcome.places, outcome.cycles))
     if out is not None:
-        say(f"\nWritten to {out}: payoffs.csv, standings.csv, payoffs.png")
+        say("")
+        emit_text(f"Written to {out}: payoffs.csv, standings.csv, payoffs.png")
