@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -16,6 +16,7 @@ from understudy.telemetry.layout import Part, Width
 from understudy.telemetry.text import complain, duration
 
 if TYPE_CHECKING:
+    from understudy.relay.local import Side
     from understudy.relay.relay import RelayProgress, RelaySummary
 
 
@@ -57,7 +58,7 @@ def relay(
         raise ConfigError(
             f"--side: expected one of {list(SIDES)}, got {side!r}.{nearest(side, SIDES)}"
         )
-    options = RelayOptions(run=run, url=url, side=side, once=once)  # type: ignore[arg-type]
+    options = RelayOptions(run=run, url=url, side=cast("Side | None", side), once=once)
     _, stop = end_when_told(supervised=supervised)
     quiet = json or supervised
     with ProgressDisplay(quiet=quiet, before=None) as display:

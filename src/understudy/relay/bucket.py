@@ -18,14 +18,15 @@ commit that it has made.
 from __future__ import annotations
 
 import re
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
 from understudy.core.errors import FileFormatError
 from understudy.core.seals import seal, unseal
 from understudy.registry.run_folder import Identity
-from understudy.registry.versions import FileSeal, Manifest
+from understudy.registry.versions import FileSeal
 from understudy.relay.stores import Store
 
 SCHEMA = 1
@@ -141,6 +142,9 @@ class _Bundle(msgspec.Struct, frozen=True, forbid_unknown_fields=True, array_lik
     episodes: dict[str, bytes]
 
 
+R = TypeVar("R", RunRecord, Commit, _Bundle)
+
+
 def encode_bundle(episodes: dict[str, bytes]) -> bytes:
     """Files of the spool by name; the same bytes for the same files."""
     return seal(msgspec.msgpack.encode(_Bundle(SCHEMA, episodes)))
@@ -148,7 +152,7 @@ def encode_bundle(episodes: dict[str, bytes]) -> bytes:
 
 def decode_bundle(data: bytes, *, what: str) -> dict[str, bytes]:
     """The files of a bundle; `FileFormatError` if it is damaged."""
-    return _decoded(data, _Bundle, what, msgspec.msgpack.decode).episodes
+    return _decoded(data, _Bundle, what=what, decode=msgspec.msgpack.decode).episodes
 
 
 def encode(record: RunRecord | Commit) -> bytes:
@@ -158,7 +162,7 @@ def encode(record: RunRecord | Commit) -> bytes:
 def read_run(store: Store) -> RunRecord | None:
     """What the run in this store is for; None where there is none."""
     try:
-        return _decoded(store.get(RUN), RunRecord, f"{store.name}: {RUN}", msgspec.json.decode)
+        return _decoded(store.get(RUN), RunRecord, what=f"{store.name}: {RUN}")
     except FileNotFoundError:
         return None
 
@@ -177,7 +181,7 @@ def read_commit(store: Store, sequence: int) -> Commit:
     """One commit; FileNotFoundError where it is gone, FileFormatError where it is damaged."""
     key = commit_key(sequence)
     what = f"{store.name}: {key}"
-    commit = _decoded(store.get(key), Commit, what, msgspec.json.decode)
+    commit = _decoded(store.get(key), Commit, what=what)
     if commit.sequence != sequence:
         raise FileFormatError(f"{what}: it is commit {commit.sequence}")
     for version in commit.versions:
@@ -196,12 +200,9 @@ def newest_commit(store: Store) -> Commit | None:
     return None
 
 
-def seals_of(manifest: Manifest, manifest_seal: FileSeal, name: str) -> dict[str, FileSeal]:
-    """The seals of all files of a version, with that of its manifest, `name`."""
-    return {**manifest.files, name: manifest_seal}
-
-
-def _decoded(data: bytes, kind: Any, what: str, decode: Any) -> Any:
+def _decoded(
+    data: bytes, kind: type[R], *, what: str, decode: Callable[..., R] = msgspec.json.decode
+) -> R:
     body = unseal(data)
     if body is None:
         raise FileFormatError(f"{what} does not match its checksum")

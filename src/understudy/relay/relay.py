@@ -189,7 +189,7 @@ class _Relay:
             raise error
         self._failures += 1
         if not self._trouble:
-            self._problem(f"{error}; everything waits in the run folder, and the relay looks again")
+            self._problem(f"{error}; everything waits, and the relay looks again")
         self._trouble = str(error)
 
     def _works(self) -> None:
@@ -248,9 +248,9 @@ class _Relay:
         if holds_run(root):
             return RunFolder.load(root, self._clock)
         if record is None:
-            raise RunFolderError(
-                f"{root}: holds no run yet, nor does {self._store.name}: start a machine that "
-                "plays first, with a relay beside it"
+            raise StoreUnavailable(
+                f"{self._store.name}: no machine that plays has been here yet, and {root} holds no "
+                "run either: the relay beside the first bot or server says what the run is for"
             )
         identity = record.identity
         config = configs.from_table(record.config, source=f"{self._store.name}: {bucket.RUN}")

@@ -225,16 +225,19 @@ class CloudStore:
             with self._answers():
                 try:
                     self._store.put(key, data, mode="create", use_multipart=False)
-                except self._errors.AlreadyExistsError:
-                    return False
-                except self._errors.BaseError as error:
-                    # Another create of this name is under way; which of both counts is open yet.
-                    if not _CONFLICT.search(_first_line(error)) or attempt + 1 == _CONFLICTS:
-                        raise
-                else:
                     return True
+                except self._errors.BaseError as error:
+                    if not self._undecided(error):
+                        if isinstance(error, self._errors.AlreadyExistsError):
+                            return False
+                        raise
             time.sleep(_CONFLICT_S * 2**attempt)
-        raise AssertionError("the last attempt returns or raises")
+        raise StoreUnavailable(f"{self.name}: {key} is being created by another machine (409)")
+
+    def _undecided(self, error: Exception) -> bool:
+        """S3 answers 409 while another create of the same name is under way, which may yet fail;
+        the library takes that for an object that exists. Azure means that by it."""
+        return self._scheme == "s3" and bool(_CONFLICT.search(_first_line(error)))
 
     def get(self, key: str) -> bytes:
         with self._answers(missing=True):
