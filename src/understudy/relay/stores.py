@@ -110,7 +110,8 @@ def check(store: Store) -> None:
     """
     key, data = f"{_PROBE}/{secrets.token_hex(8)}", b"understudy"
     try:
-        created = [store.create(key, data), store.create(key, data + b" again")]
+        store.create(key, data)  # False, too, where the answer to a first try was lost
+        overwrites = store.create(key, data + b" again")
         kept = store.get(key)
         store.delete([key])
     except StoreUnavailable as error:
@@ -119,7 +120,7 @@ def check(store: Store) -> None:
         raise
     except FileNotFoundError as error:
         raise ConfigError(f"{store.name}: an object that was created is not found") from error
-    if created != [True, False] or kept != data:
+    if overwrites or kept != data:
         raise ConfigError(
             f"{store.name}: this store overwrites objects that exist, so of two machines neither "
             "would notice the other. A relay needs one that creates only if absent: Amazon S3, "
