@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
@@ -12,6 +14,8 @@ from understudy.cli.options import JsonAtEnd
 from understudy.cli.output import commands, summary_row
 from understudy.cli.progress import ProgressDisplay, ProgressLine
 from understudy.core.errors import ConfigError, nearest
+from understudy.supervise.child import end_when_told
+from understudy.supervise.interrupts import Interrupts
 from understudy.telemetry.layout import Part, Width
 from understudy.telemetry.text import complain, duration
 
@@ -51,17 +55,17 @@ def relay(
     """
     from understudy.relay.local import SIDES
     from understudy.relay.relay import RelayOptions, run_relay
-    from understudy.supervise.child import end_when_told
-    from understudy.supervise.interrupts import INTERRUPTED
 
     if side is not None and side not in SIDES:
         raise ConfigError(
             f"--side: expected one of {list(SIDES)}, got {side!r}.{nearest(side, SIDES)}"
         )
     options = RelayOptions(run=run, url=url, side=cast("Side | None", side), once=once)
-    _, stop = end_when_told(supervised=supervised)
     quiet = json or supervised
-    with ProgressDisplay(quiet=quiet, before=None) as display:
+    with (
+        _told_to_stop(supervised=supervised) as stop,
+        ProgressDisplay(quiet=quiet, before=None) as display,
+    ):
 
         def started(kind: str, store: str) -> None:
             display.note_wrapped(
@@ -73,14 +77,35 @@ def relay(
 
         summary = run_relay(
             options,
-            stop=stop,
+            stop=lambda: stop.asked,
             started=started,
             show=show,
             say=complain if quiet else display.note_wrapped,
         )
-        if stop.is_set() and not supervised:
-            summary = replace(summary, code=INTERRUPTED)
+        summary = replace(summary, code=stop.code)
         display.end(summary, lambda width: "\n".join(_summary(summary, width)))
+
+
+class _Pipe:
+    """The end of the pipe of a supervisor, in the place of signals."""
+
+    code = 0
+
+    def __init__(self) -> None:
+        _, self._stop = end_when_told(supervised=True)
+
+    @property
+    def asked(self) -> bool:
+        return self._stop.is_set()
+
+
+@contextlib.contextmanager
+def _told_to_stop(*, supervised: bool) -> Iterator[Interrupts | _Pipe]:
+    if supervised:
+        yield _Pipe()
+        return
+    with Interrupts() as interrupts:
+        yield interrupts
 
 
 def _line(progress: RelayProgress) -> ProgressLine:

@@ -8,7 +8,6 @@ again after longer and longer pauses.
 from __future__ import annotations
 
 import random
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -35,6 +34,7 @@ from understudy.telemetry import events
 from understudy.telemetry.journal import Journal
 
 _LONGEST_WAIT_S = 60.0
+_SLICE_S = 0.1
 _WHERE = "relay"
 
 
@@ -87,12 +87,12 @@ class RelaySummary:
 def run_relay(
     options: RelayOptions,
     *,
-    stop: threading.Event,
+    stop: Callable[[], bool],
     started: Callable[[Side, str], None] = lambda side, store: None,
     show: Callable[[RelayProgress], None] = lambda progress: None,
     say: Callable[[str], None] = lambda words: None,
 ) -> RelaySummary:
-    """Keep a run folder and a store alike until `stop`.
+    """Keep a run folder and a store alike until `stop` is true; it is asked ten times a second.
 
     `started` is called once the store has been tried, `show` after every look, `say` with what a
     person must know.
@@ -122,7 +122,7 @@ class _Relay:
         store: Store,
         side: Side,
         *,
-        stop: threading.Event,
+        stop: Callable[[], bool],
         show: Callable[[RelayProgress], None],
         say: Callable[[str], None],
     ) -> None:
@@ -138,6 +138,7 @@ class _Relay:
         self._failures = 0
         self._trouble = ""
         self._side: PlayerSide | LearnerSide | None = None
+        self._folder_now: RunFolder | None = None
 
     def work(self, started: Callable[[], None]) -> RelayCounts:
         """Until told to stop; then once more, for what was finished at last."""
@@ -146,14 +147,14 @@ class _Relay:
         started()
         assert self._side is not None
         side = self._side
-        while not self._stop.is_set():
+        while not self._stop():
             side.offline()
             more = self._look(side)
             self._tell()
             if not more:
                 if self._options.once:
                     return side.counts
-                self._stop.wait(self._pause_s())
+                self._pause()
         if not self._failures:
             self._look(side)
         return side.counts
@@ -162,13 +163,13 @@ class _Relay:
 
     def _attempt(self, step: Callable[[], None]) -> bool:
         """Try until it works; False: told to stop before."""
-        while not self._stop.is_set():
+        while not self._stop():
             try:
                 step()
             except StoreUnavailable as error:
                 self._failed(error)
                 self._tell()
-                self._stop.wait(self._pause_s())
+                self._pause()
             else:
                 self._works()
                 return True
@@ -176,6 +177,8 @@ class _Relay:
 
     def _look(self, side: PlayerSide | LearnerSide) -> bool:
         """Whether there is more to do at once."""
+        assert self._folder_now is not None
+        self._check_promotion(self._folder_now)  # a bot may have opened the run in another mode
         try:
             more = side.cycle()
         except (StoreUnavailable, FileFormatError) as error:
@@ -197,10 +200,15 @@ class _Relay:
             self._say_note(f"{self._store.name} answers again after {self._failures} failed looks")
         self._failures, self._trouble = 0, ""
 
+    def _pause(self) -> None:
+        """In slices: a signal does not end a sleep, and must not set an event that we wait for."""
+        until = time.monotonic() + self._pause_s()
+        while not self._stop() and (left := until - time.monotonic()) > 0:
+            time.sleep(min(left, _SLICE_S))
+
     def _pause_s(self) -> float:
-        poll_s = configs.Config().relay.poll_s
-        if self._side is not None:
-            poll_s = self._poll_s
+        config = configs.Config() if self._folder_now is None else self._folder_now.config
+        poll_s = config.relay.poll_s
         if not self._failures:
             return poll_s
         # Many machines lose a store at the same moment: they should not come back at one moment.
@@ -229,7 +237,7 @@ class _Relay:
             _check_same(folder, record, self._store.name)
         local = LocalState(root, self._store.name, self._name)
         self._journal = Journal(folder.journal, "relay", self._clock)
-        self._poll_s = folder.config.relay.poll_s
+        self._folder_now = folder
         if self._name == "player":
             side: PlayerSide | LearnerSide = PlayerSide(
                 folder, self._store, local, problem=self._problem
@@ -267,13 +275,16 @@ class _Relay:
         self._say_note(f"{root} is new: it is made for the run in {self._store.name}")
         return folder
 
-    def _check_folder(self, folder: RunFolder) -> None:
+    def _check_promotion(self, folder: RunFolder) -> None:
         if folder.by_evidence:
             raise ConfigError(
                 f"{folder.root}: in this run evidence moves the champion (mode auto, or a server "
                 "with --promotion auto), and a relay does not carry evidence between machines: "
                 "use mode learn or shadow, or let all bots share one folder"
             )
+
+    def _check_folder(self, folder: RunFolder) -> None:
+        self._check_promotion(folder)
         if self._name == "player" and learner_runs(folder.root):
             raise ConfigError(
                 f"{folder.root}: a learner works here, and would learn from the matches that are "

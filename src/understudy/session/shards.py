@@ -1,14 +1,16 @@
 """Shards: several servers of one game, each with its own territories.
 
-A territory belongs to the shard of its name: CRC-32 of its UTF-8 bytes, modulo the number of
-shards. That is the same on every machine and in every language, so a client can send a message to
-the right server at once; one that does not is told which one it is.
+A territory belongs to the shard of its name: the first eight bytes of the SHA-256 of its UTF-8
+bytes, as one number, modulo the number of shards. That is the same on every machine and in every
+language, so a client can send a message to the right server at once; one that does not is told
+which one it is. (CRC-32 would be shorter to say, but of linear codes the lowest bits of similar
+names are alike.)
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
-import zlib
 from typing import NamedTuple
 
 from understudy.core.errors import ConfigError
@@ -35,7 +37,8 @@ class Shard(NamedTuple):
 
 def shard_of(territory: str, count: int) -> int:
     """The shard that a territory belongs to, of `count`."""
-    return zlib.crc32(territory.encode("utf-8", "surrogatepass")) % count
+    digest = hashlib.sha256(territory.encode("utf-8", "surrogatepass")).digest()
+    return int.from_bytes(digest[:8], "big") % count
 
 
 def parse_shard(text: str, *, flag: str) -> Shard:
