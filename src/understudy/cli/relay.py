@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -20,7 +20,6 @@ from understudy.telemetry.layout import Part, Width
 from understudy.telemetry.text import complain, duration
 
 if TYPE_CHECKING:
-    from understudy.relay.local import Side
     from understudy.relay.relay import RelayProgress, RelaySummary
 
 
@@ -60,7 +59,7 @@ def relay(
         raise ConfigError(
             f"--side: expected one of {list(SIDES)}, got {side!r}.{nearest(side, SIDES)}"
         )
-    options = RelayOptions(run=run, url=url, side=cast("Side | None", side), once=once)
+    options = RelayOptions(run=run, url=url, side=side, once=once)
     quiet = json or supervised
     with (
         _told_to_stop(supervised=supervised) as stop,

@@ -19,26 +19,26 @@ _WRITTEN = re.compile(r"(\d{1,6})/(\d{1,6})")
 
 
 class Shard(NamedTuple):
-    """One of `count` servers, counted from 0."""
+    """One of several servers of a game, counted from 0."""
 
-    index: int
-    count: int
+    number: int
+    servers: int
 
     def __str__(self) -> str:
-        return f"{self.index}/{self.count}"
+        return f"{self.number}/{self.servers}"
 
     def refusal(self, territory: str) -> str:
         """Why this shard does not decide for a territory; empty: it does."""
-        owner = shard_of(territory, self.count)
-        if owner == self.index:
+        owner = shard_of(territory, self.servers)
+        if owner == self.number:
             return ""
-        return f"this is shard {self}, and that territory belongs to shard {owner}/{self.count}"
+        return f"this is shard {self}, and that territory belongs to shard {owner}/{self.servers}"
 
 
-def shard_of(territory: str, count: int) -> int:
-    """The shard that a territory belongs to, of `count`."""
+def shard_of(territory: str, servers: int) -> int:
+    """The shard that a territory belongs to, of so many."""
     digest = hashlib.sha256(territory.encode("utf-8", "surrogatepass")).digest()
-    return int.from_bytes(digest[:8], "big") % count
+    return int.from_bytes(digest[:8], "big") % servers
 
 
 def parse_shard(text: str, *, flag: str) -> Shard:
