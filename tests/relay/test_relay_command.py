@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from cli.calling import understudy
 from walk.toys import (
+    SPEC,
     check_ingested_once,
     counts,
     episode,
@@ -26,6 +27,13 @@ from walk.toys import settings as toy_settings
 
 from relay.makers import CONFIG
 from relay.store_servers import SECRET, environment, free_port
+from understudy import Understudy
+from understudy.core.clock import SystemClock
+from understudy.core.spaces import Discrete
+from understudy.gates.promotion.records import Assigned, Declared
+from understudy.policy.mlp import Mlp
+from understudy.policy.spec import PolicySpec
+from understudy.promotion.log import PromotionLog
 from understudy.registry.run_folder import RunFolder
 from understudy.relay.local import read_side
 from understudy.supervise.lock import learner_lock
@@ -93,8 +101,49 @@ def test_wrong_use_is_refused_in_one_line(tmp_path: Path) -> None:
     assert "credentials come from" in refusal(player.root, "s3://me:secret@bucket/x")
     with learner_lock(player.root):
         assert "a learner works here" in refusal(player.root, store, "--once")
-    (player.root / "promotion").mkdir()
-    assert "does not carry evidence" in refusal(player.root, store, "--once")
+
+
+def test_mode_auto_is_refused(tmp_path: Path) -> None:
+    player = played(tmp_path / "player")
+    log = PromotionLog(player.promotion)
+    log.create(Declared(rules="mine"))
+    once(player.root, str(tmp_path / "store"))
+    log.create(Assigned(match="a", arm="incumbent", version=0))
+    assert "does not carry evidence" in refusal(player.root, tmp_path / "store", "--once")
+
+
+def test_machines_of_one_run_have_one_mode(tmp_path: Path) -> None:
+    once(played(tmp_path / "learns", "a").root, str(tmp_path / "store"))
+    shadow = played(tmp_path / "shadow", "b")
+    shadow.promotion.mkdir()
+    assert "is for a run of mode learn" in refusal(shadow.root, tmp_path / "store", "--once")
+
+
+def test_in_mode_shadow_the_rules_play_on_and_the_newest_version_is_measured(
+    tmp_path: Path,
+) -> None:
+    store = str(tmp_path / "store")
+    with Understudy.open(
+        tmp_path / "player",
+        features=SPEC.features,
+        actions=SPEC.actions,
+        network=SPEC.network,
+        learner="off",
+    ) as mind:
+        for _ in range(3):
+            with mind.match() as match:
+                match.decide((0.5, 0.5), fallback="left")
+                match.finish("victory")
+        once(tmp_path / "player", store)
+        once(tmp_path / "learner", store, "--side", "learner")
+        beside = RunFolder.load(tmp_path / "learner", SystemClock())
+        work_to_the_end(learner(beside))
+        once(tmp_path / "learner", store)
+        once(tmp_path / "player", store)
+        candidate = mind.folder.pointers.read("candidate")
+        assert candidate is not None and candidate.version == beside.versions.head() == 1
+        champion = mind.folder.pointers.read("champion")
+        assert champion is not None and champion.version == 0, "the rules play"
 
 
 def test_a_run_folder_belongs_to_one_side_and_one_store(tmp_path: Path) -> None:
@@ -109,11 +158,6 @@ def test_a_run_folder_belongs_to_one_side_and_one_store(tmp_path: Path) -> None:
 
 def test_another_run_in_the_store_is_refused(tmp_path: Path) -> None:
     once(played(tmp_path / "player", "a").root, str(tmp_path / "store"))
-    from understudy.core.clock import SystemClock
-    from understudy.core.spaces import Discrete
-    from understudy.policy.mlp import Mlp
-    from understudy.policy.spec import PolicySpec
-
     spec = PolicySpec(("a", "b", "c"), Discrete(("left", "right")), Mlp(widths=(2,)))
     config = toy_settings()
     RunFolder.open(tmp_path / "other", spec=spec, config=config, clock=SystemClock())

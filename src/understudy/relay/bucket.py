@@ -51,6 +51,9 @@ class RunRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     """For machines that have no run folder yet."""
     served: bool = False
     """Whether a server made it: its learner is the continuous one."""
+    by_evidence: bool = False
+    """Whether the rules play until evidence says otherwise (mode `shadow`); else every version
+    becomes the champion (mode `learn`)."""
 
 
 class StoredVersion(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

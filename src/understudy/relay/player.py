@@ -183,7 +183,8 @@ class PlayerSide:
     def _follow(self, commit: Commit) -> bool:
         """Fetch the versions that the pointers name, then move the pointers; False: look again."""
         complete = True
-        for name in NAMES:
+        # In mode `shadow` the rules play, and the newest version is measured beside them.
+        for name in NAMES if not self._folder.by_evidence else NAMES[:1]:
             pointer = commit.pointers.get(name)
             if pointer is None:
                 continue

@@ -21,6 +21,8 @@ from understudy.core import files
 from understudy.core.clock import Clock, SystemClock
 from understudy.core.errors import ConfigError, FileFormatError, RunFolderError, StoreUnavailable
 from understudy.experience.ledger.recovery import LEDGER
+from understudy.gates.promotion.records import Declared
+from understudy.promotion.log import PromotionLog
 from understudy.registry.run_folder import Identity, RunFolder, check_fit, holds_run
 from understudy.relay import bucket
 from understudy.relay.bucket import RunRecord
@@ -139,6 +141,9 @@ class _Relay:
         self._trouble = ""
         self._side: PlayerSide | LearnerSide | None = None
         self._folder_now: RunFolder | None = None
+        self._log: PromotionLog | None = None
+        self._by_evidence: bool | None = None
+        """What the run in the store is; None: not known yet."""
 
     def work(self, started: Callable[[], None]) -> RelayCounts:
         """Until told to stop; then once more, for what was finished at last."""
@@ -177,8 +182,7 @@ class _Relay:
 
     def _look(self, side: PlayerSide | LearnerSide) -> bool:
         """Whether there is more to do at once."""
-        assert self._folder_now is not None
-        self._check_promotion(self._folder_now)  # a bot may have opened the run in another mode
+        self._check_mode()  # a bot may have opened the run in another one
         try:
             more = side.cycle()
         except (StoreUnavailable, FileFormatError) as error:
@@ -235,6 +239,7 @@ class _Relay:
             record = bucket.read_run(self._store)  # of several that race, one is it
         if record is not None:
             _check_same(folder, record, self._store.name)
+            self._by_evidence = record.by_evidence
         local = LocalState(root, self._store.name, self._name)
         self._journal = Journal(folder.journal, "relay", self._clock)
         self._folder_now = folder
@@ -272,19 +277,36 @@ class _Relay:
         )
         if record.served:
             files.make_folders(root / LEDGER)
+        if record.by_evidence:
+            files.make_folders(folder.promotion)
         self._say_note(f"{root} is new: it is made for the run in {self._store.name}")
         return folder
 
-    def _check_promotion(self, folder: RunFolder) -> None:
-        if folder.by_evidence:
-            raise ConfigError(
-                f"{folder.root}: in this run evidence moves the champion (mode auto, or a server "
-                "with --promotion auto), and a relay does not carry evidence between machines: "
-                "use mode learn or shadow, or let all bots share one folder"
-            )
+    def _check_mode(self) -> None:
+        """Evidence of several machines would have to be judged in one place, and a relay does not
+        carry it there (ADR 0049)."""
+        folder = self._folder_now
+        if folder is None or not holds_run(folder.root):
+            return
+        if self._by_evidence not in (None, folder.by_evidence):
+            raise ConfigError(_other_mode(folder, self._store.name))
+        for _, record in self._promotion_log(folder).new() if folder.by_evidence else ():
+            if not isinstance(record, Declared):
+                raise ConfigError(
+                    f"{folder.root}: in this run evidence moves the champion (mode auto, or a "
+                    "server with --promotion auto), and a relay does not carry evidence between "
+                    "machines: use mode learn or shadow in a new run folder, or let all bots share "
+                    "one folder"
+                )
+
+    def _promotion_log(self, folder: RunFolder) -> PromotionLog:
+        if self._log is None:
+            self._log = PromotionLog(folder.promotion, problem=self._problem)
+        return self._log
 
     def _check_folder(self, folder: RunFolder) -> None:
-        self._check_promotion(folder)
+        self._folder_now = folder
+        self._check_mode()
         if self._name == "player" and learner_runs(folder.root):
             raise ConfigError(
                 f"{folder.root}: a learner works here, and would learn from the matches that are "
@@ -312,6 +334,7 @@ def _record_of(folder: RunFolder) -> RunRecord:
         identity=identity,
         config=msgspec.to_builtins(folder.config),
         served=(folder.root / LEDGER).is_dir(),
+        by_evidence=folder.by_evidence,
     )
 
 
@@ -325,3 +348,14 @@ def _check_same(folder: RunFolder, record: RunRecord, store: str) -> None:
         kinds = ("a server's", "a bot's")
         ours, theirs = kinds if not record.served else kinds[::-1]
         raise RunFolderError(f"{store} is for {theirs} run, and {folder.root} is {ours}")
+    if record.by_evidence != folder.by_evidence:
+        raise RunFolderError(_other_mode(folder, store))
+
+
+def _other_mode(folder: RunFolder, store: str) -> str:
+    modes = ("learn", "shadow")
+    theirs, ours = modes if folder.by_evidence else modes[::-1]
+    return (
+        f"{store} is for a run of mode {theirs}, and {folder.root} was opened in mode {ours}: all "
+        "machines of a run need the same mode; use another address, or another run folder"
+    )
