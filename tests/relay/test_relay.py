@@ -368,6 +368,25 @@ def test_a_damaged_bundle_is_set_aside_and_holds_nothing_up(
     assert not list(tmp_path.rglob("outside.npz"))
 
 
+def test_what_is_no_bundle_is_left_alone_and_told_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = store_at(tmp_path)
+    player = Machine(tmp_path / "player", store, "player")
+    learner = Machine(tmp_path / "learner", store, "learner")
+    player.play("a")
+    player.look()
+    store.create(f"{bucket.EPISODES}notes.txt", b"hello")
+    settle([player], learner)
+    check_ingested_once(learner.folder, {"a"})
+    monkeypatch.setattr(bucket, "MAX_BUNDLE_BYTES", 10)
+    store.create(str(BundleKey(1, "0" * 12, 1)), b"x" * 11)
+    settle([player], learner)
+    assert len(learner.problems) == 2
+    assert all("is left alone" in one for one in learner.problems)
+    assert len(store.list(bucket.EPISODES)) == 2
+
+
 def test_a_full_learner_leaves_matches_in_the_store(tmp_path: Path) -> None:
     store = store_at(tmp_path)
     player = Machine(tmp_path / "player", store, "player")
@@ -433,3 +452,13 @@ def test_a_players_side_has_no_start(tmp_path: Path) -> None:
     assert isinstance(machine.side, PlayerSide)
     machine.side.start()
     assert store_at(tmp_path).list("") == []
+
+
+def test_a_bundle_that_is_gone_for_good_does_not_make_commits_grow(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(bucket, "_MOST_BEYOND", 3)
+    done = Done()
+    for number in range(2, 9):
+        done = done.plus(number)
+    assert done == Done(8)

@@ -36,6 +36,7 @@ VERSIONS = "versions/"
 EPISODES = "episodes/"
 REFUSED = "refused/"
 MAX_BUNDLE_BYTES = 256 * 2**20
+_MOST_BEYOND = 10_000
 _COMMIT = re.compile(rf"{COMMITS}(\d{{8}})\.json")
 _BUNDLE = re.compile(rf"{EPISODES}(\d{{20}})-([0-9a-f]{{12}})-(\d{{8}})\.bundle")
 _FILE = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,100}")
@@ -91,6 +92,10 @@ class Done(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def plus(self, number: int) -> Done:
         beyond = {*self.beyond, number} if number > self.upto else set(self.beyond)
         upto = self.upto
+        if len(beyond) > _MOST_BEYOND:
+            # A machine sends in the order of its numbers: one that so many others have passed is
+            # not in the store any more, or waits in the learner's run folder.
+            upto = min(beyond) - 1
         while upto + 1 in beyond:
             upto += 1
             beyond.remove(upto)
@@ -193,9 +198,11 @@ def read_commit(store: Store, sequence: int) -> Commit:
     return commit
 
 
-def newest_commit(store: Store) -> Commit | None:
-    """What the learner's side says now; None: nothing yet."""
+def newest_commit(store: Store, known: Commit | None = None) -> Commit | None:
+    """What the learner's side says now; None: nothing yet. `known` is not read again."""
     while numbers := commit_numbers(store):
+        if known is not None and numbers[-1] == known.sequence:
+            return known
         try:
             return read_commit(store, numbers[-1])
         except FileNotFoundError:  # many others since the listing

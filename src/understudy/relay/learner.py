@@ -34,7 +34,7 @@ from understudy.relay import bucket
 from understudy.relay.bucket import BundleKey, Commit, Done, StoredPointer, StoredVersion
 from understudy.relay.local import LocalState
 from understudy.relay.report import RelayCounts
-from understudy.relay.stores import Store
+from understudy.relay.stores import Store, StoredObject
 
 _LISTED = 1000
 """Bundles that are looked at together: the oldest."""
@@ -76,6 +76,8 @@ class LearnerSide:
         """The newest commits in the store."""
         self._refusals: dict[BundleKey, float] = {}
         """Bundles that could not be read, and when that was first so, by the monotonic clock."""
+        self._strange: set[str] = set()
+        """Objects among the bundles that are none, and were told."""
         self._full = False
         self.counts = RelayCounts()
 
@@ -127,8 +129,8 @@ class LearnerSide:
         self.counts.waiting = len(waiting)
         if self._is_full(waiting):
             return False
-        listed = [one.key for one in self._store.list(bucket.EPISODES, most=_LISTED)]
-        keys = [key for key in map(BundleKey.parsed, listed) if key is not None]
+        listed = self._store.list(bucket.EPISODES, most=_LISTED)
+        keys = [key for one in listed if (key := self._readable(one)) is not None]
         last = self._last
         stale = [key for key in keys if last is not None and last.is_done(key)]
         self._store.delete(map(str, stale))  # sent again by a machine that missed our answer
@@ -144,6 +146,19 @@ class LearnerSide:
                     break
         self.counts.waiting = len(self._spool.pending())
         return len(listed) == _LISTED and bool(fresh)
+
+    def _readable(self, listed: StoredObject) -> BundleKey | None:
+        """The name of a bundle; what is none, or larger than one can be, stays where it is."""
+        key = BundleKey.parsed(listed.key)
+        if key is not None and listed.bytes <= bucket.MAX_BUNDLE_BYTES:
+            return key
+        if listed.key not in self._strange:
+            self._strange.add(listed.key)
+            self._problem(
+                f"{self._store.name}: {listed.key} ({listed.bytes:,} bytes) is no bundle of "
+                "matches, and is left alone"
+            )
+        return None
 
     def _is_full(self, waiting: list[str]) -> bool:
         sizes = (self._spool.buffer / name for name in waiting)

@@ -29,6 +29,7 @@ from understudy.relay.stores import Store
 
 _BUNDLES = 20
 """Sent at most before the versions are looked at again."""
+_PRUNE_EVERY_S = 60.0
 _TIDY_EVERY = 10
 """Versions that come in from one pruning to the next."""
 
@@ -54,6 +55,7 @@ class PlayerSide:
         self._followed = 0
         """The last commit whose versions and pointers are all here."""
         self._fetched = 0
+        self._pruned_at = -float("inf")
         self._told: set[str] = set()
         self.counts = RelayCounts()
 
@@ -62,11 +64,11 @@ class PlayerSide:
 
     def cycle(self) -> bool:
         """Send what waits, then follow the learner's side; True: there is more to send."""
-        commit = bucket.newest_commit(self._store)
+        self._commit = commit = bucket.newest_commit(self._store, self._commit)
+        more = self._send()
         if commit is not None and commit.sequence > self._followed and self._follow(commit):
             self._followed = commit.sequence
-        self._commit = commit
-        return self._send()
+        return more
 
     def offline(self) -> None:
         """Keep the bounds of what waits, also while the store cannot be reached."""
@@ -90,7 +92,15 @@ class PlayerSide:
                 f"relay.waiting_matches = {self._config.waiting_matches:,} or "
                 f"relay.waiting_bytes = {self._config.waiting_bytes:,}"
             )
-        self._spool.prune(self._folder.config.spool, keep=())
+        self._prune()
+
+    def _prune(self) -> None:
+        """Bound `archive/`, as a learner does beside a bot; now and then, since it looks at every
+        file there."""
+        now = self._folder.clock.monotonic()
+        if now - self._pruned_at >= _PRUNE_EVERY_S:
+            self._pruned_at = now
+            self._spool.prune(self._folder.config.spool, keep=())
 
     # --- matches ---------------------------------------------------------------------------------
 
@@ -106,7 +116,6 @@ class PlayerSide:
                 self._finish(self._noted(names), resumed=False)
             waiting = waiting[max(len(names), 1) :]
         self.counts.waiting = len(waiting)
-        self._spool.prune(self._folder.config.spool, keep=())
         return bool(waiting)
 
     def _waiting(self) -> list[str]:

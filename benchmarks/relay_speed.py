@@ -1,7 +1,7 @@
 """The relay: how long a match takes to become a version on another machine, and what it costs.
 
-    python benchmarks/relay.py [--samples 30] [--relays 10] [--rate 10] [--seconds 30] [--goals]
-                               [--json]
+    python benchmarks/relay_speed.py [--samples 30] [--relays 10] [--rate 10] [--seconds 30]
+                                     [--goals] [--json]
 
 Machines are run folders, each with the processes that it would have; the store is moto's S3 on
 loopback, in a process of its own. Mode `learn`, a look at the store every second (the default).
@@ -116,7 +116,7 @@ def latency(root: Path, samples: int) -> dict[str, float]:
                 known = ingested(second)
                 play(first, rng)
                 finished = time.perf_counter()
-                wait_for(lambda known=known: ingested(second) > known)  # type: ignore[misc]
+                wait_for(lambda known=known: ingested(second) > known)
                 if index >= WARM_UP:  # the first ones wait for the import and the compiler
                     took.append(time.perf_counter() - finished)
                 time.sleep(random.random())  # at any moment between two looks
