@@ -1,9 +1,11 @@
-"""Stores as processes of their own: moto's S3, rclone's S3, and a wire to a store that is cut."""
+"""Stores as processes of their own: moto's S3, rclone's S3, azurite, and a wire that is cut."""
 
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
+import hmac
 import os
 import shutil
 import socket
@@ -13,6 +15,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from email.utils import formatdate
 from pathlib import Path
 
 BUCKET = "bucket"
@@ -71,6 +74,46 @@ def rclone(folder: Path) -> Iterator[int]:
     finally:
         process.kill()
         process.wait()
+
+
+@contextlib.contextmanager
+def azurite(folder: Path) -> Iterator[int]:
+    """The port of an emulator of Azure's blobs, with one container."""
+    program = shutil.which("azurite-blob")
+    assert program is not None
+    port = free_port()
+    command = [program, "--skipApiVersionCheck", "--silent", "--blobPort", str(port)]
+    quiet = subprocess.DEVNULL
+    process = subprocess.Popen(
+        [*command, "--location", str(folder)], stdout=quiet, stderr=quiet, cwd=folder
+    )
+    try:
+        _wait_for(port)
+        _make_container(port)
+        yield port
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _make_container(port: int) -> None:
+    """Azure has no way to make one without a signature; the emulator's key is public."""
+    account, version, date = "devstoreaccount1", "2021-12-02", formatdate(usegmt=True)
+    told = f"x-ms-date:{date}\nx-ms-version:{version}\n/{account}/{account}/{BUCKET}"
+    signed = "PUT" + "\n" * 12 + told + "\nrestype:container"
+    key = base64.b64decode(
+        "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+    )
+    mac = base64.b64encode(hmac.digest(key, signed.encode(), "sha256")).decode()
+    headers = {
+        "x-ms-date": date,
+        "x-ms-version": version,
+        "Authorization": f"SharedKey {account}:{mac}",
+        "Content-Length": "0",
+    }
+    url = f"http://127.0.0.1:{port}/{account}/{BUCKET}?restype=container"
+    request = urllib.request.Request(url, method="PUT", headers=headers)
+    urllib.request.urlopen(request, timeout=_PATIENCE_S).close()
 
 
 def has_rclone() -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -19,12 +20,13 @@ from understudy.relay.stores import Store, check, open_store
 pytestmark = pytest.mark.xdist_group("relay")
 
 
-@pytest.fixture(params=["folder", "s3"])
+@pytest.fixture(params=["folder", "s3", "azure"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
     if request.param == "folder":
         return open_store(str(tmp_path / "store"))
-    request.getfixturevalue("s3")
-    return open_store(f"s3://bucket/{tmp_path.name}")
+    request.getfixturevalue(request.param)
+    scheme = "az" if request.param == "azure" else "s3"
+    return open_store(f"{scheme}://bucket/{tmp_path.name}")
 
 
 def test_a_name_is_created_once_and_keeps_its_bytes(store: Store) -> None:
@@ -141,6 +143,13 @@ def test_an_address_with_credentials_is_refused_and_not_repeated(address: str) -
     with pytest.raises(ConfigError, match="credentials come from the environment") as caught:
         open_store(address)
     assert "hunter2" not in str(caught.value)
+
+
+def test_an_account_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith("AZURE")]:
+        monkeypatch.delenv(name)
+    with pytest.raises(ConfigError, match="AZURE_STORAGE_ACCOUNT_NAME"):
+        open_store("az://container/run")
 
 
 def test_an_address_of_another_kind_is_refused() -> None:

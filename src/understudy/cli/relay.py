@@ -27,9 +27,7 @@ def relay(
     run: Annotated[Path, typer.Argument(help="The run folder on this machine.")],
     url: Annotated[
         str,
-        typer.Argument(
-            help="The store: s3://BUCKET/PREFIX, gs://…, az://ACCOUNT/CONTAINER/…, or a folder."
-        ),
+        typer.Argument(help="The store: s3://BUCKET/PREFIX, gs://…, az://…, or a folder."),
     ],
     side: Annotated[
         str | None,

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from obstore.store import ObjectStore as _Library
 
 _SCHEMES = ("s3", "gs", "az", "file")
-_EXPECTED = "expected s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, az://ACCOUNT/CONTAINER/PREFIX, "\
+_EXPECTED = "expected s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, az://CONTAINER/PREFIX, "\
     "file:///FOLDER or a folder"  # fmt: skip
 _PROBE = "probe"
 _CONNECT_S = 5
@@ -42,7 +42,7 @@ _CONFLICT_S = 0.05
 _SECRET_NAMES = {
     "s3": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
     "gs": "GOOGLE_APPLICATION_CREDENTIALS",
-    "az": "AZURE_STORAGE_ACCOUNT_KEY or AZURE_STORAGE_SAS_KEY",
+    "az": "AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY",
 }
 """Where people set credentials first; the libraries read more of them."""
 _CONFLICT = re.compile(r"\b409\b|ConditionalRequestConflict")
@@ -219,7 +219,10 @@ class CloudStore:
                 **_provider(scheme),
             )
         except obstore.exceptions.BaseError as error:
-            raise ConfigError(f"URL: {name}: {_first_line(error)}") from error
+            raise ConfigError(
+                f"URL: {name}: {_first_line(error)}; accounts and credentials come from the "
+                f"environment: {_SECRET_NAMES[scheme]}"
+            ) from error
 
     def create(self, key: str, data: bytes) -> bool:
         for attempt in range(_CONFLICTS):
