@@ -15,7 +15,7 @@ from understudy.registry.run_folder import RunFolder
 from understudy.relay.learner import LearnerSide
 from understudy.relay.local import LocalState
 from understudy.relay.player import PlayerSide
-from understudy.relay.stores import FolderStore, Store, StoredObject
+from understudy.relay.stores import FolderStore, ObjectStore, StoredObject
 
 T = TypeVar("T")
 Failure: TypeAlias = Literal["before", "after", "killed"]
@@ -65,7 +65,11 @@ class Machine:
     """A run folder with one side of a relay; `restart` is what the next process sees."""
 
     def __init__(
-        self, root: Path, store: Store, side: Literal["player", "learner"], config: Config = CONFIG
+        self,
+        root: Path,
+        store: ObjectStore,
+        side: Literal["player", "learner"],
+        config: Config = CONFIG,
     ) -> None:
         self.folder: RunFolder = open_run(root, config, SystemClock())
         self.problems: list[str] = []
@@ -73,7 +77,7 @@ class Machine:
         self._side = side
         self.restart()
 
-    def restart(self, store: Store | None = None) -> None:
+    def restart(self, store: ObjectStore | None = None) -> None:
         self._store = store or self._store
         self._started = False
         local = LocalState(self.folder.root, self._store.name, self._side)

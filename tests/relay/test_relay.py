@@ -19,7 +19,7 @@ from understudy.core.seals import seal
 from understudy.registry.versions import MANIFEST
 from understudy.relay import bucket
 from understudy.relay import learner as learner_side
-from understudy.relay.bucket import BundleKey, Done
+from understudy.relay.bucket import BundleKey, DoneBundles
 from understudy.relay.player import PlayerSide
 from understudy.relay.stores import FolderStore
 
@@ -420,12 +420,12 @@ def test_old_commits_and_versions_leave_the_store(
 
 
 def test_done_is_a_number_and_what_lies_beyond_it() -> None:
-    done = Done()
+    done = DoneBundles()
     for number in (2, 3, 5, 1):
         done = done.plus(number)
-    assert done == Done(3, (5,))
+    assert done == DoneBundles(3, (5,))
     assert done.plus(5) == done
-    assert done.plus(4) == Done(5)
+    assert done.plus(4) == DoneBundles(5)
     assert [number for number in range(1, 8) if done.has(number)] == [1, 2, 3, 5]
 
 
@@ -458,7 +458,7 @@ def test_a_bundle_that_is_gone_for_good_does_not_make_commits_grow(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(bucket, "_MOST_BEYOND", 3)
-    done = Done()
+    done = DoneBundles()
     for number in range(2, 9):
         done = done.plus(number)
-    assert done == Done(8)
+    assert done == DoneBundles(8)

@@ -15,13 +15,13 @@ from required import skip_without
 from relay.store_servers import SECRET, environment, free_port, has_rclone, rclone
 from understudy.core.errors import ConfigError, StoreUnavailable
 from understudy.relay import stores
-from understudy.relay.stores import Store, check, open_store
+from understudy.relay.stores import ObjectStore, check, open_store
 
 pytestmark = pytest.mark.xdist_group("relay")
 
 
 @pytest.fixture(params=["folder", "s3", "azure"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> ObjectStore:
     if request.param == "folder":
         return open_store(str(tmp_path / "store"))
     request.getfixturevalue(request.param)
@@ -29,21 +29,21 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
     return open_store(f"{scheme}://bucket/{tmp_path.name}")
 
 
-def test_a_name_is_created_once_and_keeps_its_bytes(store: Store) -> None:
+def test_a_name_is_created_once_and_keeps_its_bytes(store: ObjectStore) -> None:
     check(store)
     assert store.create("commits/1", b"first")
     assert not store.create("commits/1", b"second")
     assert store.get("commits/1") == b"first"
 
 
-def test_of_eight_that_create_one_name_one_wins(store: Store) -> None:
+def test_of_eight_that_create_one_name_one_wins(store: ObjectStore) -> None:
     with ThreadPoolExecutor(8) as pool:
         won = list(pool.map(lambda number: store.create("raced", bytes([number])), range(8)))
     assert won.count(True) == 1
     assert store.get("raced") == bytes([won.index(True)])
 
 
-def test_objects_are_listed_by_prefix_in_the_order_of_their_names(store: Store) -> None:
+def test_objects_are_listed_by_prefix_in_the_order_of_their_names(store: ObjectStore) -> None:
     for key in ("a/3", "a/1", "b/1", "a/2/x"):
         store.create(key, key.encode())
     assert [one.key for one in store.list("a/")] == ["a/1", "a/2/x", "a/3"]
@@ -52,7 +52,7 @@ def test_objects_are_listed_by_prefix_in_the_order_of_their_names(store: Store) 
     assert store.list("c/") == []
 
 
-def test_what_is_deleted_is_gone_and_may_be_deleted_again(store: Store) -> None:
+def test_what_is_deleted_is_gone_and_may_be_deleted_again(store: ObjectStore) -> None:
     store.create("a/1", b"x")
     store.delete(["a/1", "a/1", "a/never"])
     assert store.list("a/") == []
@@ -60,7 +60,7 @@ def test_what_is_deleted_is_gone_and_may_be_deleted_again(store: Store) -> None:
         store.get("a/1")
 
 
-def test_a_probe_leaves_nothing_behind(store: Store) -> None:
+def test_a_probe_leaves_nothing_behind(store: ObjectStore) -> None:
     check(store)
     assert store.list("") == []
 
@@ -143,6 +143,23 @@ def test_an_address_with_credentials_is_refused_and_not_repeated(address: str) -
     with pytest.raises(ConfigError, match="credentials come from the environment") as caught:
         open_store(address)
     assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.usefixtures("s3")
+def test_profiles_of_aws_are_used_where_boto3_is_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("boto3")
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name)
+    kept = tmp_path / "credentials"
+    kept.write_text("[mine]\naws_access_key_id=a\naws_secret_access_key=b\n", encoding="utf-8")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(kept))
+    monkeypatch.setenv("AWS_PROFILE", "mine")
+    check(open_store(f"s3://bucket/{tmp_path.name}"))
+    monkeypatch.setenv("AWS_PROFILE", "yours")
+    with pytest.raises(ConfigError, match=r"profile of AWS .*yours"):
+        open_store("s3://bucket/run")
 
 
 def test_an_account_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,7 +27,7 @@ from understudy.core.errors import FileFormatError
 from understudy.core.seals import seal, unseal
 from understudy.registry.run_folder import Identity
 from understudy.registry.versions import FileSeal
-from understudy.relay.stores import Store
+from understudy.relay.stores import ObjectStore
 
 SCHEMA = 1
 RUN = "run.json"
@@ -77,7 +77,7 @@ class StoredPointer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     pinned: bool = False
 
 
-class Done(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class DoneBundles(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The bundles of one machine that need not be kept: a version has learned from their matches,
     or the learner has set them aside."""
 
@@ -89,7 +89,7 @@ class Done(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def has(self, number: int) -> bool:
         return number <= self.upto or number in self.beyond
 
-    def plus(self, number: int) -> Done:
+    def plus(self, number: int) -> DoneBundles:
         beyond = {*self.beyond, number} if number > self.upto else set(self.beyond)
         upto = self.upto
         if len(beyond) > _MOST_BEYOND:
@@ -99,7 +99,7 @@ class Done(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         while upto + 1 in beyond:
             upto += 1
             beyond.remove(upto)
-        return Done(upto, tuple(sorted(beyond)))
+        return DoneBundles(upto, tuple(sorted(beyond)))
 
 
 class Commit(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -117,14 +117,14 @@ class Commit(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     versions: tuple[StoredVersion, ...] = ()
     """Those that the pointers name"""
     pointers: dict[str, StoredPointer] = {}
-    done: dict[str, Done] = {}
+    done: dict[str, DoneBundles] = {}
     """By machine"""
 
     def version(self, number: int) -> StoredVersion | None:
         return next((one for one in self.versions if one.number == number), None)
 
     def is_done(self, bundle: BundleKey) -> bool:
-        return self.done.get(bundle.machine, Done()).has(bundle.number)
+        return self.done.get(bundle.machine, DoneBundles()).has(bundle.number)
 
 
 class BundleKey(NamedTuple):
@@ -167,7 +167,7 @@ def encode(record: RunRecord | Commit) -> bytes:
     return seal(msgspec.json.encode(record))
 
 
-def read_run(store: Store) -> RunRecord | None:
+def read_run(store: ObjectStore) -> RunRecord | None:
     """What the run in this store is for; None where there is none."""
     try:
         return _decoded(store.get(RUN), RunRecord, what=f"{store.name}: {RUN}")
@@ -179,13 +179,13 @@ def commit_key(sequence: int) -> str:
     return f"{COMMITS}{sequence:08d}.json"
 
 
-def commit_numbers(store: Store) -> list[int]:
+def commit_numbers(store: ObjectStore) -> list[int]:
     """The commits that are kept, ascending."""
     found = (_COMMIT.fullmatch(one.key) for one in store.list(COMMITS))
     return sorted(int(one[1]) for one in found if one is not None)
 
 
-def read_commit(store: Store, sequence: int) -> Commit:
+def read_commit(store: ObjectStore, sequence: int) -> Commit:
     """One commit; FileNotFoundError where it is gone, FileFormatError where it is damaged."""
     key = commit_key(sequence)
     what = f"{store.name}: {key}"
@@ -198,7 +198,7 @@ def read_commit(store: Store, sequence: int) -> Commit:
     return commit
 
 
-def newest_commit(store: Store, known: Commit | None = None) -> Commit | None:
+def newest_commit(store: ObjectStore, known: Commit | None = None) -> Commit | None:
     """What the learner's side says now; None: nothing yet. `known` is not read again."""
     while numbers := commit_numbers(store):
         if known is not None and numbers[-1] == known.sequence:

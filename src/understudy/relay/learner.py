@@ -31,10 +31,10 @@ from understudy.registry.pointers import NAMES
 from understudy.registry.run_folder import RunFolder
 from understudy.registry.versions import MANIFEST, seal_of
 from understudy.relay import bucket
-from understudy.relay.bucket import BundleKey, Commit, Done, StoredPointer, StoredVersion
+from understudy.relay.bucket import BundleKey, Commit, DoneBundles, StoredPointer, StoredVersion
 from understudy.relay.local import LocalState
 from understudy.relay.report import RelayCounts
-from understudy.relay.stores import Store, StoredObject
+from understudy.relay.stores import ObjectStore, StoredObject
 
 _LISTED = 1000
 """Bundles that are looked at together: the oldest."""
@@ -56,7 +56,7 @@ class LearnerSide:
     def __init__(
         self,
         folder: RunFolder,
-        store: Store,
+        store: ObjectStore,
         local: LocalState,
         *,
         problem: Callable[[str], None],
@@ -266,7 +266,7 @@ class LearnerSide:
         last = self._last
         merged = {} if last is None else dict(last.done)
         for key in done:
-            merged[key.machine] = merged.get(key.machine, Done()).plus(key.number)
+            merged[key.machine] = merged.get(key.machine, DoneBundles()).plus(key.number)
         commit = Commit(
             sequence=1 if last is None else last.sequence + 1,
             at=self._folder.clock.time(),

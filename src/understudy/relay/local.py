@@ -39,7 +39,7 @@ class RelaySide(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     machine"""
 
 
-class Outgoing(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class OutgoingBundle(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The bundle that is being sent, or was sent last."""
 
     number: int = 0
@@ -64,12 +64,12 @@ class LocalState:
                 f"{kept.store}; now it is the {side}'s, with {store}. Use another run folder, or "
                 f"remove {self._folder} if that is over"
             )
-        outgoing = _read(self._folder / _OUTGOING, Outgoing)
+        outgoing = _read(self._folder / _OUTGOING, OutgoingBundle)
         same_place = kept is not None and (kept.host, kept.folder) == (self.host, where)
         if kept is None or outgoing is None or not same_place:
             # A copy would send other bundles under the same numbers, so it gets a name of its own.
             # What it was sending is the same in both, and is finished under the name it has.
-            outgoing = outgoing if outgoing is not None and outgoing.names else Outgoing()
+            outgoing = outgoing if outgoing is not None and outgoing.names else OutgoingBundle()
             self.note(outgoing)
             machine = secrets.token_hex(6)
             kept = RelaySide(side=side, store=store, machine=machine, host=self.host, folder=where)
@@ -77,12 +77,12 @@ class LocalState:
         self.outgoing = outgoing
         self.machine = kept.machine
 
-    def note(self, outgoing: Outgoing) -> None:
+    def note(self, outgoing: OutgoingBundle) -> None:
         """Remember a bundle, durably."""
         self._write(_OUTGOING, outgoing)
         self.outgoing = outgoing
 
-    def _write(self, name: str, record: RelaySide | Outgoing) -> None:
+    def _write(self, name: str, record: RelaySide | OutgoingBundle) -> None:
         files.write_atomic(self._folder / name, seal(msgspec.json.encode(record)))
 
 

@@ -1,8 +1,8 @@
 """The player's side of a relay: matches of bots or a server go out, versions come in.
 
 A match leaves `buffer/` for `archive/` only after the store holds it. Before a bundle is sent its
-name and its matches are noted (`local.Outgoing`), so after a kill the same bundle is finished: if
-the store has it already, or the learner is done with it, nothing is sent again.
+name and its matches are noted (`local.OutgoingBundle`), so after a kill the same bundle is
+finished: if the store has it already, or the learner is done with it, nothing is sent again.
 
 A version is fetched whole, checked against the commit and against its own manifest, and committed
 with the rename that a learner commits with; only then do the pointers move. A champion that a
@@ -23,9 +23,9 @@ from understudy.registry.run_folder import RunFolder
 from understudy.registry.versions import MANIFEST, seal_of
 from understudy.relay import bucket
 from understudy.relay.bucket import BundleKey, Commit, StoredVersion
-from understudy.relay.local import LocalState, Outgoing
+from understudy.relay.local import LocalState, OutgoingBundle
 from understudy.relay.report import RelayCounts
-from understudy.relay.stores import Store
+from understudy.relay.stores import ObjectStore
 
 _BUNDLES = 20
 """Sent at most before the versions are looked at again."""
@@ -40,7 +40,7 @@ class PlayerSide:
     def __init__(
         self,
         folder: RunFolder,
-        store: Store,
+        store: ObjectStore,
         local: LocalState,
         *,
         problem: Callable[[str], None],
@@ -138,14 +138,14 @@ class PlayerSide:
             total += size
         return names
 
-    def _noted(self, names: list[str]) -> Outgoing:
+    def _noted(self, names: list[str]) -> OutgoingBundle:
         number = self._local.outgoing.number + 1
         since = saved_at(names[0]) or self._folder.clock.time()
         key = BundleKey(int(since * 1e9), self._local.machine, number)
-        self._local.note(Outgoing(number=number, key=str(key), names=tuple(names)))
+        self._local.note(OutgoingBundle(number=number, key=str(key), names=tuple(names)))
         return self._local.outgoing
 
-    def _finish(self, outgoing: Outgoing, *, resumed: bool) -> None:
+    def _finish(self, outgoing: OutgoingBundle, *, resumed: bool) -> None:
         """Send a bundle and archive its matches. `resumed`: it may have been sent before."""
         key = BundleKey.parsed(outgoing.key)
         if key is None:
@@ -155,14 +155,14 @@ class PlayerSide:
         for name in outgoing.names:
             self._spool.archive(name)
         ours = key.machine == self._local.machine  # else the folder is a copy, and counts anew
-        self._local.note(Outgoing(number=key.number if ours else 0))
+        self._local.note(OutgoingBundle(number=key.number if ours else 0))
 
-    def _was_sent(self, key: BundleKey, outgoing: Outgoing) -> bool:
+    def _was_sent(self, key: BundleKey, outgoing: OutgoingBundle) -> bool:
         if self._commit is not None and self._commit.is_done(key):
             return True
         return any((self._spool.archived / name).exists() for name in outgoing.names)
 
-    def _put(self, key: BundleKey, outgoing: Outgoing) -> None:
+    def _put(self, key: BundleKey, outgoing: OutgoingBundle) -> None:
         episodes: dict[str, bytes] = {}
         for name in outgoing.names:
             try:

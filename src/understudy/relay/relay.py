@@ -30,7 +30,7 @@ from understudy.relay.learner import LearnerSide
 from understudy.relay.local import LocalState, Side, read_side
 from understudy.relay.player import PlayerSide
 from understudy.relay.report import RelayCounts
-from understudy.relay.stores import Store, check, open_store
+from understudy.relay.stores import ObjectStore, check, open_store
 from understudy.supervise.lock import learner_runs, relay_lock
 from understudy.telemetry import events
 from understudy.telemetry.journal import Journal
@@ -121,7 +121,7 @@ class _Relay:
     def __init__(
         self,
         options: RelayOptions,
-        store: Store,
+        store: ObjectStore,
         side: Side,
         *,
         stop: Callable[[], bool],

@@ -14,6 +14,7 @@ import contextlib
 import os
 import re
 import secrets
+import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import timedelta
@@ -57,7 +58,7 @@ class StoredObject(NamedTuple):
     """Seconds since 1970, by the clock of the store"""
 
 
-class Store(Protocol):
+class ObjectStore(Protocol):
     """Named bytes. Every method raises `StoreUnavailable` where the store does not answer."""
 
     name: str
@@ -77,7 +78,7 @@ class Store(Protocol):
         """Remove objects; those that are gone already are no error."""
 
 
-def open_store(address: str) -> Store:
+def open_store(address: str) -> ObjectStore:
     """The store at an address. Nothing is read or written yet: see `check`.
 
     Raises:
@@ -101,7 +102,7 @@ def open_store(address: str) -> Store:
     return CloudStore(address, parts.scheme)
 
 
-def check(store: Store) -> None:
+def check(store: ObjectStore) -> None:
     """Try the store: write a probe twice, read it and delete it.
 
     Raises:
@@ -304,14 +305,16 @@ def _provider(scheme: str) -> dict[str, Any]:
     if scheme != "s3" or "AWS_ACCESS_KEY_ID" in os.environ:
         return {}
     try:
-        import boto3  # type: ignore[import-untyped]
         from obstore.auth.boto3 import Boto3CredentialProvider
     except ImportError:
         return {}
-    session = boto3.Session()
-    if session.get_credentials() is None:
+    errors: Any = sys.modules["botocore.exceptions"]  # boto3 is there, but is none of our extras
+    try:
+        return {"credential_provider": Boto3CredentialProvider()}
+    except ValueError:  # it has found none
         return {}
-    return {"credential_provider": Boto3CredentialProvider(session)}
+    except errors.BotoCoreError as error:
+        raise ConfigError(f"URL: the profile of AWS cannot be used: {error}") from error
 
 
 def _hint(scheme: str, environment: Mapping[str, str]) -> str:
