@@ -19,7 +19,7 @@ from understudy.relay.stores import FolderStore, ObjectStore, StoredObject
 
 T = TypeVar("T")
 Failure: TypeAlias = Literal["before", "after", "killed"]
-CONFIG = settings(relay__bundle_matches=2, learner__batch_matches=2)
+CONFIG = settings(relay__bundle_matches=2, relay__poll_s=0.05, learner__batch_matches=2)
 
 
 class Killed(BaseException):

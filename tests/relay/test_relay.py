@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -21,6 +22,7 @@ from understudy.relay import bucket
 from understudy.relay import learner as learner_side
 from understudy.relay.bucket import BundleKey, DoneBundles
 from understudy.relay.player import PlayerSide
+from understudy.relay.relay import RelayOptions, RelayProgress, run_relay
 from understudy.relay.stores import FolderStore
 
 
@@ -462,3 +464,40 @@ def test_a_bundle_that_is_gone_for_good_does_not_make_commits_grow(
     for number in range(2, 9):
         done = done.plus(number)
     assert done == DoneBundles(8)
+
+
+# --- a relay at work -----------------------------------------------------------------------------
+
+
+class FullDisk(UnsyncedDisk):
+    """Has no room for what a relay notes, while it is full."""
+
+    full = True
+
+    def write(self, path: Path, data: bytes) -> None:
+        if self.full and path.parent.name == "relay" and b'"names":["' in data:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        super().write(path, data)
+
+
+def test_a_full_disk_is_told_once_and_waited_for(tmp_path: Path) -> None:
+    player = Machine(tmp_path / "player", store_at(tmp_path), "player", CONFIG)
+    player.play("a", "b")
+    shutil.rmtree(player.folder.root / "relay")
+    disk, said, looks = FullDisk(), list[str](), list[RelayProgress]()
+
+    def show(progress: RelayProgress) -> None:
+        looks.append(progress)
+        disk.full = len(looks) < 3
+
+    with files.using(disk):
+        run_relay(
+            RelayOptions(run=player.folder.root, url=str(tmp_path / "store")),
+            stop=lambda: bool(looks) and looks[-1].counts.sent == 2,
+            show=show,
+            say=said.append,
+        )
+    assert "No space left on device" in looks[0].trouble
+    assert [words for words in said if "No space left" in words] == [said[0]]
+    assert "works again after 3 failed looks" in said[1]
+    assert counts(player.folder.root) == (0, 2, 0)

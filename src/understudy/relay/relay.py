@@ -153,7 +153,6 @@ class _Relay:
         assert self._side is not None
         side = self._side
         while not self._stop():
-            side.offline()
             more = self._look(side)
             self._tell()
             if not more:
@@ -184,14 +183,15 @@ class _Relay:
         """Whether there is more to do at once."""
         self._check_mode()  # a bot may have opened the run in another one
         try:
+            side.offline()
             more = side.cycle()
-        except (StoreUnavailable, FileFormatError) as error:
+        except (StoreUnavailable, FileFormatError, OSError) as error:  # a full disk is no end
             self._failed(error)
             return False
         self._works()
         return more
 
-    def _failed(self, error: StoreUnavailable | FileFormatError) -> None:
+    def _failed(self, error: StoreUnavailable | FileFormatError | OSError) -> None:
         if self._options.once:
             raise error
         self._failures += 1
@@ -201,7 +201,7 @@ class _Relay:
 
     def _works(self) -> None:
         if self._failures:
-            self._say_note(f"{self._store.name} answers again after {self._failures} failed looks")
+            self._say_note(f"{self._store.name}: works again after {self._failures} failed looks")
         self._failures, self._trouble = 0, ""
 
     def _pause(self) -> None:
