@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import errno
+import os
 import shutil
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -501,3 +503,19 @@ def test_a_full_disk_is_told_once_and_waited_for(tmp_path: Path) -> None:
     assert [words for words in said if "No space left" in words] == [said[0]]
     assert "works again after 3 failed looks" in said[1]
     assert counts(player.folder.root) == (0, 2, 0)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need rights there")
+def test_bounds_are_kept_before_the_store_answers(tmp_path: Path) -> None:
+    config = settings(relay__waiting_matches=2, relay__poll_s=0.05)
+    player = Machine(tmp_path / "player", store_at(tmp_path), "player", config)
+    shutil.rmtree(player.folder.root / "relay")
+    options = RelayOptions(run=player.folder.root, url=str(tmp_path / "store"), once=True)
+    run_relay(options, stop=lambda: False)
+    shutil.rmtree(tmp_path / "store")
+    (tmp_path / "store").symlink_to(tmp_path / "store")  # a folder that cannot be read: a loop
+    player.play("a", "b", "c", "d", "e")
+    looks = list[RelayProgress]()
+    run_relay(replace(options, once=False), stop=lambda: bool(looks), show=looks.append)
+    assert counts(player.folder.root) == (2, 3, 0)
+    assert looks[-1].counts.not_sent == 3

@@ -172,6 +172,8 @@ class _Relay:
                 step()
             except StoreUnavailable as error:
                 self._failed(error)
+                if self._side is not None:
+                    self._side.offline()
                 self._tell()
                 self._pause()
             else:
@@ -230,7 +232,10 @@ class _Relay:
         """Try the store, and open the run folder; everything here may be repeated."""
         root = self._options.run
         if holds_run(root):  # first: what is wrong here needs no network
-            self._check_folder(RunFolder.load(root, self._clock))
+            here = RunFolder.load(root, self._clock)
+            self._check_folder(here)
+            if read_side(root) is not None:  # so that bounds are kept before the store answers
+                self._open(here)
         check(self._store)
         record = bucket.read_run(self._store)
         folder = self._folder(record)
@@ -240,21 +245,24 @@ class _Relay:
         if record is not None:
             _check_same(folder, record, self._store.name)
             self._by_evidence = record.by_evidence
-        local = LocalState(root, self._store.name, self._name)
+        self._open(folder).start()
+
+    def _open(self, folder: RunFolder) -> PlayerSide | LearnerSide:
+        """Our side of this run folder, once."""
+        if self._side is not None:
+            return self._side
+        local = LocalState(folder.root, self._store.name, self._name)
         self._journal = Journal(folder.journal, "relay", self._clock)
         self._folder_now = folder
         if self._name == "player":
-            side: PlayerSide | LearnerSide = PlayerSide(
-                folder, self._store, local, problem=self._problem
-            )
+            self._side = PlayerSide(folder, self._store, local, problem=self._problem)
         else:
-            side = LearnerSide(
+            self._side = LearnerSide(
                 folder, self._store, local, problem=self._problem, note=self._say_note
             )
-        side.start()
-        self._side = side
         note = f"the {self._name}'s side of {self._store.name}, as machine {local.machine}"
         self._journal.write(events.Note(where=_WHERE, message=note))
+        return self._side
 
     def _folder(self, record: RunRecord | None) -> RunFolder:
         root = self._options.run
