@@ -68,7 +68,8 @@ class Roster:
         self._say = say
         self._problem = problem
         judged_by = folder.config.promotion.evidence
-        stop_other_test(promotion, simulator=judged_by == "simulator", problem=problem)
+        if promotion.judges:
+            stop_other_test(promotion, simulator=judged_by == "simulator", problem=problem)
         self._told = told
         """How many of the log's verdicts are no news."""
         self._candidates = CandidateSearch(

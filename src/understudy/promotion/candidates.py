@@ -304,6 +304,8 @@ class CandidateSearch:
             return False
         if self._config.evidence == "simulator":  # it nominates, and plays the matches
             return False
+        if not self._promotion.judges:  # the learner's machine nominates
+            return False
         with self._looking:
             state = self._promotion.state
             if version == self._looked or roles.nomination_refused(state, version):

@@ -40,6 +40,9 @@ from understudy.gates.promotion.records import Record
 from understudy.registry.pointers import record_numbers
 from understudy.telemetry.text import complain
 
+OWN = "own"
+"""Inside the log's folder, where matches are judged on another machine: the log of this machine's
+own records. The records beside it are then copies of the log that is judged by."""
 BLOCK = 1000
 """Records of a block. A block is made when as many records lie behind it."""
 _DIGITS = 8
@@ -114,6 +117,22 @@ class PromotionLog:
                         ) from error
                 self._next = number + 1
             yield records
+
+    def new_bodies(self) -> list[bytes]:
+        """The same, as bytes: from the next number on without gaps, empty where one is damaged."""
+        bodies: list[bytes] = []
+        while found := self._read_on():
+            bodies += [one.body or b"" for one in found]
+            self._next += len(found)
+        return bodies
+
+    def copy(self, body: bytes) -> None:
+        """Append a record of another folder's log under the number that it has there. Only one
+        process may do so, and none may `create` beside it."""
+        files.make_folders(self.folder)
+        with contextlib.suppress(FileExistsError):  # it was killed before it had read on
+            files.create_exclusive(self._path(self._next), seal(body) if body else b"")
+        self._next += 1
 
     def create(self, record: Record) -> int:
         """Append after everything that was read; FileExistsError: read on first, there is more."""

@@ -61,7 +61,10 @@ class OpenMatches:
         """Open matches after which this machine has written nothing yet."""
 
     def note(self, number: int, record: Record) -> None:
-        """Take in the next record of the log."""
+        """Take in the next record of the log. A match that a relay brought is never lost here: the
+        relay brings its result."""
+        if record.origin:
+            return
         if isinstance(record, Assigned):
             self._open[number] = _Open(record.session)
             self._unseen.append(number)

@@ -5,6 +5,10 @@ does the note of what pruning must keep: a process that sees a difference moves 
 between a verdict and its move costs nothing. A champion that a person pinned plays every match, and
 no pointer is moved.
 
+Where `promotion.judge` is `learner`, the log is a copy that a relay keeps, and the relay moves the
+pointers too. This process then only reads it; what it writes goes to a log of this machine
+(`promotion/own/`), which the relay carries to the machine that judges (ADR 0052).
+
 A disk that is full or broken never stops a game. A match whose assignment cannot be written is
 played by the rules, outside of any test; a result that cannot be written is kept, and written
 before the next record. A process that ends before that leaves a lost match, which counts 0.
@@ -21,7 +25,7 @@ import msgspec
 
 from understudy.core.arrays import NDArray
 from understudy.core.config import PromotionConfig
-from understudy.core.errors import FileFormatError
+from understudy.core.errors import FileFormatError, RunFolderError
 from understudy.gates.promotion import roles
 from understudy.gates.promotion.records import (
     RULES,
@@ -36,7 +40,7 @@ from understudy.gates.promotion.records import (
     TrialSettings,
 )
 from understudy.gates.promotion.roles import PromotionState, PromotionVerdict
-from understudy.promotion.log import PromotionLog
+from understudy.promotion.log import OWN, PromotionLog
 from understudy.promotion.lost import OpenMatches, begin_session, end_session, new_session_name
 from understudy.registry import retention
 from understudy.registry.pointers import LATEST, PROMOTION, Name, PointerRecord
@@ -80,7 +84,15 @@ class Promotion:
         self._harm_spread = harm_spread
         self._folder = folder
         self._config: PromotionConfig = folder.config.promotion
+        self.judges = self._config.judge == "here"
+        """Whether this machine's log is what decides; else it is one of several that are carried to
+        the learner's machine."""
         self._log = PromotionLog(folder.promotion, problem=problem)
+        """What decides."""
+        self._own = self._log
+        """Where this process writes."""
+        if not self.judges:
+            self._own = PromotionLog(folder.promotion / OWN, problem=problem)
         self._tell = tell
         self._problem = problem
         self._lock = threading.Lock()
@@ -125,33 +137,45 @@ class Promotion:
     def _follow(self) -> None:
         for records in self._log.new_blocks():
             self._fold(records)
+        if not self.judges:
+            for records in self._own.new_blocks():
+                self._note(records)
         self._mirror()
 
     def _fold(self, records: list[tuple[int, Record]]) -> list[PromotionVerdict]:
         verdicts = roles.fold_owned(self._owned, records)
         self.state = roles.snapshot(self._owned)
         self.verdicts += verdicts
+        if self.judges:
+            self._note(records)
+        return verdicts
+
+    def _note(self, records: list[tuple[int, Record]]) -> None:
+        """Take in what was written to this machine's log: which matches are open."""
         for number, record in records:
             self._open.note(number, record)
             if isinstance(record, Assigned) and record.match in self._given_up:
                 self._given_up.remove(record.match)
                 self._waiting.append(_resolved(number, 0.0, "void", "the rules played it"))
-        return verdicts
 
     def _mirror(self) -> None:
-        """Move the pointers to what the log says, unless a person pinned them."""
+        """Move the pointers to what the log says, unless a person pinned them or a relay does."""
         with self._tolerating(_POINTERS):
             self._champion = self._folder.pointers.read("champion")
             if not self.state.sequence:
                 return
-            if self.state.policy == "latest":
-                self._point("champion", self._newest(), by=LATEST)
-            else:
-                self._point("champion", self.state.incumbent, by=PROMOTION)
-            test = self.state.test
-            self._point("canary", RULES if test is None else test.version, by=PROMOTION)
+            if self.judges:
+                self._point_roles()
             retention.note_needed(self._folder, self.state.sequence, self.state.needed)
             self._troubles.discard(_POINTERS)
+
+    def _point_roles(self) -> None:
+        if self.state.policy == "latest":
+            self._point("champion", self._newest(), by=LATEST)
+        else:
+            self._point("champion", self.state.incumbent, by=PROMOTION)
+        test = self.state.test
+        self._point("canary", RULES if test is None else test.version, by=PROMOTION)
 
     def _point(self, name: Name, version: int, *, by: str) -> None:
         record = self._champion if name == "champion" else self._folder.pointers.read(name)
@@ -184,7 +208,7 @@ class Promotion:
             with self._tolerating(_MEANWHILE):
                 self._note_lost()
                 self._flush()
-                self._log.compact()
+                self._compact()
 
     def assign(
         self, match: str, tags: Mapping[str, str], uniform: float, *, practice: int = 0
@@ -223,9 +247,11 @@ class Promotion:
                 uniform=uniform,
                 stratum=stratum,
                 forced=True,
+                seen=0 if self.judges else state.sequence,
             )
         coin = roles.shares(state, practice=practice, practice_share=self._config.practice_share)
-        return roles.assigned(coin, uniform, match=match, stratum=stratum)
+        made = roles.assigned(coin, uniform, match=match, stratum=stratum)
+        return made if self.judges else msgspec.structs.replace(made, seen=state.sequence)
 
     @property
     def plays(self) -> int:
@@ -250,8 +276,20 @@ class Promotion:
             self._waiting.append(_resolved(order, result, ending, words))
             with self._tolerating(_MEANWHILE):
                 self._flush()
-                self._log.compact()  # here, since no game waits for it
+                self._compact()  # here, since no game waits for it
             return not self._waiting
+
+    def bring(self, record: Record) -> int:
+        """Append a record of another machine, which a relay brought, as it is; its number.
+
+        Raises:
+            OSError: It cannot be written.
+            FileFormatError: As of `follow`.
+        """
+        with self._lock:
+            number, _ = self._append(lambda state: record)
+            self._compact()
+            return number
 
     def flush(self) -> bool:
         """Write what could not be written so far; False if there is something left."""
@@ -264,7 +302,9 @@ class Promotion:
         self, version: int, *, experience: int, reason: str, simulator: bool = False
     ) -> bool:
         """Open a test of a version, by assigned matches or by pairs of a `simulator`; False if it
-        cannot be tested now."""
+        cannot be tested now, or not from this machine."""
+        if not self.judges:
+            return False
         settings = msgspec.convert(
             {
                 name: getattr(self._config, name)
@@ -324,7 +364,13 @@ class Promotion:
         Raises:
             OSError: It cannot be written.
             FileFormatError: As of `follow`.
+            RunFolderError: Matches are judged on another machine.
         """
+        if not self.judges:
+            raise RunFolderError(
+                f"{self._folder.root}: matches are judged on the learner's machine "
+                "(promotion.judge): say it there"
+            )
         with self._lock:
             self._append(lambda state: ordered)
 
@@ -337,20 +383,29 @@ class Promotion:
             record = made(self.state)
             if record is None:
                 return 0, None
-            record = msgspec.structs.replace(
-                record, at=self._folder.clock.time(), session=self.session
-            )
+            if not record.origin:
+                record = msgspec.structs.replace(
+                    record, at=self._folder.clock.time(), session=self.session
+                )
             try:
-                number = self._log.create(record)
+                number = self._own.create(record)
             except FileExistsError:  # another process was faster: its record may change ours
                 continue
             self._troubles.discard(_MEANWHILE)
+            if not self.judges:
+                self._note([(number, record)])
+                return number, record
             verdicts = self._fold([(number, record)])
             for verdict in verdicts:
                 self._tell(verdict)
             if verdicts or isinstance(record, Declared):  # nothing else changes a role
                 self._mirror()
             return number, record
+
+    def _compact(self) -> None:
+        self._log.compact()
+        if not self.judges:
+            self._own.compact()
 
     def _flush(self) -> None:
         while self._waiting:

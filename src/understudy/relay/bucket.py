@@ -4,15 +4,17 @@
     commits/00000007.json                     what the learner's side says: the newest one counts
     versions/00000012.TOKEN/weights.npz       a file of a version
     episodes/TIME-MACHINE-00000003.bundle     matches of one machine
+    results/MACHINE-00000007-00000012.json    records 7 to 12 of the promotion log of one machine
+    promotion/00000001-00000064.TOKEN.part    records 1 to 64 of the promotion log that is judged by
     refused/…                                 bundles that cannot be read
 
-All but the files of versions are sealed (a checksum comes first), and those are sealed in the
-commit that names them. Nothing is ever overwritten.
+All but the files of versions are sealed (a checksum comes first), and those, and the parts of the
+log, are sealed in the commit that names them. Nothing is ever overwritten.
 
 A **commit** is the only word of the learner's side: which versions there are, what the pointers
-say, and which bundles are done with. Commits are numbered without gaps, and a number is created
-once: that is the fence between two learners. Whatever a learner uploads or deletes follows from a
-commit that it has made.
+say, which bundles are done with, and what the promotion log says. Commits are numbered without
+gaps, and a number is created once: that is the fence between two learners. Whatever a learner
+uploads or deletes follows from a commit that it has made.
 """
 
 from __future__ import annotations
@@ -25,8 +27,9 @@ import msgspec
 
 from understudy.core.errors import FileFormatError
 from understudy.core.seals import seal, unseal
+from understudy.gates.promotion.records import Assigned, Declared, Resolved
 from understudy.registry.run_folder import Identity
-from understudy.registry.versions import FileSeal
+from understudy.registry.versions import FileSeal, seal_of
 from understudy.relay.stores import ObjectStore
 
 SCHEMA = 1
@@ -34,11 +37,14 @@ RUN = "run.json"
 COMMITS = "commits/"
 VERSIONS = "versions/"
 EPISODES = "episodes/"
+RESULTS = "results/"
+LOG = "promotion/"
 REFUSED = "refused/"
 MAX_BUNDLE_BYTES = 256 * 2**20
 _MOST_BEYOND = 10_000
 _COMMIT = re.compile(rf"{COMMITS}(\d{{8}})\.json")
 _BUNDLE = re.compile(rf"{EPISODES}(\d{{20}})-([0-9a-f]{{12}})-(\d{{8}})\.bundle")
+_RESULTS = re.compile(rf"{RESULTS}([0-9a-f]{{12}})-(\d{{8}})-(\d{{8}})\.json")
 _FILE = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,100}")
 _TOKEN = re.compile(r"[0-9a-f]{12}")
 
@@ -75,6 +81,20 @@ class StoredPointer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     version: int
     pinned: bool = False
+
+
+class StoredRecords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Some records of the promotion log that is judged by, in the store."""
+
+    first: int
+    last: int
+    token: str
+    """Of the process that uploaded them"""
+    file: FileSeal
+
+    @property
+    def key(self) -> str:
+        return f"{LOG}{self.first:08d}-{self.last:08d}.{self.token}.part"
 
 
 class DoneBundles(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -119,6 +139,14 @@ class Commit(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     pointers: dict[str, StoredPointer] = {}
     done: dict[str, DoneBundles] = {}
     """By machine"""
+    log: tuple[StoredRecords, ...] = ()
+    """The promotion log, without gaps"""
+    taken: dict[str, int] = {}
+    """By machine: the last record of its own log that is in `log`, or need not be"""
+
+    @property
+    def log_end(self) -> int:
+        return self.log[-1].last if self.log else 0
 
     def version(self, number: int) -> StoredVersion | None:
         return next((one for one in self.versions if one.number == number), None)
@@ -145,12 +173,49 @@ class BundleKey(NamedTuple):
         return None if found is None else cls(int(found[1]), found[2], int(found[3]))
 
 
+class ResultsKey(NamedTuple):
+    """The name of records that a machine sent: the first and the last by the numbers of its own
+    log. Names may overlap, where an answer was lost."""
+
+    machine: str
+    first: int
+    last: int
+
+    def __str__(self) -> str:
+        return f"{RESULTS}{self.machine}-{self.first:08d}-{self.last:08d}.json"
+
+    @classmethod
+    def parsed(cls, key: str) -> ResultsKey | None:
+        found = _RESULTS.fullmatch(key)
+        return None if found is None else cls(found[1], int(found[2]), int(found[3]))
+
+
+class SentRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A declaration, or a match that is over."""
+
+    number: int
+    record: Declared | Assigned
+    result: Resolved | None = None
+
+
+class SentRecords(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Records of one machine, in the order of its log."""
+
+    schema: int = SCHEMA
+    records: tuple[SentRecord, ...]
+
+
+class _LogPart(msgspec.Struct, frozen=True, forbid_unknown_fields=True, array_like=True):
+    schema: int
+    bodies: list[bytes]
+
+
 class _Bundle(msgspec.Struct, frozen=True, forbid_unknown_fields=True, array_like=True):
     schema: int
     episodes: dict[str, bytes]
 
 
-R = TypeVar("R", RunRecord, Commit, _Bundle)
+R = TypeVar("R", RunRecord, Commit, SentRecords, _LogPart, _Bundle)
 
 
 def encode_bundle(episodes: dict[str, bytes]) -> bytes:
@@ -163,8 +228,30 @@ def decode_bundle(data: bytes, *, what: str) -> dict[str, bytes]:
     return _decoded(data, _Bundle, what=what, decode=msgspec.msgpack.decode).episodes
 
 
-def encode(record: RunRecord | Commit) -> bytes:
+def encode(record: RunRecord | Commit | SentRecords) -> bytes:
     return seal(msgspec.json.encode(record))
+
+
+def decode_sent(data: bytes, *, what: str) -> SentRecords:
+    """What a machine sent of its log; `FileFormatError` if it is damaged."""
+    return _decoded(data, SentRecords, what=what)
+
+
+def encode_log_part(bodies: list[bytes]) -> bytes:
+    return seal(msgspec.msgpack.encode(_LogPart(SCHEMA, bodies)))
+
+
+def read_log_part(store: ObjectStore, stored: StoredRecords) -> list[bytes]:
+    """The bodies of these records; FileNotFoundError where they are gone, FileFormatError where
+    they came damaged."""
+    data = store.get(stored.key)
+    what = f"{store.name}: {stored.key}"
+    if seal_of(data) != stored.file:
+        raise FileFormatError(f"{what} came damaged")
+    bodies = _decoded(data, _LogPart, what=what, decode=msgspec.msgpack.decode).bodies
+    if len(bodies) != stored.last - stored.first + 1:
+        raise FileFormatError(f"{what}: {len(bodies)} records")
+    return bodies
 
 
 def read_run(store: ObjectStore) -> RunRecord | None:
@@ -195,6 +282,8 @@ def read_commit(store: ObjectStore, sequence: int) -> Commit:
     for version in commit.versions:
         if not _TOKEN.fullmatch(version.token) or not all(map(_FILE.fullmatch, version.files)):
             raise FileFormatError(f"{what}: no name of a file of version {version.number}")
+    if not all(_TOKEN.fullmatch(one.token) for one in commit.log):
+        raise FileFormatError(f"{what}: no name of a part of the promotion log")
     return commit
 
 

@@ -14,6 +14,9 @@ A kill at any point leaves the store as one of these steps left it, and the next
 there: bundles that the newest commit calls done are deleted, all others are fetched again, and
 matches that are or were in the run folder are passed over.
 
+Where evidence decides who plays, `judge.Judge` takes in what the machines' logs say, and the same
+commits carry the log that is judged by.
+
 The number of a commit can be created once. A process whose number is taken has been fenced off by
 another learner, and ends: it has deleted nothing that its own commits do not cover.
 """
@@ -26,12 +29,14 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 
 from understudy.core.errors import Fenced, FileFormatError, RunFolderError
+from understudy.experience.ledger.recovery import LEDGER
 from understudy.experience.spool import Spool
 from understudy.registry.pointers import NAMES
 from understudy.registry.run_folder import RunFolder
 from understudy.registry.versions import MANIFEST, seal_of
 from understudy.relay import bucket
 from understudy.relay.bucket import BundleKey, Commit, DoneBundles, StoredPointer, StoredVersion
+from understudy.relay.judge import Judge, Judged
 from understudy.relay.local import LocalState
 from understudy.relay.report import RelayCounts
 from understudy.relay.stores import ObjectStore, StoredObject
@@ -79,6 +84,9 @@ class LearnerSide:
         self._strange: set[str] = set()
         """Objects among the bundles that are none, and were told."""
         self._full = False
+        self._judge: Judge | None = None
+        if folder.by_evidence and not (folder.root / LEDGER).is_dir():
+            self._judge = Judge(folder, store, token=self._token, problem=problem, note=note)
         self.counts = RelayCounts()
 
     @property
@@ -95,6 +103,8 @@ class LearnerSide:
         self._kept = [bucket.read_commit(self._store, number) for number in numbers]
         last = self._last
         if last is None:
+            if self._judge is not None:
+                self._judge.start(None)
             return
         candidate = last.pointers.get("candidate")
         number = candidate.version if candidate is not None else 0
@@ -110,11 +120,16 @@ class LearnerSide:
                     "something else. One store is for one learner: let that one work, take another "
                     "address, or go on from its version in a new run folder"
                 )
+        if self._judge is not None:
+            self._judge.start(last)
         self._delete_done(last)
 
     def cycle(self) -> bool:
         """Fetch matches, publish versions; True: more matches wait in the store."""
         more = self._receive()
+        if self._judge is not None:
+            self.counts.judged += self._judge.receive()
+            self._judge.look()
         self._publish()
         return more
 
@@ -188,6 +203,8 @@ class LearnerSide:
         except FileFormatError as error:
             self._refuse(key, data, str(error))
             return 0
+        if self._judge is not None and new:
+            self._judge.remember(episodes)
         self._received[key] = frozenset(episodes)
         self.counts.received += new
         self.counts.bundles += 1
@@ -219,15 +236,17 @@ class LearnerSide:
             if record is not None:
                 pointers[name] = StoredPointer(record.version, record.pinned)
         last = self._last
-        before = {} if last is None else last.pointers
-        if not done and pointers == before:
+        judged = Judged((), {}, frozenset()) if self._judge is None else self._judge.publish(last)
+        before = ({}, (), {}) if last is None else (last.pointers, last.log, last.taken)
+        if not done and (pointers, judged.log, judged.taken) == before:
             return
-        numbers = sorted({one.version for one in pointers.values() if one.version})
+        named = {one.version for one in pointers.values() if one.version}
+        numbers = sorted(named | judged.versions)
         try:
             versions = tuple(self._uploaded(number) for number in numbers)
         except FileNotFoundError:  # pruned by the learner: the pointers have moved on
             return
-        self._commit(versions, pointers, done)
+        self._commit(versions, pointers, done, judged)
         self._drop_done()
         if len(self._kept) > 2 * _COMMITS:
             self._tidy()
@@ -237,6 +256,8 @@ class LearnerSide:
         last = self._last
         done = [key for key in self._received if last is not None and last.is_done(key)]
         self._store.delete(map(str, done))
+        if self._judge is not None and last is not None:
+            self._judge.drop_done(last)
         for key in done:
             del self._received[key]
             self._refusals.pop(key, None)
@@ -262,6 +283,7 @@ class LearnerSide:
         versions: tuple[StoredVersion, ...],
         pointers: dict[str, StoredPointer],
         done: Iterable[BundleKey],
+        judged: Judged,
     ) -> None:
         last = self._last
         merged = {} if last is None else dict(last.done)
@@ -276,6 +298,8 @@ class LearnerSide:
             versions=versions,
             pointers=pointers,
             done=merged,
+            log=judged.log,
+            taken=judged.taken,
         )
         if not self._store.create(bucket.commit_key(commit.sequence), bucket.encode(commit)):
             commit = self._ours(commit.sequence)
@@ -329,15 +353,29 @@ class LearnerSide:
         self._store.delete(str(key) for key in keys if key is not None and commit.is_done(key))
 
     def _tidy(self) -> None:
-        """Delete old commits, and versions that no commit names any more."""
+        """Delete old commits, and versions and parts of the log that no commit names any more."""
         gone, self._kept = self._kept[:-_COMMITS], self._kept[-_COMMITS:]
         self._store.delete(bucket.commit_key(one.sequence) for one in gone)
-        named = {one.key("") for commit in self._kept for one in commit.versions}
-        dropped = {one.key("") for commit in gone for one in commit.versions} - named
+        named = _named(self._kept)
+        dropped = _named(gone) - named
         old = self._folder.clock.time() - _ABANDONED_S
         doomed = []
-        for one in self._store.list(bucket.VERSIONS):
-            folder = one.key[: one.key.rfind("/") + 1]
-            if folder in dropped or (folder not in named and one.modified_at < old):
+        for one in (*self._store.list(bucket.VERSIONS), *self._store.list(bucket.LOG)):
+            what = one.key[: one.key.rfind("/") + 1]
+            if what == bucket.LOG:
+                what = one.key
+            if what in dropped or (what not in named and one.modified_at < old):
                 doomed.append(one.key)
         self._store.delete(doomed)
+
+
+def _named(commits: Iterable[Commit]) -> set[str]:
+    """The folders of versions and the parts of the log that these commits name."""
+    return {
+        name
+        for commit in commits
+        for name in (
+            *(version.key("") for version in commit.versions),
+            *(part.key for part in commit.log),
+        )
+    }

@@ -7,6 +7,9 @@ finished: if the store has it already, or the learner is done with it, nothing i
 A version is fetched whole, checked against the commit and against its own manifest, and committed
 with the rename that a learner commits with; only then do the pointers move. A champion that a
 person pinned on this machine stays.
+
+Where matches are judged on the learner's machine (`promotion.judge`), `evidence` sends what this
+machine's log says and copies the log that is judged by.
 """
 
 from __future__ import annotations
@@ -17,12 +20,13 @@ from understudy.core.arrays import read_bytes
 from understudy.core.errors import FileFormatError, RunFolderError, StoreUnavailable
 from understudy.experience.episode import MAX_BYTES
 from understudy.experience.spool import Spool, saved_at
-from understudy.registry.pointers import NAMES, RELAY
+from understudy.registry.pointers import NAMES, RELAY, Name
 from understudy.registry.retention import prune
 from understudy.registry.run_folder import RunFolder
 from understudy.registry.versions import MANIFEST, seal_of
 from understudy.relay import bucket
-from understudy.relay.bucket import BundleKey, Commit, StoredVersion
+from understudy.relay.bucket import BundleKey, Commit, StoredPointer, StoredVersion
+from understudy.relay.evidence import LogCopy, ResultsSender
 from understudy.relay.local import LocalState, OutgoingBundle
 from understudy.relay.report import RelayCounts
 from understudy.relay.stores import ObjectStore
@@ -55,8 +59,12 @@ class PlayerSide:
         self._followed = 0
         """The last commit whose versions and pointers are all here."""
         self._fetched = 0
+        """Versions since the last pruning."""
         self._pruned_at = -float("inf")
         self._told: set[str] = set()
+        self._judged_there = folder.config.promotion.judge == "learner"
+        self._results = ResultsSender(folder, store, local.machine)
+        self._log = LogCopy(folder, store)
         self.counts = RelayCounts()
 
     def start(self) -> None:
@@ -66,6 +74,8 @@ class PlayerSide:
         """Send what waits, then follow the learner's side; True: there is more to send."""
         self._commit = commit = bucket.newest_commit(self._store, self._commit)
         more = self._send()
+        if self._judged_there:
+            self.counts.judged += self._results.send()
         if commit is not None and commit.sequence > self._followed and self._follow(commit):
             self._followed = commit.sequence
         return more
@@ -192,18 +202,39 @@ class PlayerSide:
     def _follow(self, commit: Commit) -> bool:
         """Fetch the versions that the pointers name, then move the pointers; False: look again."""
         complete = True
+        if self._judged_there:
+            # The log comes after the versions that it names: a canary that cannot be loaded loses.
+            if not all(self._fetch(commit, one.number) for one in commit.versions):
+                return False
+            self._log.follow(commit)
         # In mode `shadow` the rules play, and the newest version is measured beside them.
-        for name in NAMES if not self._folder.by_evidence else NAMES[:1]:
+        here = self._folder.by_evidence and not self._judged_there
+        for name in NAMES[:1] if here else NAMES:
             pointer = commit.pointers.get(name)
             if pointer is None:
                 continue
             if pointer.version and not self._fetch(commit, pointer.version):
                 complete = False
                 continue
-            self._folder.pointers.move(name, pointer.version, by=RELAY)
+            self._point(name, pointer)
             if name == "champion":
                 self.counts.version = pointer.version
+        if self._fetched >= _TIDY_EVERY:  # once the pointers keep what has come
+            self._fetched = 0
+            prune(self._folder)
         return complete
+
+    def _point(self, name: Name, pointer: StoredPointer) -> None:
+        """Move a pointer. In mode `auto` a champion that is pinned on the learner's machine plays
+        every match here too; what a person pinned here stays."""
+        pointers = self._folder.pointers
+        now = pointers.read(name)
+        if self._judged_there and now is not None and (now.pinned, now.by) == (True, RELAY):
+            if (pointer.version, pointer.pinned) == (now.version, True):
+                return
+            pointers.release(name)
+        if pointers.move(name, pointer.version, by=RELAY) and pointer.pinned and self._judged_there:
+            pointers.pin(name, pointer.version, by=RELAY)
 
     def _fetch(self, commit: Commit, number: int) -> bool:
         """Whether a version is here, now."""
@@ -234,8 +265,6 @@ class PlayerSide:
             return False
         self._fetched += 1
         self.counts.versions += 1
-        if self._fetched % _TIDY_EVERY == 0:
-            prune(self._folder)
         return True
 
     def _download(self, stored: StoredVersion) -> dict[str, bytes]:

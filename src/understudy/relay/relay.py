@@ -275,6 +275,10 @@ class _Relay:
             )
         identity = record.identity
         config = configs.from_table(record.config, source=f"{self._store.name}: {bucket.RUN}")
+        judge = "here" if self._name == "learner" else config.promotion.judge
+        config = msgspec.structs.replace(
+            config, promotion=msgspec.structs.replace(config.promotion, judge=judge)
+        )
         folder = RunFolder.open(
             root,
             spec=identity.spec,
@@ -291,20 +295,33 @@ class _Relay:
         return folder
 
     def _check_mode(self) -> None:
-        """Evidence of several machines would have to be judged in one place, and a relay does not
-        carry it there (ADR 0049)."""
+        """Evidence of several machines is judged in one place, and a bot has to know before its
+        first match that this is not its own (ADR 0052)."""
         folder = self._folder_now
         if folder is None or not holds_run(folder.root):
             return
         if self._by_evidence not in (None, folder.by_evidence):
             raise ConfigError(_other_mode(folder, self._store.name))
+        served = (folder.root / LEDGER).is_dir()
+        judged_there = folder.config.promotion.judge == "learner"
+        if judged_there and (self._name == "learner" or served):
+            why = "of a server" if served else "of the learner's side"
+            raise ConfigError(
+                f"{folder.root}: promotion.judge: expected 'here' in a run folder {why}, got "
+                "'learner'"
+            )
+        if judged_there or (self._name == "learner" and not served):
+            return
         for _, record in self._promotion_log(folder).new() if folder.by_evidence else ():
             if not isinstance(record, Declared):
                 raise ConfigError(
-                    f"{folder.root}: in this run evidence moves the champion (mode auto, or a "
-                    "server with --promotion auto), and a relay does not carry evidence between "
-                    "machines: use mode learn or shadow in a new run folder, or let all bots share "
-                    "one folder"
+                    f"{folder.root}: matches were judged in this run folder, by its own log. "
+                    + (
+                        "A relay does not carry the evidence of servers: use --promotion latest"
+                        if served
+                        else "Open the bot in a new run folder with promotion.judge = 'learner': "
+                        "then a relay carries its matches of mode auto to the learner's machine"
+                    )
                 )
 
     def _promotion_log(self, folder: RunFolder) -> PromotionLog:

@@ -25,6 +25,8 @@ class RelayCounts:
     """Matches in `buffer/`"""
     not_sent: int = 0
     """Matches that were archived without being sent, since too many waited"""
+    judged: int = 0
+    """Assigned matches, with their results, that were sent or received; mode `auto`"""
     refused: int = 0
     """Bundles that could not be read"""
 

@@ -18,6 +18,9 @@ class PromotionConfig(Section, frozen=True, kw_only=True):
     """What a version is judged by. `matches`: those that a coin assigns in mode `auto`; training
     has none, so its newest version is the champion. `simulator`: pairs of simulated matches
     against the incumbent, in the background; for `play` and `train` on built-in games."""
+    judge: Literal["here", "learner"] = "here"
+    """Where matches are judged and versions promoted. `here`: in this run folder. `learner`: on the
+    learner's machine, to which `understudy relay` carries the matches of this one."""
     spend: Literal["each", "reign"] = "each"
     """`each`: each test promotes a version that is not better with a chance of `alpha` at most.
     `reign`: all tests against one champion together, with `reign_alpha`; they take longer."""
@@ -83,6 +86,11 @@ class PromotionConfig(Section, frozen=True, kw_only=True):
             "a share above 0, and at most 1",
             lambda one: 0 < one <= 1,
         )
+        if self.judge == "learner" and self.evidence == "simulator":
+            raise ConfigError(
+                "promotion.judge: expected 'here' with promotion.evidence = 'simulator', got "
+                "'learner': a relay carries no simulated matches"
+            )
         if self.longest < self.long:
             raise ConfigError(
                 f"promotion.longest: expected at least promotion.long = {self.long}, "

@@ -90,6 +90,9 @@ class _Record(msgspec.Struct, frozen=True, kw_only=True, tag_field="record", tag
     """By the clock of the machine that wrote it; never compared with another machine's."""
     session: str = ""
     """The bot or command that wrote it: machine/process/random."""
+    origin: str = ""
+    """Of a record that a relay brought from another machine: machine/number, as the store and the
+    log of that machine have it."""
 
 
 class Declared(_Record, frozen=True, kw_only=True):
@@ -138,6 +141,9 @@ class Assigned(_Record, frozen=True, kw_only=True):
     forced: bool = False
     """No coin decided it: a person pinned the version, or it is the newest by policy `latest`. The
     match is no evidence, for or against."""
+    seen: int = 0
+    """Where the matches are judged on another machine: the last record of its log that was known
+    here."""
 
     def __post_init__(self) -> None:
         if not (  # without a loop: a log of a year has half a million of these
