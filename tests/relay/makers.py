@@ -81,6 +81,7 @@ class Machine:
         self._store = store or self._store
         self._started = False
         local = LocalState(self.folder.root, self._store.name, self._side)
+        self.name = local.machine
         if self._side == "player":
             self.side: PlayerSide | LearnerSide = PlayerSide(
                 self.folder, self._store, local, problem=self.problems.append

@@ -207,6 +207,7 @@ class Judge:
             self._note(verdict_line(verdict, self._folder.root))
 
     def _refused_version(self, version: int, words: str) -> None:
+        self._note(f"version {version} is not tried: {words}")
         self._journal.write(events.RoleChanged(version=version, kind="refused", words=words))
 
     # --- the log ---------------------------------------------------------------------------------
