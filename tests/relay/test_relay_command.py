@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from cli.calling import understudy
+from promotion.runs import folded
 from walk.toys import (
     SPEC,
     check_ingested_once,
@@ -29,6 +30,7 @@ from relay.makers import CONFIG
 from relay.store_servers import SECRET, environment, free_port
 from understudy import Understudy
 from understudy.core.clock import SystemClock
+from understudy.core.errors import ConfigError
 from understudy.core.spaces import Discrete
 from understudy.gates.promotion.records import Assigned, Declared
 from understudy.policy.mlp import Mlp
@@ -103,13 +105,38 @@ def test_wrong_use_is_refused_in_one_line(tmp_path: Path) -> None:
         assert "a learner works here" in refusal(player.root, store, "--once")
 
 
-def test_mode_auto_is_refused(tmp_path: Path) -> None:
+def test_a_run_that_judges_by_itself_is_refused(tmp_path: Path) -> None:
     player = played(tmp_path / "player")
     log = PromotionLog(player.promotion)
     log.create(Declared(rules="mine"))
     once(player.root, str(tmp_path / "store"))
     log.create(Assigned(match="a", arm="incumbent", version=0))
-    assert "does not carry evidence" in refusal(player.root, tmp_path / "store", "--once")
+    assert "promotion.judge = 'learner'" in refusal(player.root, tmp_path / "store", "--once")
+
+
+def test_mode_auto_is_judged_on_the_learners_machine(tmp_path: Path) -> None:
+    store, settings = str(tmp_path / "store"), {"promotion.judge": "learner"}
+    spec = {"features": SPEC.features, "actions": SPEC.actions, "network": SPEC.network}
+    run = tmp_path / "player"
+    with Understudy.open(run, mode="auto", learner="off", settings=settings, **spec) as bot:
+        once(run, store)
+        assert once(tmp_path / "learner", store, "--side", "learner")["judged"] == 0
+        once(run, store)
+        bot.refresh()
+        for result in ("victory", "defeat"):
+            with bot.match() as match:
+                match.decide((0.5, 0.5), fallback="left")
+                match.finish(result)
+    assert once(run, store)["judged"] == 2
+    assert once(tmp_path / "learner", store)["judged"] == 2
+    learner = RunFolder.load(tmp_path / "learner", SystemClock())
+    assert learner.config.promotion.judge == "here"
+    assert folded(learner).records[0].matches == 2
+    assert "expected 'here' in a run folder of the learner's side" in refusal(
+        run, tmp_path / "other", "--side", "learner", "--once"
+    )
+    with pytest.raises(ConfigError, match="expected 'here' with a learner beside the bot"):
+        Understudy.open(run, mode="auto", learner="thread", **spec)
 
 
 def test_machines_of_one_run_have_one_mode(tmp_path: Path) -> None:

@@ -196,6 +196,12 @@ class Understudy:
                 "and `understudy train` have a simulator, of built-in games; open the run with "
                 "settings={'promotion.evidence': 'matches'}, or play it with `understudy play`"
             )
+        if mode == "auto" and used.promotion.judge == "learner" and learner != "off":
+            raise ConfigError(
+                "promotion.judge: expected 'here' with a learner beside the bot, got 'learner': "
+                "where a relay carries matches to a learner on another machine, open the run with "
+                "learner='off'"
+            )
         folder = RunFolder.open(
             root,
             spec=spec_of(features, actions, network_of(network, kept)),

@@ -130,8 +130,11 @@ def _summary(summary: RelaySummary, width: Width) -> list[str]:
         f"{bundles:,} {_plural(bundles, 'bundle', 'bundles')}, {counts.bytes / 1e3:,.1f} kB",
         "Versions": f"{counts.versions:,} {'fetched' if player else 'uploaded'}; champion "
         f"{counts.version or 'none yet'}",
+        "Judged": f"{counts.judged:,} {_plural(counts.judged, 'match', 'matches')} of mode auto",
         "Waiting": f"{counts.waiting:,} {_plural(counts.waiting, 'match', 'matches')}",
     }
+    if not counts.judged:
+        del rows["Judged"]
     if counts.not_sent:
         rows["Not sent"] = f"{counts.not_sent:,}: more waited than relay.waiting_matches allows"
     if counts.refused:

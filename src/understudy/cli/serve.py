@@ -153,7 +153,13 @@ def serve(
     settings = config_from(set_ or [], base=base, defaults=own)
     if relay is not None and settings.live.promotion == "auto":
         raise ConfigError(
-            "--relay: expected --promotion latest: a relay does not carry evidence between machines"
+            "--relay: expected --promotion latest: a relay carries the evidence of bots in mode "
+            "auto, and not yet that of servers"
+        )
+    if settings.promotion.judge == "learner":
+        raise ConfigError(
+            "promotion.judge: expected 'here', got 'learner': a relay does not carry the evidence "
+            "of servers yet"
         )
     options = ServeOptions(
         translator=translator,

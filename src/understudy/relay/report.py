@@ -26,7 +26,7 @@ class RelayCounts:
     not_sent: int = 0
     """Matches that were archived without being sent, since too many waited"""
     judged: int = 0
-    """Assigned matches, with their results, that were sent or received; mode `auto`"""
+    """Assigned matches that were sent or received with their results, in mode `auto`"""
     refused: int = 0
     """Bundles that could not be read"""
 
