@@ -172,6 +172,18 @@ def test_the_rules_play_uncounted_until_the_declaration_has_arrived(tmp_path: Pa
     assert world.bots[0].begin()[0] > 0
 
 
+def test_a_start_that_is_repeated_brings_nothing_twice(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.settle()
+    world.bots[0].play(2)
+    world.players[0].look()
+    world.learner.restart()
+    world.learner.side.start()
+    world.learner.side.start()
+    world.settle()
+    world.check()
+
+
 def test_a_copied_player_counts_nothing_twice(tmp_path: Path) -> None:
     world = World(tmp_path)
     world.settle()

@@ -90,13 +90,15 @@ class Judge:
         """What the store had when it was looked at last."""
 
     def start(self, commit: Commit | None) -> None:
-        """Go on from what the log says; what it lacks of the store's is copied first.
+        """Go on from what the log says; what it lacks of the store's is copied first. May be
+        repeated.
 
         Raises:
             RunFolderError: The store has the log of another learner.
         """
         if commit is not None:
-            self._taken = dict(commit.taken)
+            for machine, number in commit.taken.items():
+                self._taken[machine] = max(number, self._taken.get(machine, 0))
             LogCopy(self._folder, self._store, may_be_ahead=True).follow(commit)
         for number, record in self._log.new():
             if isinstance(record, Assigned):
