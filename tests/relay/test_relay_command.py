@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cli.calling import understudy
@@ -116,7 +117,11 @@ def test_a_run_that_judges_by_itself_is_refused(tmp_path: Path) -> None:
 
 def test_mode_auto_is_judged_on_the_learners_machine(tmp_path: Path) -> None:
     store, settings = str(tmp_path / "store"), {"promotion.judge": "learner"}
-    spec = {"features": SPEC.features, "actions": SPEC.actions, "network": SPEC.network}
+    spec: dict[str, Any] = {
+        "features": SPEC.features,
+        "actions": SPEC.actions,
+        "network": SPEC.network,
+    }
     run = tmp_path / "player"
     with Understudy.open(run, mode="auto", learner="off", settings=settings, **spec) as bot:
         once(run, store)
