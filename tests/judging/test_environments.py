@@ -16,4 +16,4 @@ def test_a_run_against_one_opponent_is_judged_against_all(tmp_path: Path) -> Non
     players = EnvironmentResolver("ai2", leads=[], options=options)
     assert set(players.bots) == {"random", "constant", "based", "clockwork"}
     based, still = (players.resolve("--opponents", name) for name in ("based", "constant"))
-    assert players.meet(based, still, 2).tally.wins == 2
+    assert players.meet([(based, still)], 2)[0].tally.wins == 2

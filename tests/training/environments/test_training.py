@@ -13,7 +13,7 @@ import pytest
 
 from training.environments.toys import LENGTH
 from understudy.adapters.environments.factory import maker
-from understudy.adapters.environments.matches import EnvironmentMatches, play_series
+from understudy.adapters.environments.matches import EnvironmentMatches, by_rounds, play_matches
 from understudy.adapters.environments.parallel import Finished
 from understudy.adapters.environments.sides import PolicySide
 from understudy.core.clock import SystemClock
@@ -145,7 +145,7 @@ def test_every_kind_of_action_is_learned(kind: str, untrained: float, goal: floa
     fresh = Policy(policy.spec, replace(policy.weights, params=nought), 0)
     player = PolicySide(fresh, environments.spaces, rows=8, seed=0, sampled=False)
     seeds = np.arange(8, dtype=np.uint32)
-    matches = play_series(environments, player, player, 40, seeds=seeds)
+    matches = by_rounds(play_matches(environments, player, player, 5, seeds=seeds))
     assert np.mean([match.finished.reward for match in matches]) / LENGTH <= untrained
 
 
