@@ -35,7 +35,7 @@ os.environ.setdefault(
     "XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
 )
 
-_LONG = ("walk", "compat", "arena", "supervise", "run", "cli", "learner")
+_LONG = ("walk", "compat", "workers", "arena", "supervise", "run", "cli", "learner")
 """Folders whose tests take the longest, in the order in which they are started."""
 
 

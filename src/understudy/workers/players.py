@@ -294,16 +294,17 @@ class _Flight(NamedTuple):
     update: int
     """The number of the work whose weights play it."""
     orders: _Orders
+    environments: int
 
 
 class AheadPlayers(WorkerPlayers):
     """Workers that play on while the learner learns.
 
     A segment is as many parts as there are workers, whoever played them: a fast worker may play
-    two while a slow one plays none. With each work (one for each update) as many parts are begun as
-    one segment has, at most. So those of the work before are never more than a segment, and `play`
-    hands them out before all others, and waits for them. A part is therefore learned from by the
-    update of its own work (lag 0) or by the next one (lag 1), never later.
+    two while a slow one plays none. At most two segments of parts are begun at a time, so when one
+    has been handed out at most another is left, all of the newest work. The next `play` waits for
+    those before it hands anything out, and hands them out first. A part is therefore learned from
+    by the update of its own work (lag 0) or by the next one (lag 1), never later.
 
     Of a worker that dies the part is lost, and another part is begun in its place.
     """
@@ -318,28 +319,24 @@ class AheadPlayers(WorkerPlayers):
         super().__init__(plan, pool, note=note)
         self._update = 0
         self._begun_parts = 0
-        self._left = 0
-        """Parts that may still begin with the newest work."""
         self._flights: dict[str, _Flight] = {}
         self._played: list[tuple[_Flight, Played]] = []
 
     def play(self, work: PlayWork, *, stop: Callable[[], bool] = lambda: False) -> Played | None:
-        began = time.monotonic()
+        began, size = time.monotonic(), len(self._shares)
         if not self._begin(stop):
             return None
         self._update += 1
-        self._left = len(self._shares)
         orders = _Orders(self.pool, work)
         while not self._due():
             if stop():
                 return None
-            self._send(orders)
+            self._send(orders, most=2 * size if work.ahead else size)
             self._collect(work.policy)
         self._played.sort(key=lambda one: one[0].number)
-        size = len(self._shares)
         taken, self._played = self._played[:size], self._played[size:]
         if work.ahead:
-            self._send(orders)
+            self._send(orders, most=size)
         self._waits.append(time.monotonic() - began)
         return self._segment(taken, work)
 
@@ -348,29 +345,29 @@ class AheadPlayers(WorkerPlayers):
         older = any(flight.update < self._update for flight in self._flights.values())
         return len(self._played) >= len(self._shares) and not older
 
-    def _send(self, orders: _Orders) -> None:
-        """Begin parts with the newest work, wherever a worker waits."""
+    def _send(self, orders: _Orders, *, most: int) -> None:
+        """Begin parts with the newest work, wherever a worker waits; `most` may be there then."""
         for share in self._shares:
             worker = share.worker
-            if self._left and worker.ready and worker.name not in self._flights:
+            there = len(self._flights) + len(self._played)
+            if there < most and worker.ready and worker.name not in self._flights:
                 orders.send(share)
                 self._begun_parts += 1
-                self._left -= 1
-                self._flights[worker.name] = _Flight(self._begun_parts, self._update, orders)
+                self._flights[worker.name] = _Flight(
+                    self._begun_parts, self._update, orders, share.columns
+                )
 
     def _collect(self, policy: Policy) -> None:
         for share, played in self._gather(policy):
             flight = self._flights.pop(share.worker.name, None)
-            if flight is None:  # it died while it waited
-                continue
-            if played is not None:
+            if flight is not None and played is not None:
                 self._played.append((flight, played))
-            elif flight.update == self._update:  # of the work before, parts of this one replace it
-                self._left += 1
 
     def _segment(self, taken: Sequence[tuple[_Flight, Played]], work: PlayWork) -> Played:
         """The parts beside each other, each as wide as the widest; values in units of now."""
-        width = max(one.arrays["valid"].shape[1] for _, one in taken)
+        flight, played = taken[0]
+        agents = played.arrays["valid"].shape[1] // flight.environments
+        width = agents * max(share.columns for share in self._shares)
         parts = []
         for flight, played in taken:
             scale = flight.orders.work.policy.weights.value_scale / work.policy.weights.value_scale

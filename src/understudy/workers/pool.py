@@ -152,13 +152,18 @@ class WorkerPool:
                 yield worker, message, bodies
 
     def close(self) -> None:
-        links = [worker.link for worker in self.workers if worker.link is not None]
+        now = time.monotonic()
+        links = [
+            # One that is not ready has nothing to end in good order.
+            (worker.link, now + _PATIENCE_S if worker.ready else now)
+            for worker in self.workers
+            if worker.link is not None
+        ]
         for worker in self.workers:
             worker.link = worker.ready = None
-        deadline = time.monotonic() + _PATIENCE_S
-        for link in links:
+        for link, _ in links:
             link.end()
-        for link in links:
+        for link, deadline in links:
             link.close(deadline=deadline)
         self.transport.close()
 

@@ -42,6 +42,14 @@ LOCAL, AUTO = "local", "auto"
 MODES = (LOCAL, AUTO)
 _CLIENT = "ray://"
 _ADDRESS = "RAY_ADDRESS"
+_LOST = {
+    "ActorDiedError": "its process is lost",
+    "ActorUnavailableError": "its process or its node is lost",
+    "ObjectLostError": "its node is lost",
+}
+"""Errors of Ray that need no more words."""
+_BEAT_S, _SILENT_S = 1.0, 7.0
+"""How often a node is asked whether it is there, and how long it may be silent."""
 
 
 def is_installed() -> bool:
@@ -69,7 +77,10 @@ class RayWorker:
     """The actor: a worker whose messages are calls."""
 
     def __init__(self) -> None:
-        self._worker = EnvironmentWorker(host=platform.node())
+        import ray
+
+        node = ray.get_runtime_context().get_node_id()
+        self._worker = EnvironmentWorker(host=platform.node(), node=node)
 
     def answer(self, head: bytes, *bodies: NDArray) -> tuple[bytes, ...]:
         """The answer to a message, as JSON and bodies."""
@@ -82,12 +93,62 @@ class RayWorker:
         self._worker.close()
 
 
+class Pulse:
+    """An actor that answers as long as its node is there."""
+
+    def beat(self) -> None:
+        pass
+
+
+class NodeWatch:
+    """Notices that a node is lost: one actor on each, which takes no CPU, is asked every second.
+
+    Ray reports a process that dies at once. A node that dies, or is cut off, it reports after
+    several checks of its health: 15 s and more, while a session would wait.
+    """
+
+    def __init__(self) -> None:
+        self._asked: dict[str, tuple[Any, float, Future[None]]] = {}
+        self._seen: set[str] = set()
+        """Nodes whose actor has answered."""
+
+    def is_lost(self, node: str) -> bool:
+        """Whether a node has been silent for too long; does not wait."""
+        now = time.monotonic()
+        if node not in self._asked:
+            self._ask(node, self._place(node))
+            return False
+        actor, since, answer = self._asked[node]
+        if answer.done():
+            if answer.exception() is not None:  # its process ended: ask another one
+                self._seen.discard(node)
+                self._ask(node, self._place(node))
+            else:
+                self._seen.add(node)
+                if now - since > _BEAT_S:
+                    self._ask(node, actor)
+            return False
+        return node in self._seen and now - since > _SILENT_S
+
+    def _ask(self, node: str, actor: Any) -> None:
+        self._asked[node] = actor, time.monotonic(), actor.beat.remote().future()
+
+    def _place(self, node: str) -> Any:
+        import ray
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        there = NodeAffinitySchedulingStrategy(node, soft=False)
+        return ray.remote(Pulse).options(num_cpus=0, scheduling_strategy=there).remote()
+
+
 class RayLink:
     """A worker as a Ray actor."""
 
-    def __init__(self, actor: Any, wake: threading.Event) -> None:
+    def __init__(self, actor: Any, wake: threading.Event, watch: NodeWatch) -> None:
         self._actor = actor
         self._wake = wake
+        self._watch = watch
+        self._node = ""
         self._answers: deque[Future[tuple[bytes, ...]]] = deque()
         self._end: Any = None
 
@@ -99,13 +160,20 @@ class RayLink:
     def poll(self) -> tuple[wire.Message, list[bytes]] | None:
         from ray.exceptions import RayError
 
-        if not self._answers or not self._answers[0].done():
+        if not self._answers:
+            return None
+        if not self._answers[0].done():
+            if self._node and self._watch.is_lost(self._node):
+                raise WorkerDied("its node is silent")
             return None
         try:
             head, *bodies = self._answers.popleft().result()
         except RayError as error:
             raise WorkerDied(_why(error)) from error
-        return wire.decode(head), bodies
+        message = wire.decode(head)
+        if isinstance(message, wire.Ready):
+            self._node = message.node
+        return message, bodies
 
     def end(self) -> None:
         self._end = self._actor.close.remote()
@@ -130,6 +198,7 @@ class RayTransport:
         self.logs = "logs/workers.err in the run folder" if errors else "what they printed above"
         self._mode = mode
         self._stack = contextlib.ExitStack()
+        self._watch = NodeWatch()
         self._code: dict[str, str] = {}
         with contextlib.ExitStack() as stack:
             stack.enter_context(_printed_to(errors))
@@ -146,7 +215,7 @@ class RayTransport:
         )
 
     def link(self, name: str, wake: threading.Event) -> RayLink:
-        return RayLink(self._actors.remote(), wake)
+        return RayLink(self._actors.remote(), wake, self._watch)
 
     def share(self, data: bytes) -> Any:
         import ray
@@ -168,9 +237,7 @@ class RayTransport:
 
         total = ray.cluster_resources().get("CPU", 0.0)
         free = ray.available_resources().get("CPU", 0.0)
-        if free >= 1.0:
-            return ""
-        return f": each needs a CPU, and of the {total:g} of the cluster none is free"
+        return f" (each needs a CPU; of the {total:g} of the cluster {free:g} are free)"
 
     def close(self) -> None:
         self._stack.close()
@@ -206,9 +273,10 @@ def _why(error: Exception) -> str:
     text = str(error)
     if "node" in text and ("node has died" in text or "node was terminated" in text):
         return "its node is lost"
-    if type(error).__name__ == "ActorDiedError":
-        return "its process is lost"
-    return f"{type(error).__name__}: {_first_line(error)}"
+    kind = type(error).__name__
+    if kind in _LOST:
+        return _LOST[kind]
+    return f"{kind}: {_first_line(error)}"
 
 
 def _first_line(error: Exception) -> str:
