@@ -220,8 +220,8 @@ def test_code_of_a_user_travels_and_the_same_is_learned(nodes: TwoNodes, tmp_pat
     alone = train(tmp_path, "runs/alone", env=env)
     shared = train(tmp_path, "runs/shared", "--workers", "2", "--ray", "auto", env=env)
     assert shared["workers"]["count"] == 2 and shared["workers"]["lost"] == 0
-    for one in (alone, shared):
-        del one["eval"]["seconds"]
+    for summary in (alone, shared):
+        del summary["eval"]["seconds"]
     assert alone["eval"] == shared["eval"]
     one, two = (Versions(tmp_path / f"runs/{name}/versions") for name in ("alone", "shared"))
     assert one.head() == two.head() and one.head()

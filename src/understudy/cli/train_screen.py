@@ -315,7 +315,8 @@ def _environment_summary(summary: EnvironmentSummary, width: Width) -> list[str]
         told.append(("Snapshots", f"{summary.snapshots}"))
     if summary.workers:
         busy = f"playing {summary.workers.busy:.0%} of a segment's time"
-        told.append(("Workers", f"{_workers(summary.workers)}, {busy}"))
+        words = _workers(summary.workers).replace(" workers", "", 1)
+        told.append(("Workers", f"{words}, {busy}"))
     told.append(("Run folder", summary.run))
     return [*lines, *_rows(told, width)]
 

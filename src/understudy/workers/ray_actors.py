@@ -144,7 +144,7 @@ class NodeWatch:
 class RayLink:
     """A worker as a Ray actor."""
 
-    def __init__(self, actor: Any, wake: threading.Event, watch: NodeWatch) -> None:
+    def __init__(self, actor: Any, wake: threading.Event, watch: NodeWatch | None) -> None:
         self._actor = actor
         self._wake = wake
         self._watch = watch
@@ -163,7 +163,7 @@ class RayLink:
         if not self._answers:
             return None
         if not self._answers[0].done():
-            if self._node and self._watch.is_lost(self._node):
+            if self._watch and self._node and self._watch.is_lost(self._node):
                 raise WorkerDied("its node is silent")
             return None
         try:
@@ -198,7 +198,7 @@ class RayTransport:
         self.logs = "logs/workers.err in the run folder" if errors else "what they printed above"
         self._mode = mode
         self._stack = contextlib.ExitStack()
-        self._watch = NodeWatch()
+        self._watch = NodeWatch() if mode == AUTO else None
         self._code: dict[str, str] = {}
         with contextlib.ExitStack() as stack:
             stack.enter_context(_printed_to(errors))
@@ -259,12 +259,13 @@ class RayTransport:
                 runtime_env["working_dir"] = str(folder)
         try:
             ray.init(address="auto", runtime_env=runtime_env, **common)
-        except ConnectionError as error:
+        except (ConnectionError, ray.exceptions.AuthenticationError) as error:
             address = os.environ.get(_ADDRESS)
             where = f"at {_ADDRESS}={address}" if address else "on this machine"
             raise ConfigError(
-                f"--ray auto: there is no Ray cluster {where} ({_first_line(error)}); start one "
-                f"with `ray start --head`, set {_ADDRESS}=HOST:6379, or submit a job to one"
+                f"--ray auto: no Ray cluster could be reached {where} ({_first_line(error)}); "
+                f"start one with `ray start --head`, set {_ADDRESS}=HOST:6379 or submit a job to "
+                "one; a cluster that asks for a token needs RAY_AUTH_MODE=token here, too"
             ) from error
 
 

@@ -163,6 +163,7 @@ def test_advantages_are_those_of_a_slow_loop() -> None:
 def test_what_older_weights_played_is_corrected_as_a_slow_loop_does(name: str) -> None:
     played = PLAYERS[name]
     s = segments_of(played, older=True)
+    assert s.next_obs is not None and s.next_first is not None
     learns = lively_policy(played.spec, 5)
     w, space = learns.weights, played.spec.actions
     obs = normalise(NUMPY, w, np.concatenate([s.obs, s.next_obs[None]]))

@@ -9,11 +9,11 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from understudy.adapters.environments.bots import load_bots
-from understudy.adapters.environments.factory import maker
 from understudy.adapters.environments.matches import FrozenMatch
 from understudy.adapters.environments.sides import RANDOM
 from understudy.core.errors import FileFormatError
@@ -40,6 +40,7 @@ def evaluate_environment(
     session: EnvironmentSession,
     policy: Policy,
     folder: RunFolder,
+    make: Callable[[], Any],
     *,
     series: SeriesPlayers | None = None,
     show: Callable[[EvaluationProgress], None] = lambda progress: None,
@@ -49,10 +50,10 @@ def evaluate_environment(
     Without a league the policy plays every side, with its likeliest actions. Where these matches
     were zero-sum, as many follow against a random player, and as many against earlier versions,
     shared among them. With a league all matches are against others: as many against each scripted
-    opponent, and as many against its snapshots. `series` plays them; None: this process does.
+    opponent, and as many against its snapshots. `make` makes an environment; `series` plays the
+    matches, None: this process does.
     """
     began, asked = time.monotonic(), session.evaluate
-    make = maker(session.environment, **session.options)
     judging = _Judging(session, policy, series or HereSeries(make), show)
     matches = [] if session.league else judging.alone(asked)
     finished = tuple(one.finished for one in matches)

@@ -97,6 +97,7 @@ class EnvironmentLearning(Learning[EnvironmentProgress]):
             from understudy.training.schedule import resume_training
         self._config = session.config
         self._folder = folder
+        self._make = make
         self._show_evaluation = show_evaluation
         self._evaluation: Evaluation | None = None
         self._trainer = Trainer(folder.spec, self._config.learner)
@@ -240,6 +241,7 @@ class EnvironmentLearning(Learning[EnvironmentProgress]):
                     self.progress.session,
                     self.policy(),
                     self._folder,
+                    self._make,
                     series=PooledSeries(self._workers.pool) if self._workers else None,
                     show=self._show_evaluation,
                 )
