@@ -21,6 +21,8 @@ SCRIPTS = (
     ("train_throughput.py",),
     ("reward_sets.py",),
     ("host_league.py",),
+    ("ray_workers.py",),
+    ("rllib_peer.py",),
     ("league_overhead.py",),
     ("monitoring_overhead.py",),
     ("monitor_cost.py",),
