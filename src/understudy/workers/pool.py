@@ -85,7 +85,7 @@ class Worker:
     first: wire.Start = field(default_factory=wire.Start)
     """What it is told at every start, but for `restarts`."""
     link: WorkerLink | None = None
-    ready: wire.Ready | None = None
+    ready: wire.WorkerReady | None = None
     """None while it starts."""
     since: float = 0.0
     """When it was started, by `time.monotonic`."""
@@ -145,7 +145,7 @@ class WorkerPool:
                 message, bodies = answer
                 if isinstance(message, wire.Failed):
                     raise InputError(message.message)
-                if isinstance(message, wire.Ready):
+                if isinstance(message, wire.WorkerReady):
                     worker.ready = message
                 else:
                     worker.deaths = 0

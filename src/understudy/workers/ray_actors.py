@@ -171,7 +171,7 @@ class RayLink:
         except RayError as error:
             raise WorkerDied(_why(error)) from error
         message = wire.decode(head)
-        if isinstance(message, wire.Ready):
+        if isinstance(message, wire.WorkerReady):
             self._node = message.node
         return message, bodies
 

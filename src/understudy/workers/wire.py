@@ -31,7 +31,7 @@ class Broken(Exception):
 
 
 class Start(msgspec.Struct, frozen=True, kw_only=True, tag="start"):
-    """The first message to a worker. `Ready` answers it, once its environments are made."""
+    """The first message to a worker. `WorkerReady` answers it, once its environments are made."""
 
     plan: RolloutPlan | None = None
     """What to play segments of; None: it is only asked for series."""
@@ -59,7 +59,7 @@ class PlaySeries(msgspec.Struct, frozen=True, kw_only=True, tag="series"):
     """None: the judged one plays all sides."""
 
 
-class Ready(msgspec.Struct, frozen=True, kw_only=True, tag="ready"):
+class WorkerReady(msgspec.Struct, frozen=True, kw_only=True, tag="ready"):
     """A worker that waits for work."""
 
     pid: int
@@ -92,7 +92,7 @@ class Failed(msgspec.Struct, frozen=True, kw_only=True, tag="failed"):
     message: str
 
 
-Message: TypeAlias = Start | Play | PlaySeries | Ready | Answer | SeriesAnswer | Failed
+Message: TypeAlias = Start | Play | PlaySeries | WorkerReady | Answer | SeriesAnswer | Failed
 
 
 def encode(message: Message) -> bytes:

@@ -30,7 +30,7 @@ class EnvironmentWorker:
     """Plays what it is asked for: segments of a rollout, parts of series."""
 
     def __init__(self, *, host: str = "", node: str = "") -> None:
-        """Where it is, for `Ready`."""
+        """Where it is, for `WorkerReady`."""
         self._host, self._node = host, node
         self._plan: RolloutPlan | None = None
         self._rollout: SharedRollout | SideRollout | None = None
@@ -54,11 +54,11 @@ class EnvironmentWorker:
             self._rollout.close()
             self._rollout = None
 
-    def _start(self, start: wire.Start) -> wire.Ready:
+    def _start(self, start: wire.Start) -> wire.WorkerReady:
         self._plan = start.plan
         if start.plan is not None:
             self._rollout = start.plan.rollout(start.numbers, restarts=start.restarts)
-        return wire.Ready(pid=os.getpid(), host=self._host, node=self._node)
+        return wire.WorkerReady(pid=os.getpid(), host=self._host, node=self._node)
 
     def _play(self, message: wire.Play, bodies: Sequence[bytes]) -> Reply:
         assert self._plan is not None and self._rollout is not None

@@ -35,7 +35,7 @@ from understudy.telemetry.fold import StatusFold
 from understudy.telemetry.journal import Entry, Reader
 from understudy.telemetry.status import Folders
 from understudy.telemetry.status_reader import StatusReader
-from understudy.training.environments.learning import Endings, fit_first_segment
+from understudy.training.environments.learning import Endings, do_not_pay, fit_first_segment
 from understudy.training.environments.session import (
     EnvironmentProgress,
     EnvironmentSession,
@@ -43,6 +43,7 @@ from understudy.training.environments.session import (
     environment_config,
 )
 from understudy.training.train import train_environment
+from understudy.workers.players import WorkersReport
 
 MIRROR = "gymnasium:training.environments.toys:Mirror-v0"
 FAULTY = "gymnasium:training.environments.toys:Faulty-v0"
@@ -345,6 +346,16 @@ def test_a_problem_of_a_run_is_over_with_the_first_match_that_differs() -> None:
         fold.add(Entry(t=1.0, by="train", e=event))
         assert fold.status(Folders()).matches_differ is differs
     assert Endings(differed=True, noise_steps=1).add([alike] * 99, steps=20_000) is None
+
+
+def test_it_is_said_where_workers_do_not_pay() -> None:
+    report = WorkersReport(
+        count=4, ready=4, lost=0, slowest="worker 2", slowdown=1.1, busy=0.9, wait_s=1.0
+    )
+    assert do_not_pay(report, 0.5) == "", "playing takes two thirds"
+    words = do_not_pay(report, 3.0)
+    assert "playing takes 25% of an iteration (1.00 of 4.00 s), the learner the rest" in words
+    assert "play 20% of the time that a segment takes" in do_not_pay(replace(report, busy=0.2), 0.5)
 
 
 def test_the_same_seed_learns_the_same() -> None:
