@@ -21,19 +21,16 @@ import numpy as np
 
 from understudy.adapters.environments.sides import joined
 from understudy.core.arrays import NDArray
-from understudy.core.errors import InputError
 from understudy.policy import weights as weight_files
 from understudy.policy.policy import Policy
 from understudy.policy.weights import Weights
 from understudy.workers import wire
 from understudy.workers.plan import RolloutPlan
-from understudy.workers.pool import Worker, WorkerPool
+from understudy.workers.pool import StartPatience, Worker, WorkerPool
 from understudy.workers.rollout import OpponentOrder, Played, SideRollout
 
 _COMES_BACK_S = 5.0
 """How long a segment waits for a worker that was started again."""
-_TELL_S, _START_S = 10.0, 300.0
-"""How long the first start of all workers may take before it is told, and before it is given up."""
 _BY_COLUMN = ("bootstrap", "next_obs", "next_first")
 """Arrays of a segment without an axis of time."""
 _RECENT = 20
@@ -223,22 +220,13 @@ class WorkerPlayers:
     def _begin(self, stop: Callable[[], bool]) -> bool:
         """Wait until all workers are ready, once: what is played must not depend on how long each
         takes to start. False where `stop` ended it."""
-        began, told = time.monotonic(), False
+        patience = StartPatience(self.pool, self._note)
         while not self._begun:
             waiting = sum(worker.ready is None for worker in self.pool.workers)
             if not waiting:
                 self._begun = True
                 break
-            waited = time.monotonic() - began
-            why = self.pool.transport.shortage(waiting) if waited > _TELL_S else ""
-            if waited > _TELL_S and not told:
-                told = True
-                self._note(f"{waiting} of {len(self.pool.workers)} workers are not ready yet{why}")
-            if waited > _START_S:
-                raise InputError(
-                    f"--workers: {waiting} of {len(self.pool.workers)} workers did not start "
-                    f"within {_START_S:.0f} s{why}; ask for fewer"
-                )
+            patience.check(waiting)
             if stop():
                 return False
             for _ in self.pool.gather():

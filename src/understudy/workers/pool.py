@@ -29,6 +29,8 @@ _PATIENCE_S = 5.0
 """How long workers may take to end by themselves."""
 _LOOK_S = 0.1
 """How long a wait for answers is at most."""
+_TELL_S, _START_S = 10.0, 300.0
+"""How long a start may take before it is told, and before it is given up."""
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 """A worker has one core; threads of its maths library would wait for each other."""
 
@@ -71,8 +73,8 @@ class Transport(Protocol):
     def local_path(self, source: str) -> str:
         """Where workers find a file or a module with the user's code."""
 
-    def shortage(self, waiting: int) -> str:
-        """Why so many workers are not ready yet, where it is known; else empty."""
+    def shortage(self) -> str:
+        """What workers may wait for, in words; empty where nothing is known."""
 
     def close(self) -> None: ...
 
@@ -100,6 +102,30 @@ class Worker:
         return f"{self.name} on {host}" if host else self.name
 
 
+class StartPatience:
+    """Waits for workers to start, for one caller: says once why it takes long, and gives up."""
+
+    def __init__(self, pool: WorkerPool, note: Callable[[str], None]) -> None:
+        self._pool = pool
+        self._note = note
+        self._began = time.monotonic()
+        self._told = False
+
+    def check(self, waiting: int) -> None:
+        """So many workers are still waited for; `InputError` where that took too long."""
+        waited = time.monotonic() - self._began
+        if waited <= _TELL_S or (self._told and waited <= _START_S):
+            return
+        whole = f"{waiting} of {len(self._pool.workers)} workers"
+        why = self._pool.transport.shortage()
+        if waited > _START_S:
+            raise InputError(
+                f"--workers: {whole} did not start within {_START_S:.0f} s{why}; ask for fewer"
+            )
+        self._told = True
+        self._note(f"{whole} are not ready yet{why}")
+
+
 class WorkerPool:
     """Workers of one transport; use it as a context, or close it."""
 
@@ -111,7 +137,7 @@ class WorkerPool:
         self.workers = [Worker(f"worker {k + 1}") for k in range(size)]
         self.lost = 0
         """Workers that died, all in all."""
-        self._problem = problem
+        self.problem = problem
         self._wake = threading.Event()
 
     def start(self, worker: Worker) -> None:
@@ -189,7 +215,7 @@ class WorkerPool:
                 f"{lost}, {_TRIES} times in a row: see {self.transport.logs}"
             ) from error
         what = "their matches are lost, and it" if held else "its matches are played again, and it"
-        self._problem(f"{lost}; {what} is started again")
+        self.problem(f"{lost}; {what} is started again")
         self.start(worker)
 
 
@@ -228,7 +254,7 @@ class ProcessTransport:
     def local_path(self, source: str) -> str:
         return source
 
-    def shortage(self, waiting: int) -> str:
+    def shortage(self) -> str:
         return ""
 
     def close(self) -> None:

@@ -16,7 +16,7 @@ from understudy.adapters.environments.matches import FrozenMatch
 from understudy.policy import weights as weight_files
 from understudy.policy.policy import Policy
 from understudy.workers import wire
-from understudy.workers.pool import Worker, WorkerPool
+from understudy.workers.pool import StartPatience, Worker, WorkerPool
 from understudy.workers.series import Series, SideSource
 
 
@@ -41,10 +41,13 @@ class PooledSeries:
         busy: dict[str, _Part] = {}
         done: dict[_Part, list[list[FrozenMatch]]] = {}
         workers = self._pool.workers
-        for worker in workers:
+        for worker in workers[: len(parts)]:  # others would have nothing to play
             if worker.link is None:
                 self._pool.start(worker)
+        patience = StartPatience(self._pool, self._pool.problem)
         while len(done) < len(parts):
+            if not any(worker.ready for worker in workers):
+                patience.check(len(workers))
             for worker in workers:
                 if todo and worker.ready and worker.name not in busy:
                     busy[worker.name] = todo.popleft()

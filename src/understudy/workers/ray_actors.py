@@ -232,7 +232,7 @@ class RayTransport:
         here = Path.cwd().resolve()  # what the job's working directory is a copy of
         return str(resolved.relative_to(here)) if resolved.is_relative_to(here) else source
 
-    def shortage(self, waiting: int) -> str:
+    def shortage(self) -> str:
         import ray
 
         total = ray.cluster_resources().get("CPU", 0.0)

@@ -96,7 +96,7 @@ class EnvironmentSession:
         if self.config.train.asynchronous and not self.workers:
             raise ConfigError(
                 "train.asynchronous: needs workers, which play while this process learns: "
-                "--workers N"
+                "--workers N, or --no-async"
             )
         for section in (*_ARENA_SECTIONS, *(() if self.league else _LEAGUE_SECTIONS)):
             changed = _changed(getattr(self.config, section), getattr(Config(), section))
