@@ -253,6 +253,8 @@ def test_local_never_attaches_and_leaves_signals_and_nothing_behind(nodes: TwoNo
             assert ray.get_runtime_context().gcs_address != nodes.cluster.address
             assert ray.cluster_resources()["CPU"] == 1.0
             assert signal.getsignal(signal.SIGTERM) is before
+            with pytest.raises(ConfigError, match="is connected to a Ray cluster already"):
+                RayTransport("local", 1)
         finally:
             transport.close()
         assert not ray.is_initialized()

@@ -59,8 +59,6 @@ class WorkerLink(Protocol):
 class Transport(Protocol):
     """Where workers run."""
 
-    name: str
-    """What a person calls them: `processes of this machine`."""
     logs: str
     """Where what they print goes."""
 
@@ -238,8 +236,6 @@ def worker_pool(
 class ProcessTransport:
     """Workers as processes beside this one. What they print goes to the file `errors`; None: to
     standard error."""
-
-    name = "processes of this machine"
 
     def __init__(self, errors: Path | None = None) -> None:
         self._errors = errors

@@ -194,7 +194,11 @@ class RayTransport:
         check_mode(mode)
         with needs("--ray needs Ray", extra="scale"):
             import ray
-        self.name = "Ray actors of this machine" if mode == LOCAL else "Ray actors of a cluster"
+        if mode == LOCAL and ray.is_initialized():
+            raise ConfigError(
+                "--ray local: this process is connected to a Ray cluster already; say auto to use "
+                "it, or call ray.shutdown() before"
+            )
         self.logs = "logs/workers.err in the run folder" if errors else "what they printed above"
         self._mode = mode
         self._stack = contextlib.ExitStack()
@@ -263,7 +267,7 @@ class RayTransport:
             address = os.environ.get(_ADDRESS)
             where = f"at {_ADDRESS}={address}" if address else "on this machine"
             raise ConfigError(
-                f"--ray auto: no Ray cluster could be reached {where} ({_first_line(error)}); "
+                f"--ray auto: no Ray cluster could be reached {where} ({_last_line(error)}); "
                 f"start one with `ray start --head`, set {_ADDRESS}=HOST:6379 or submit a job to "
                 "one; a cluster that asks for a token needs RAY_AUTH_MODE=token here, too"
             ) from error
@@ -277,10 +281,10 @@ def _why(error: Exception) -> str:
     kind = type(error).__name__
     if kind in _LOST:
         return _LOST[kind]
-    return f"{kind}: {_first_line(error)}"
+    return f"{kind}: {_last_line(error)}"
 
 
-def _first_line(error: Exception) -> str:
+def _last_line(error: Exception) -> str:
     return (str(error).strip().splitlines() or [""])[-1][:200]
 
 
