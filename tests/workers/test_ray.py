@@ -29,7 +29,8 @@ from understudy.registry.versions import Versions
 from understudy.workers import ray_actors
 from understudy.workers.players import LocalPlayers, WorkerPlayers
 from understudy.workers.pool import worker_pool
-from understudy.workers.ray_actors import RayLink, RayTransport, check_mode
+from understudy.workers.ray_actors import RayLink, RayTransport
+from understudy.workers.ray_mode import check_mode
 from workers.test_players import CONTEST, ORDER, plan, same, work
 
 TESTS = Path(__file__).parent.parent

@@ -106,7 +106,7 @@ def check_workers(game: str, workers: int | None, ray: str | None) -> tuple[int,
     """How many workers there are, and whether they are Ray actors; an error, before anything is
     made, where that is not possible."""
     from understudy.adapters.environments.factory import is_environment
-    from understudy.workers.ray_actors import check_mode
+    from understudy.workers.ray_mode import check_mode
 
     if workers is not None and workers < 0:
         raise ConfigError(f"--workers: expected 0 or more, got {workers}")
@@ -125,7 +125,7 @@ def check_workers(game: str, workers: int | None, ray: str | None) -> tuple[int,
 
 def workers_line(workers: int, ray: str) -> str:
     """Who plays, in words; where it is not Ray, what Ray would add."""
-    from understudy.workers.ray_actors import is_installed
+    from understudy.workers.ray_mode import is_installed
 
     if ray:
         where = "of this machine" if ray == "local" else "of the cluster"

@@ -1,7 +1,7 @@
 """Workers as Ray actors: on this machine (`local`), or on a cluster (`auto`).
 
-`local` starts Ray for this command alone, whatever `RAY_ADDRESS` says, and stops it at the end.
-`auto` attaches to the cluster of the job, of `RAY_ADDRESS`, or of this machine, and leaves it as it
+`local` starts Ray for this command alone, whatever `RAYADDRESS` says, and stops it at the end.
+`auto` attaches to the cluster of the job, of `RAYADDRESS`, or of this machine, and leaves it as it
 was; the user's code travels to its nodes (`travelling_code`), Understudy must be installed there.
 
 Messages are the JSON and bytes of `wire`, so nothing of ours is pickled. Weights are put into Ray's
@@ -28,20 +28,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from understudy.core.arrays import NDArray
-from understudy.core.dependencies import needs, not_installed
+from understudy.core.dependencies import needs
 from understudy.core.errors import ConfigError
 from understudy.workers import wire
 from understudy.workers.pool import ONE_THREAD, WorkerDied
+from understudy.workers.ray_mode import ADDRESS, AUTO, LOCAL, check_mode
 from understudy.workers.travelling_code import copy_user_code, job_working_dir
 from understudy.workers.worker import EnvironmentWorker
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-LOCAL, AUTO = "local", "auto"
-MODES = (LOCAL, AUTO)
-_CLIENT = "ray://"
-_ADDRESS = "RAY_ADDRESS"
 _LOST = {
     "ActorDiedError": "its process is lost",
     "ActorUnavailableError": "its process or its node is lost",
@@ -50,27 +47,6 @@ _LOST = {
 """Errors of Ray that need no more words."""
 _BEAT_S, _SILENT_S = 1.0, 7.0
 """How often a node is asked whether it is there, and how long it may be silent."""
-
-
-def is_installed() -> bool:
-    return not not_installed("ray")
-
-
-def check_mode(mode: str) -> None:
-    """A `ConfigError` unless this is a mode, and the environment fits it."""
-    address = os.environ.get(_ADDRESS, "") if mode == AUTO else ""
-    for said, text in (("--ray", mode), (f"--ray auto: {_ADDRESS}", address)):
-        if text.startswith(_CLIENT):
-            raise ConfigError(
-                f"{said} {text}: every segment would go through a proxy to this machine and back; "
-                "submit a job instead, so that the learner runs on the cluster: "
-                "ray job submit --working-dir . -- understudy train ... --workers N --ray auto"
-            )
-    if mode not in MODES:
-        raise ConfigError(
-            f"--ray: expected {LOCAL} (Ray on this machine, for this command) or {AUTO} (the "
-            f"cluster of the job or of {_ADDRESS}), got {mode!r}"
-        )
 
 
 class RayWorker:
@@ -264,11 +240,11 @@ class RayTransport:
         try:
             ray.init(address="auto", runtime_env=runtime_env, **common)
         except (ConnectionError, ray.exceptions.AuthenticationError) as error:
-            address = os.environ.get(_ADDRESS)
-            where = f"at {_ADDRESS}={address}" if address else "on this machine"
+            address = os.environ.get(ADDRESS)
+            where = f"at {ADDRESS}={address}" if address else "on this machine"
             raise ConfigError(
                 f"--ray auto: no Ray cluster could be reached {where} ({_last_line(error)}); "
-                f"start one with `ray start --head`, set {_ADDRESS}=HOST:6379 or submit a job to "
+                f"start one with `ray start --head`, set {ADDRESS}=HOST:6379 or submit a job to "
                 "one; a cluster that asks for a token needs RAY_AUTH_MODE=token here, too"
             ) from error
 
