@@ -1,7 +1,7 @@
 """Workers as Ray actors: on this machine (`local`), or on a cluster (`auto`).
 
-`local` starts Ray for this command alone, whatever `RAYADDRESS` says, and stops it at the end.
-`auto` attaches to the cluster of the job, of `RAYADDRESS`, or of this machine, and leaves it as it
+`local` starts Ray for this command alone, whatever `RAY_ADDRESS` says, and stops it at the end.
+`auto` attaches to the cluster of the job, of `RAY_ADDRESS`, or of this machine, and leaves it as it
 was; the user's code travels to its nodes (`travelling_code`), Understudy must be installed there.
 
 Messages are the JSON and bytes of `wire`, so nothing of ours is pickled. Weights are put into Ray's
