@@ -31,7 +31,7 @@ from understudy.workers.players import LocalPlayers, WorkerPlayers
 from understudy.workers.pool import worker_pool
 from understudy.workers.ray_actors import RayLink, RayTransport
 from understudy.workers.ray_mode import check_mode
-from workers.test_players import CONTEST, ORDER, plan, same, work
+from workers.test_players import CONTEST, ORDER, plan, same, until_whole, work
 
 TESTS = Path(__file__).parent.parent
 pytestmark = pytest.mark.xdist_group("ray")  # one cluster, where groups are kept together
@@ -134,9 +134,8 @@ def test_actors_of_two_nodes_play_the_same_segments_and_survive_a_kill(
             part.arrays["rewards"][:, kept], whole.arrays["rewards"][:, kept]
         )
         assert {match.number for match in part.finished} <= {0, 1, 4}, "nothing is invented"
-        again = players.play(work(policy, ORDER))
         assert time.monotonic() - began < 10.0
-        assert again is not None and (again.arrays["valid"] == 1.0).all()
+        again = until_whole(players, work(policy, ORDER))
         assert again.arrays["first"][0].tolist()[2:4] == [True, True], "new matches"
         assert len(told) == 1 and "died (its process is lost) with 2 environments" in told[0]
     finally:
@@ -168,11 +167,7 @@ def test_a_node_that_is_lost_is_left_out_until_there_is_another(
         assert (report.count, report.ready, report.lost) == (3, 1, 2)
         assert any("is lost" in words or "is silent" in words for words in told)
         cluster.add_node()
-        deadline = time.monotonic() + 60.0
-        while (played := players.play(work(policy, ORDER))) is not None:
-            if (played.arrays["valid"] == 1.0).all():
-                break
-            assert time.monotonic() < deadline, "the workers come back with the node"
+        until_whole(players, work(policy, ORDER))
     finally:
         players.close()
 
