@@ -18,13 +18,16 @@ from urllib.parse import quote
 from PIL import Image
 
 if TYPE_CHECKING:
+    from playwright.sync_api import Page
     from run.dashboards import Standing
 
 ROOT = Path(__file__).parent.parent
-COLOURS = 128
+COLOURS, ROUNDS = 256, 12
 WIDTHS, TALLEST = (1440, 390), 2600
 """Pixels; what is below is cut off."""
 SETTLED_MS = 2_500
+SHOWN_FIRST = 1_000
+"""Pixels of the overview that the README shows."""
 
 
 def main() -> None:
@@ -51,6 +54,8 @@ def main() -> None:
                     )
                     page = context.new_page()
                     page.goto(f"{board.url}{path}")
+                    if "?match=" in path:
+                        show_middle(page)
                     page.wait_for_timeout(SETTLED_MS)
                     page.screenshot(path=given.out / "taken.png", full_page=True)
                     context.close()
@@ -58,6 +63,16 @@ def main() -> None:
                     target.write_bytes(small((given.out / "taken.png").read_bytes()))
                     print(f"{target.name}: {target.stat().st_size // 1024} kB")
     (given.out / "taken.png").unlink(missing_ok=True)
+    if wanted is None or "overview" in wanted:
+        first = (given.out / "overview-1440-light.png").read_bytes()
+        (given.out / "overview.png").write_bytes(small(first, tallest=SHOWN_FIRST))
+
+
+def show_middle(page: Page) -> None:
+    """Wait until a replay is loaded, and go to the middle of the match."""
+    page.locator(".replay-loaded[hidden]").wait_for(state="attached", timeout=120_000)
+    slider = page.get_by_role("slider", name="Position in the match")
+    slider.fill(str(int(slider.get_attribute("max") or 0) // 2))
 
 
 def pages(board: Standing, runs: list[Path]) -> dict[str, str]:
@@ -79,12 +94,16 @@ def pages(board: Standing, runs: list[Path]) -> dict[str, str]:
     return found
 
 
-def small(png: bytes) -> bytes:
+def small(png: bytes, *, tallest: int = TALLEST) -> bytes:
     """Few colours are enough for a page without photographs."""
     with Image.open(io.BytesIO(png)) as image:
-        cut = image.convert("RGB").crop((0, 0, image.width, min(image.height, TALLEST)))
+        cut = image.convert("RGB").crop((0, 0, image.width, min(image.height, tallest)))
         out = io.BytesIO()
-        cut.quantize(COLOURS, dither=Image.Dither.NONE).save(out, "PNG", optimize=True)
+        # Coverage keeps the few pixels of each line's colour, k-means the shades of the rest.
+        few = cut.quantize(
+            COLOURS, Image.Quantize.MAXCOVERAGE, kmeans=ROUNDS, dither=Image.Dither.NONE
+        )
+        few.save(out, "PNG", optimize=True)
     return out.getvalue()
 
 

@@ -19,7 +19,7 @@ from understudy.adapters.sc2.template.bot import STRATEGIES, LearningBot
 NO_PORTS: Any = None
 GAME_STEP = 8
 ACTIONS = tuple(STRATEGIES)
-gc.set_threshold(20_000, 20, 100)  # as the template's run.py does
+gc.set_threshold(20_000, 20, 1)  # as the template's run.py does
 
 
 async def matches(mind: Understudy, *, first_seed: int) -> AsyncIterator[LearningBot]:

@@ -25,6 +25,7 @@ from understudy.core.config import LearnerConfig
 from understudy.core.spaces import Discrete
 from understudy.experience.episode import Episode, Meta, Outcome
 from understudy.experience.episode_replay import EpisodeReplay
+from understudy.learner.slow_games import batch_settings
 from understudy.learner.trainer import Trainer
 from understudy.policy.policy import Policy
 from understudy.policy.presets import network
@@ -81,9 +82,10 @@ def learned(seed: int, matches: int) -> list[float]:
     for version in range(matches):
         episode, share = match(Policy(SPEC, trainer.weights(), version), rng, rule)
         shares.append(share)
-        replayed = replay.sample(rng, config.replay_matches, times=config.epochs)
+        settings = batch_settings(config, [episode], by_evidence=False)
+        replayed = replay.sample(rng, settings.replay_matches, times=settings.epochs)
         trainer.train([episode], replayed, version=version)
-        replay.insert(episode.meta.id, episode, samples=config.epochs)
+        replay.insert(episode.meta.id, episode, samples=settings.epochs)
     return shares
 
 

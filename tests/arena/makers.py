@@ -131,7 +131,9 @@ def plan(mix: str = MIX, network: AnyNetwork = NETWORK, recorded: tuple[int, ...
     )
 
 
-def arena(mix: str = MIX, *, seed: int = 0, stint: int = 4, record: int = 0) -> Arena:
+def arena(
+    mix: str = MIX, *, seed: int = 0, stint: int = 4, record: int = 0, devices: int = 1
+) -> Arena:
     parsed = mix_of(mix)
     made = Arena(
         Trainer(spec_of(), CONFIG.learner),
@@ -143,6 +145,7 @@ def arena(mix: str = MIX, *, seed: int = 0, stint: int = 4, record: int = 0) -> 
         measures=MEASURES,
         kinds=KINDS,
         seed=seed,
+        devices=devices,
     )
     made.order(parsed, WEIGHTS)
     return made

@@ -1,17 +1,11 @@
-"""Iterations of the arena: they learn, they can be repeated, and devices share them."""
+"""Iterations of the arena: they learn, and they can be repeated."""
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
-import jax
 import numpy as np
 import pytest
 
-from understudy.arena.arena import Arena, check, placed
+from understudy.arena.arena import Arena, check
 from understudy.core.config import with_values
 from understudy.core.errors import ConfigError
 from understudy.games import catalog
@@ -78,32 +72,3 @@ def test_an_arena_that_cannot_be_names_the_setting() -> None:
         check(GAME, with_values(CONFIG, {"learner.minibatches": 5}), meets_itself=False)
     with pytest.raises(ConfigError, match="swarm has one player, who cannot meet itself"):
         check(catalog.make("swarm"), CONFIG, meets_itself=True)
-
-
-def test_two_devices_share_the_games_and_learn_the_same(
-    tmp_path: Path, first: tuple[Arena, list[dict[str, float]]]
-) -> None:
-    script = Path(__file__).with_name("two_devices.py")
-    flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=2"
-    done = subprocess.run(
-        [sys.executable, str(script), str(tmp_path / "kept.npz"), str(ITERATIONS)],
-        env=os.environ | {"XLA_FLAGS": flags},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr
-    with np.load(tmp_path / "kept.npz") as kept:
-        assert kept["devices"] == 2 and kept["columns"] == 2
-        assert kept["programs"] == 1, "compiled again for arrays that lie elsewhere"
-        for name, value in first[0].trainer.weights().params.items():
-            np.testing.assert_allclose(kept[f"params.{name}"], value, atol=1e-4)
-        np.testing.assert_array_equal(kept["opponents"], first[0].columns.kind)
-        np.testing.assert_array_equal(kept["started"], first[0].columns.started)
-
-
-def test_one_device_is_left_alone() -> None:
-    one = arena()
-    one.iterate()
-    assert len(jax.devices()) > 1 or placed(one.plan, one.columns) is one.columns

@@ -34,6 +34,7 @@ def test_a_mix_is_names_with_weights(text: str, expected: dict[str, float]) -> N
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
+        ("agent.py=1", "runs and exported files are opponents in eval, tournament and watch"),
         ("bsed=1", r"train.opponents: expected some of constant, .*self, all; got 'bsed'.*'based'"),
         ("based=much", "train.opponents: the weight of based must be 0 or more, got 'much'"),
         ("based=-1", "the weight of based must be 0 or more, got '-1'"),

@@ -74,7 +74,7 @@ def test_agents_learn_what_each_would_have_learned_alone() -> None:
             np.testing.assert_allclose(mine.params[name], value, atol=2e-5, err_msg=name)
     moved = [member.trainer.weights().params["value.w"] for member in together.members]
     assert not np.allclose(moved[0], moved[1]) and not np.allclose(moved[0], moved[2])
-    program = populations._program(together.members[0].plan)
+    program = populations._program(together.members[0].plan, None)
     assert program._cache_size() == 1, "compiled more than once"  # type: ignore[attr-defined]
 
 

@@ -191,7 +191,10 @@ def test_we_play_both_sides(played: Story) -> None:
         mine = pulled[:, side::2]
         assert mine.sum() > 10
         np.testing.assert_allclose(rewards[:, side::2][mine], 0.5, atol=1e-5)
-    assert list(np.asarray(arena_columns.sides(played.plan))) == [0, 1] * (GAMES // 2)
+    assert list(np.asarray(arena_columns.sides(played.plan, played.chapters[0].after))) == [
+        0,
+        1,
+    ] * (GAMES // 2)
 
 
 @pytest.mark.parametrize("network", [NETWORK, Mlp(widths=(6,))], ids=["strategist", "mlp"])

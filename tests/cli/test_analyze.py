@@ -160,6 +160,9 @@ def test_a_page_to_read(analysed: tuple[Path, dict[str, Any]]) -> None:
         assert words in text
     worth = "What the latent is worth, 8 matches"
     assert worth in text and max(map(len, text.splitlines()[1:])) < 110
+    narrow = page(found, width=80).splitlines()
+    assert max(map(len, narrow)) <= 80, "tables drop columns, lines are broken"
+    assert any("trained latent" in line and "untrained" in line for line in narrow)
     found.ablation = found.silhouette = found.attention = found.probe = None
     assert worth not in page(found) and page(found).count("\n") == 0
 

@@ -24,7 +24,8 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(home)
         Path("my_bots.py").write_text(BOTS, encoding="utf-8")
-        few = ("train.games=8", "train.segment=32", "league.save_freq=256", "learner.epochs=2")
+        few = ("train.games=8", "train.segment=32", "league.save_freq=256", "learner.epochs=2",
+               "monitor.csv=false")  # fmt: skip
         called = understudy(
             "train", TICTACTOE, "--bots", "my_bots.py", "--opponents", "all=1,self=2",
             "--steps", 1024, "--eval", 8, "--run", "run", "--json",
@@ -90,10 +91,15 @@ def test_a_run_is_resumed_with_its_bots_and_refuses_what_it_cannot_do() -> None:
     for flag, value in (("--opponents", "based"), ("--bots", "none.py"), ("--workers", "-1")):
         refused = understudy("train", TICTACTOE, flag, value)
         assert refused.code == 2 and flag.strip("-") in refused.err, refused.err
+    option = understudy("train", TICTACTOE, "--option", "size=4")
+    assert option.code == 2 and f"--option: {TICTACTOE}: " in option.err and "size" in option.err
     alone = understudy("train", "gymnasium:CartPole-v1", "--opponents", "random")
     assert alone.code == 2 and "a league needs matches of two sides" in alone.err
     arena = understudy("train", "brawl", "--workers", 2)
-    assert arena.code == 2 and "--workers: brawl has no such choice" in arena.err
+    assert (
+        arena.code == 2
+        and "--workers: brawl has no such choice: it belongs to environments" in arena.err
+    )
 
 
 def test_workers_judge_the_same_and_say_what_ray_would_add() -> None:

@@ -176,7 +176,7 @@ def test_show_counts_what_such_a_run_counts(tmp_path: Path) -> None:
 
 def test_export_is_a_file_that_numpy_reads(played: Path, tmp_path: Path) -> None:
     out = tmp_path / "champion.npz"
-    called = understudy("models", "export", 3, "--out", out, "--run", played, "--json")
+    called = understudy("models", "export", 3, "-o", out, "--run", played, "--json")
     assert called.json == {"version": 3, "file": str(out), "bytes": out.stat().st_size}
     with np.load(out, allow_pickle=False) as arrays:
         assert "normaliser.mean" in arrays and len(arrays) > 4

@@ -5,6 +5,7 @@ Each command starts as in a new process: the run folder alone knows where the ga
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from understudy.games import catalog
 from understudy.judging.simulator import Simulator
 from understudy.promotion.promotion import Promotion
 from understudy.registry.run_folder import RunFolder
+from understudy.run.replay_process import replay_command
 
 from .calling import understudy
 
@@ -34,6 +36,7 @@ SMALL = tuple(
         "learner.minibatches=2",
         "learner.epochs=1",
         "monitor.benchmark_steps=0",
+        "monitor.csv=false",
     )
     for flag in ("--set", setting)
 )
@@ -152,6 +155,28 @@ def test_a_recorded_match_is_replayed_and_drawn(copied: Path) -> None:
     assert shown.code == 0 and "bit for bit" in shown.out, shown.err
 
 
+def test_a_process_that_has_not_loaded_the_game_lists_its_matches(copied: Path) -> None:
+    """As the dashboard does, which runs no code of a run: the replay is another process."""
+    run = copied / "runs" / "one"
+    look = (
+        "import sys; from pathlib import Path; from understudy.core.clock import SystemClock; "
+        "from understudy.judging.replays import listed; "
+        "from understudy.registry.run_folder import RunFolder; "
+        "[print(one.id, one.problem) for one in listed(RunFolder.load(Path(sys.argv[1]), "
+        "SystemClock()))]; assert 'my_game' not in sys.modules"
+    )
+    told = subprocess.run(
+        [sys.executable, "-c", look, run], capture_output=True, text=True, check=True, cwd=copied
+    )
+    newest, *rest = [line.strip() for line in told.stdout.splitlines()]
+    assert newest.isdecimal() and all(one.isdecimal() for one in rest), "each can be replayed"
+    replay = subprocess.run(
+        replay_command(run, newest), capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    kinds = [json.loads(line)["kind"] for line in replay]
+    assert kinds[0] == "header" and "frames" in kinds and "problem" not in kinds
+
+
 def test_a_resume_goes_on_with_the_same_bots(copied: Path) -> None:
     found = understudy(
         "train", "my_game.py:TicTacToe", "--run", "runs/one", "--resume", "--steps", 3072, "--json"
@@ -263,9 +288,9 @@ def test_a_game_of_one_player_is_trained_and_judged(
 
 def test_a_short_training_plays_well_against_chance(copied: Path) -> None:
     trained = understudy(
-        "train", "my_game.py:TicTacToe", "--opponents", "random", "--steps", "160k",
+        "train", "my_game.py:TicTacToe", "--opponents", "random", "--steps", "64k",
         "--run", "runs/two", "--json", "--set", "train.games=128", "--set", "train.segment=16",
-        "--set", "monitor.benchmark_steps=0",
+        "--set", "monitor.benchmark_steps=0", "--set", "monitor.csv=false",
     )  # fmt: skip
     assert trained.code == 0, trained.err
     judged = understudy(

@@ -513,3 +513,18 @@ def test_a_budget_that_is_a_setting_counts_for_an_environment_too(
         assert understudy("train", "gymnasium:CartPole-v1", *flags).code == 0
     assert [one.budget.steps for one in asked] == [4096, 2000, 200_000]
     assert [one.evaluate for one in asked] == [100] * 3
+
+
+@pytest.mark.parametrize(
+    ("game", "devices", "said"),
+    [
+        ("brawl", "two", "--devices: expected all, or a number from 1 on; got 'two'"),
+        ("brawl", "0", "--devices: expected all, or a number from 1 on; got '0'"),
+        ("brawl", "99", "--devices: expected all, or a number up to"),
+        ("gymnasium:CartPole-v1", "2", "--devices: gymnasium:CartPole-v1 has no such choice"),
+    ],
+)
+def test_devices_that_cannot_be_used_are_refused(game: str, devices: str, said: str) -> None:
+    refused = understudy("train", game, "--devices", devices)
+    assert refused.code == 2 and said in refused.err, refused.err
+    assert not Path("runs").exists()

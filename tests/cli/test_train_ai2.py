@@ -14,7 +14,7 @@ from .calling import understudy
 
 _SMALL = (
     "--network", "mlp", "--set", "train.games=4", "--set", "train.segment=16",
-    "--set", "learner.epochs=1", "--json",
+    "--set", "learner.epochs=1", "--set", "monitor.csv=false", "--json",
 )  # fmt: skip
 
 

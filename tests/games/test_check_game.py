@@ -133,7 +133,7 @@ def test_a_sound_game_passes() -> None:
 @pytest.mark.parametrize(
     ("broken", "complaint"),
     [
-        (Float64(), r"walk: state\.place: expected float32.*got float64"),
+        (Float64(), r"walk: state\.place: expected float32.*got float64 .*xp\.float32"),
         (Impure(), "step: wrote into the state"),
         (Restless(), "step: the same state and actions gave two results"),
         (Endless(), "over: 48 of 48 matches still run after max_frames"),

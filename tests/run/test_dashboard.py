@@ -15,6 +15,7 @@ from understudy.core.errors import ConfigError
 from understudy.core.pause import read_pause
 from understudy.registry.run_folder import RunFolder
 from understudy.run.dashboard import DashboardOptions
+from understudy.screens.dashboard.pages import PAGES
 from understudy.telemetry import events
 from understudy.telemetry.journal import Journal
 
@@ -54,6 +55,12 @@ def test_every_page_that_is_offered_opens(board: Standing, run: str) -> None:
         assert status == 200, (page, text)
         assert '"finding problem"' not in text or page == "overview", page
         assert "data-part" in text
+
+
+def test_an_environment_is_told_as_one(tmp_path: Path) -> None:
+    with standing(unpacked(tmp_path, "host")) as board:
+        assert "The policy that is trained, in its environment" in board.ask("/runs/host")[2]
+        assert "environments cannot be recorded" in board.ask("/runs/host/replay")[2]
 
 
 def test_a_page_without_inline_script_or_style(board: Standing) -> None:
@@ -151,9 +158,58 @@ def test_an_action_takes_json_of_its_own_pages_alone(board: Standing, runs: Path
     assert not paused(runs / "ring")
 
 
-def test_foreign_hosts_and_origins_are_refused_everywhere(board: Standing) -> None:
-    assert board.ask("/", Host="evil.example")[0] == 421
-    assert board.ask("/runs/ring", Origin="http://evil.example")[0] == 403
+PLACES = (
+    "/", "/compare", "/login", "/live", "/static/x/dashboard.js", "/runs/ring",
+    *(f"/runs/ring/{page.key}" for page in PAGES), "/runs/ring/matches/1.jsonl", "/no-such-page",
+)  # fmt: skip
+ACTIONS = (
+    "pause-learning", "resume-learning", "rollback", "release", "approve", "stop", "no-such-action",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Host": "evil.example"}, 421),
+        ({"Origin": "http://evil.example"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Sec_Fetch_Site": "cross-site", "Sec_Fetch_Mode": "no-cors"}, 403),
+        ({"Sec_Fetch_Site": "same-site", "Sec_Fetch_Mode": "cors"}, 403),
+    ],
+)
+def test_what_another_site_asks_for_is_refused_everywhere(
+    board: Standing, runs: Path, headers: dict[str, str], status: int
+) -> None:
+    assert {board.ask(place, **headers)[0] for place in PLACES} == {status}
+    given = {"Origin": board.url, "Content_Type": "application/json", **headers}
+    asked = {
+        board.ask(f"/runs/ring/do/{action}", method="POST", body={}, **given)[0]
+        for action in ACTIONS
+    }
+    assert asked == {status} and not paused(runs / "ring")
+
+
+def test_a_link_on_another_site_may_lead_here(board: Standing) -> None:
+    given = {"Sec_Fetch_Site": "cross-site", "Sec_Fetch_Mode": "navigate"}
+    assert board.ask("/runs/ring", **given)[0] == 200
+
+
+def test_without_the_token_nothing_but_the_login_is_shown(runs: Path) -> None:
+    wrong = {"Cookie": "understudy_dashboard=\u00e9", "Authorization": "Bearer \u00e9"}
+    with standing(runs, token=TOKEN) as board:
+        for headers in ({}, wrong):
+            shown = {place for place in PLACES if board.ask(place, **headers)[0] != 303}
+            assert shown == {"/login", "/static/x/dashboard.js"}
+            given = {"Origin": board.url, "Content_Type": "application/json", **headers}
+            asked = {
+                board.ask(f"/runs/ring/do/{action}", method="POST", body={}, **given)[0]
+                for action in ACTIONS
+            }
+            assert asked == {401}
+    assert not paused(runs / "ring")
+
+
+def test_foreign_origins_get_no_updates(board: Standing) -> None:
     with (
         pytest.raises(InvalidStatus) as refused,
         board.follow("overview", "ring", Origin="http://evil.example"),
@@ -220,6 +276,19 @@ def test_hostile_names_of_runs_stay_names(tmp_path: Path) -> None:
         status, _, page = board.ask(f"/runs/{link}")
         assert status == 200
         assert "<img" not in page
+
+
+def test_runs_of_one_name_in_several_folders_are_all_shown(tmp_path: Path) -> None:
+    folders = [tmp_path / place for place in ("a/run", "b/run", "c/b/run")]
+    for folder in folders:
+        unpacked(folder.parent, "ring")
+        (folder.parent / "ring").rename(folder)
+    with standing(*folders) as board:
+        _, _, text = board.ask("/")
+        links = {piece.partition('"')[0] for piece in text.split('href="')[1:]}
+        runs = {link for link in links if link.startswith("/runs/")}
+        assert len(runs) == 3
+        assert {board.ask(link)[0] for link in runs} == {200}
 
 
 def test_a_replay_of_no_run_says_so(board: Standing) -> None:

@@ -179,5 +179,8 @@ def test_the_list_of_matches_links_those_that_can_be_watched() -> None:
     assert "It cannot be replayed: damaged" in html
     assert ">1:00<" in html and "3 older matches" in html
     assert ">shown<" in str(match_list(rows, address=str, chosen="12"))
+    alike = [MatchListing(id=name, problem=f"gone {HOSTILE}") for name in "ab"]
+    html = str(match_list(alike, address=str))
+    assert html.count("&lt;img") == 1 and "None of these can be replayed" in html, "said once"
     empty = str(match_list([], address=str, how="`train.record` records some."))
     assert "No match of this run is recorded. `train.record` records some." in empty

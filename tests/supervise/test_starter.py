@@ -10,7 +10,7 @@ from bot.minds import journal, mind
 from understudy.core.clock import SystemClock
 from understudy.registry.run_folder import RunFolder
 from understudy.supervise.process import REFUSED
-from understudy.supervise.starter import LearnerFailures, LearnerParent
+from understudy.supervise.starter import LearnerFailures, LearnerParent, stop
 from understudy.telemetry import events as ev
 from understudy.telemetry.journal import Journal
 
@@ -50,3 +50,21 @@ def test_the_last_words_of_a_learner_are_said_once(
     assert len([event for event in journal(tmp_path) if isinstance(event, ev.LearnerDied)]) == 5
     assert dies(b"refused\n", REFUSED) == dies(b"refused\n", REFUSED) == ""
     assert len(problems) == 1 and "looks again" in problems[0]
+
+
+class _Busy:
+    """A learner that ends only when it is killed."""
+
+    alive = True
+
+    def wake(self) -> None:
+        """It does not listen."""
+
+    def stop(self, timeout_s: float) -> bool:
+        assert timeout_s > 20.0, "a moment longer than it may drain, to publish"
+        return False
+
+
+def test_a_learner_that_had_to_be_killed_is_told_with_how_long_it_had() -> None:
+    told = stop(_Busy(), drain_s=20.0)
+    assert "still starting or at work after 30 s" in told and "nothing is lost" in told

@@ -230,10 +230,10 @@ def test_what_is_missing_before_a_test_is_told(fields: dict[str, Any], missing: 
 
 
 def test_the_agreement_is_that_of_the_last_matches_of_the_rules() -> None:
-    def match(fallback: int, agreed: int) -> Entry:
+    def match(fallback: int, agreed: int, *, version: int = 1, role: str = "rules") -> Entry:
         event = MatchFinished(
-            id="m", outcome="victory", decisions=10, reward=0.0, version=1, seconds=1.0,
-            saved=True, fallback=fallback, agreed=agreed,
+            id="m", outcome="victory", decisions=10, reward=0.0, version=version, seconds=1.0,
+            saved=True, fallback=fallback, agreed=agreed, role=role,
         )  # fmt: skip
         return Entry(t=0.0, by="bot", e=event)
 
@@ -241,3 +241,5 @@ def test_the_agreement_is_that_of_the_last_matches_of_the_rules() -> None:
     assert recent_agreement([match(10, 9)] * 19) is None, "too few decisions"
     old, new = [match(10, 0)] * 30, [match(10, 9)] * 50
     assert recent_agreement([*old, *new, match(0, 0)]) == pytest.approx(0.9)
+    untrained, practice = match(10, 0, version=0), match(10, 0, role="practice")
+    assert recent_agreement([*new, untrained, practice]) == pytest.approx(0.9)

@@ -121,7 +121,10 @@ def test_in_shadow_it_says_that_the_rules_play_and_how_far_the_policy_follows_th
     for text in (describe(status), status_report(status), statistics(status)):
         assert "the rules play, 24 is measured" in text and "the bot plays" not in text
         assert "55% of 40 played by the rules\n" in text and "points" not in text
-    assert "agreed with 50% of those (80% in the last 20 matches of the rules)" in describe(status)
+    assert (
+        "the rules made 100%; versions agreed with 80% of those in the last 20 matches"
+        in describe(status)
+    )
     fold.add(at(NOON, ev.BotStarted(pid=1, mode="learn", learner="process", version=24)))
     for index in range(5):
         fold.add(at(NOON, match("victory" if index > 3 else "defeat")))

@@ -64,6 +64,7 @@ def test_training_is_told_apart_by_opponent_and_snapshots_are_one() -> None:
                     "random": (3, 0, 0, 0),
                 },
                 ended=[("based", 1, 100, 0.0), ("based", -1, 300, 0.0)],
+                returns={"based": 0.5, "step-8": 2.0, "random": 9.0},
             ),
         )
     )
@@ -73,6 +74,8 @@ def test_training_is_told_apart_by_opponent_and_snapshots_are_one() -> None:
     assert fold.trends["draw_rate"].mean() == 0.125
     (frames,) = fold.trends["frames"].bins
     assert (frames.mean, frames.least, frames.most, frames.weight) == (200.0, 100.0, 300.0, 2)
+    (returned,) = fold.trends["return"].bins
+    assert (returned.mean, returned.weight) == (1.0, 6), "one value for all that ended together"
 
 
 def test_a_benchmark_is_told_by_opponent_and_together() -> None:

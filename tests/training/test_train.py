@@ -65,18 +65,21 @@ def heaved(ops: Ops, moment: Moment) -> Array:
     return (moment.actions[:, 0] == 2).astype(ops.xp.float32)
 
 
-@pytest.fixture(autouse=True, scope="module")
-def toy() -> Iterator[None]:
-    """The toy of two players is a game that has a name."""
-    entry = catalog.Entry(
+def tug() -> catalog.Entry:
+    return catalog.Entry(
         make=lambda: GAME,
         summary="Pull a rope.",
         options={},
         bots=lambda: BOTS,
         terms={"heaved": heaved},
     )
+
+
+@pytest.fixture(autouse=True, scope="module")
+def toy() -> Iterator[None]:
+    """The toy of two players is a game that has a name."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(catalog, "_GAMES", {**catalog._GAMES, "tug": entry})
+        patch.setattr(catalog, "_GAMES", {**catalog._GAMES, "tug": tug()})
         yield
 
 

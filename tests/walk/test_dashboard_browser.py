@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from browser import accessibility_violations, clean_page, page_problems
+from cli.calling import understudy
 from run.dashboards import Standing, standing, unpacked
 
 from understudy.core.clock import SystemClock
@@ -96,6 +97,25 @@ def empty_charts(page: Page) -> list[str]:
     return found
 
 
+def cut_labels(page: Page) -> list[str]:
+    """Words in charts that are cut off at an edge, or run out of the card of their chart."""
+    found: list[str] = page.evaluate(
+        """() => [...document.querySelectorAll("main figure svg[role=img] text")]
+            .filter(text => !text.closest(".scroll") && text.textContent.trim())
+            .filter(text => {
+                const svg = text.ownerSVGElement;
+                const whole = getComputedStyle(svg).overflowX === "visible";
+                const box = (whole ? svg.closest("figure") : svg).getBoundingClientRect();
+                const at = text.getBoundingClientRect();
+                return at.width && (at.left < box.left - 1 || at.right > box.right + 1
+                    || at.top < box.top - 1 || at.bottom > box.bottom + 1);
+            })
+            .map(text => `${text.textContent} of ${text.closest("figure").className}`)
+        """
+    )
+    return found
+
+
 def wide_by(page: Page) -> int:
     """Pixels by which a page is wider than the window."""
     excess: int = page.evaluate(
@@ -137,16 +157,32 @@ def test_every_page_is_whole_in_light_and_in_dark_wide_and_narrow(
             found = [f"nothing is drawn: {label}" for label in empty_charts(page)]
             if key in DRAWN.get(run, ()) and not charts:
                 found.append("it has no chart")
+            found += [f"cut off: {words}" for words in cut_labels(page)]
             if run in RICH:
                 found += [f"light: {one}" for one in accessibility_violations(page)]
             with on_a_phone_at_night(page):
                 if run in RICH:
                     found += [f"dark: {one}" for one in accessibility_violations(page, CONTRAST)]
+                found += [f"cut off on a phone: {words}" for words in cut_labels(page)]
                 if excess := wide_by(page):
                     found.append(f"it is {excess} pixels wider than a phone")
             if found:
                 wrong[key] = found
     assert not wrong
+
+
+@pytest.mark.parametrize("run", ["evidence", "arena"])
+def test_a_report_is_whole_wide_and_on_a_phone(
+    browser: Browser, runs: Path, tmp_path: Path, run: str
+) -> None:
+    out = tmp_path / "report.html"
+    assert understudy("report", "--run", runs / run, "-o", out).code == 0
+    with clean_page(browser, out.as_uri()) as page:
+        assert page.locator("svg[role=img]").count() > 0 and empty_charts(page) == []
+        assert page.locator("figure img").count() > 0, "pictures of matplotlib"
+        assert accessibility_violations(page) == []
+        with on_a_phone_at_night(page):
+            assert accessibility_violations(page) == [] and wide_by(page) == 0
 
 
 def test_the_list_of_runs_leads_to_each_of_them(browser: Browser, board: Standing) -> None:

@@ -20,6 +20,7 @@ from understudy.core.spaces import Discrete
 from understudy.experience.episode import Episode, Meta, Outcome
 from understudy.experience.spool import Spool
 from understudy.learner.ring import RingLearner
+from understudy.learner.slow_games import batch_settings
 from understudy.policy import weights as weight_files
 from understudy.policy.mlp import Mlp
 from understudy.policy.spec import PolicySpec
@@ -95,7 +96,7 @@ class Toy:
     def __init__(
         self, config: Config, meet: Callable[[Sequence[str]], None] = lambda ids: None
     ) -> None:
-        self._epochs = config.learner.epochs
+        self._config = config.learner
         self._meet = meet
         self._weights = weight_files.encode(weight_files.fresh(SPEC, np.random.default_rng(0)))
         self.tally = Tally()
@@ -115,7 +116,8 @@ class Toy:
         self.judged = by_evidence, champion
         self._meet([one.meta.id for one in (*new, *replayed)])
         fresh = Counter(one.meta.id for one in new)
-        seen = Counter(one.meta.id for one in (*new, *replayed) for _ in range(self._epochs))
+        epochs = batch_settings(self._config, new, by_evidence=by_evidence).epochs
+        seen = Counter(one.meta.id for one in (*new, *replayed) for _ in range(epochs))
         self.tally = Tally(
             dict(Counter(self.tally.ingested) + fresh), dict(Counter(self.tally.sampled) + seen)
         )

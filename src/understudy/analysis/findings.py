@@ -5,19 +5,21 @@ Parts that were not computed, after Ctrl-C or because too few matches lasted so 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 import numpy as np
 
 from understudy.analysis.ablation import CONTRASTS, WAYS, Ablation, AblationWorth, worth
 from understudy.analysis.figures import chosen, option_names
+from understudy.analysis.paired import Effect
 from understudy.analysis.probing import ProbeVerdict
 from understudy.analysis.recording import MatchRecording
 from understudy.analysis.study import READINGS, AttentionRecord, by_action
 from understudy.core.arrays import NDArray
 from understudy.core.spaces import ActionSpace
 from understudy.match.tally import Tally
+from understudy.telemetry.layout import Column, Width, hanging, kept_columns, table_lines
 
 
 class ActionAttention(msgspec.Struct, frozen=True, kw_only=True):
@@ -116,54 +118,81 @@ def ablation_of(ablation: Ablation) -> dict[str, Ways]:
     return found
 
 
-def page(found: Findings) -> str:
-    """The page of text."""
+def page(found: Findings, *, width: Width = None) -> str:
+    """The page of text, for a console of this width; None: a pipe or a file."""
     version = "" if found.version is None else f" (version {found.version})"
-    lines = [
+    lines = hanging(
         f"{found.game}: what {found.agent}{version} makes of its opponents, "
-        f"{found.matches} matches v each of {len(found.opponents)}"
-    ]
+        f"{found.matches} matches v each of {len(found.opponents)}",
+        width=width,
+    )
     if found.probe is not None:
         chance = 1 / len(found.opponents)
-        lines += ["", *_probe_lines(found.probe, found.ceiling or {}, chance=chance)]
+        lines += ["", *_probe_lines(found.probe, found.ceiling or {}, chance=chance, width=width)]
     if found.silhouette:
-        lines += ["", "Clusters (silhouette, -1 to 1)        trained  untrained"]
-        for at, (trained, untrained) in found.silhouette.items():
-            lines.append(f"  after {at} s {'':<27}{trained:>7.3f}  {untrained:>9.3f}")
+        columns = (Column("", text=True), Column("trained"), Column("untrained"))
+        rows = [
+            (f"after {at} s", f"{trained:.3f}", f"{untrained:.3f}")
+            for at, (trained, untrained) in found.silhouette.items()
+        ]
+        lines += ["", "Clusters (silhouette, -1 to 1):"]
+        lines += table_lines(columns, rows, width=width, indent=2)
     if found.attention is not None:
-        lines += ["", *_attention_lines(found.attention)]
+        lines += ["", *_attention_lines(found.attention, width)]
     if found.ablation is not None:
-        lines += ["", *_ablation_lines(found.ablation)]
+        lines += ["", *_ablation_lines(found.ablation, width)]
     return "\n".join(lines)
 
 
 def _probe_lines(
-    probe: Mapping[str, Mapping[int, ProbeVerdict]], ceiling: Mapping[int, float], *, chance: float
+    probe: Mapping[str, Mapping[int, ProbeVerdict]],
+    ceiling: Mapping[int, float],
+    *,
+    chance: float,
+    width: Width,
 ) -> list[str]:
-    lines = [
-        f"A linear probe names the opponent (chance {chance:.0%}; 95% intervals):",
-        f"{'':13}{'trained latent':<24}{'untrained':>9}   {'gained':<24}{'frame alone':>11}"
-        f"{'itself':>9}{'at most':>10}",
-    ]
     own = probe.get("itself", {})
+    columns = [
+        Column("", text=True),
+        Column("trained latent", text=True),
+        Column("untrained"),
+        Column("gained", text=True, drop=2),
+        Column("frame alone", drop=3),
+        Column("at most", drop=4),
+        *([Column("itself", drop=1)] if own else []),
+    ]
+    rows: list[Sequence[str]] = []
     for at, verdict in probe["latent"].items():
         one, zero, gain = verdict.trained, verdict.untrained, verdict.gain
-        share = f"{one.share:.1%} ({one.low:.1%} to {one.high:.1%})"
-        gained = f"{gain.mean:+.1%} ({gain.low:+.1%} to {gain.high:+.1%})" if gain else "-"
-        lines.append(
-            f"  after {at} s{'':<2}{share:<24}{zero.share if zero else 0:>9.1%}   {gained:<24}"
-            f"{probe['frame'][at].trained.share:>11.1%}"
-            f"{f'{own[at].trained.share:.1%}' if at in own else '-':>9}"
-            f"{ceiling.get(at, 1.0):>10.1%}"
+        rows.append(
+            (
+                f"after {at} s",
+                f"{one.share:.1%} ({one.low:.1%} to {one.high:.1%})",
+                f"{zero.share:.1%}" if zero else "-",
+                f"{gain.mean:+.1%} ({gain.low:+.1%} to {gain.high:+.1%})" if gain else "-",
+                f"{probe['frame'][at].trained.share:.1%}",
+                f"{ceiling.get(at, 1.0):.1%}",
+                *([f"{own[at].trained.share:.1%}" if at in own else "-"] if own else []),
+            )
         )
-    if own:
-        lines.append(
-            "  itself: no probe, but whom the agent names; it knows whom it trained against"
-        )
-    return [*lines, "  at most: matches that look alike so far cannot be told apart by anyone"]
+    shown = kept_columns(columns, rows, None if width is None else width - 2)
+    notes = {
+        "at most": "at most: matches that look alike so far cannot be told apart by anyone",
+        "itself": "itself: no probe, but whom the agent names; it knows whom it trained against",
+    }
+    return [
+        f"A linear probe names the opponent (chance {chance:.0%}; 95% intervals):",
+        *table_lines(columns, rows, width=width, indent=2),
+        *(
+            line
+            for name, words in notes.items()
+            if name in shown
+            for line in hanging(words, width=width, indent=2)
+        ),
+    ]
 
 
-def _attention_lines(attention: Attention) -> list[str]:
+def _attention_lines(attention: Attention, width: Width) -> list[str]:
     trained, untrained = attention.evenness["all"]
     shares = sorted(attention.by_action, key=lambda one: -one.trained)
     shares = [one for one in shares if one.frames >= 20]
@@ -172,30 +201,38 @@ def _attention_lines(attention: Attention) -> list[str]:
     return [
         f"Attention over {attention.window} frames: entropy {trained:.1%} of uniform "
         f"(untrained {untrained:.1%})",
-        f"  most to frames in which the opponent chose {words} (1 is uniform)",
-        f"  least to {least}",
+        *hanging(
+            f"most to frames in which the opponent chose {words} (1 is uniform)",
+            width=width,
+            indent=2,
+        ),
+        *hanging(f"least to {least}", width=width, indent=2),
     ]
 
 
-def _ablation_lines(ablation: Mapping[str, Ways]) -> list[str]:
+def _ablation_lines(ablation: Mapping[str, Ways], width: Width = None) -> list[str]:
     overall = ablation["all"]
     count, donors = overall.results["own"]["matches"], overall.worth["same-other"].wins.donors
-    lines = [
-        f"What the latent is worth, {count} matches on the same seeds, told those of {donors} "
-        "others, win rate (score):"
-    ]
     words = {
         "own-other": "its own, not one of another opponent",
         "own-same": "its own, not another match's",
         "same-other": "one of this opponent, not of another",
     }
-    for name, gain in overall.worth.items():
-        wins, score = gain.wins, gain.score
-        lines.append(
-            f"  {words[name]:<38} {wins.mean:>+7.2%} ({wins.low:+.2%} to {wins.high:+.2%})"
-            f"   {score.mean:>+7.2%} ({score.low:+.2%} to {score.high:+.2%})"
-        )
-    return lines
+    columns = (Column("", text=True), Column("win rate", text=True), Column("score", True, drop=1))
+    rows = [(words[name], _gain(gain.wins), _gain(gain.score)) for name, gain in
+            overall.worth.items()]  # fmt: skip
+    return [
+        *hanging(
+            f"What the latent is worth, {count} matches on the same seeds, told those of {donors} "
+            "others:",
+            width=width,
+        ),
+        *table_lines(columns, rows, width=width, indent=2),
+    ]
+
+
+def _gain(gain: Effect) -> str:
+    return f"{gain.mean:+.2%} ({gain.low:+.2%} to {gain.high:+.2%})"
 
 
 def _means(values: NDArray, where: NDArray) -> list[float]:

@@ -8,8 +8,7 @@ wrong answer.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -18,20 +17,7 @@ import numpy as np
 from understudy.analysis.paired import Effect, effect
 from understudy.core.arrays import NDArray
 from understudy.core.statistics import wilson
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Limits NumPy and scikit-learn to one thread inside the block.
-
-    Products are small here, and two threads mostly wait for each other. Measured on two busy cores:
-    a step of attention in 28 matches takes a tenth of the time, a probe a quarter.
-    """
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
-
-    with threadpool_limits(1):
-        yield
-
+from understudy.supervise.maths_threads import one_thread
 
 FOLDS = 5
 _STRENGTH = 0.1

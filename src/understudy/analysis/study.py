@@ -24,7 +24,6 @@ from understudy.analysis.probing import (
     ceiling,
     compare,
     folds,
-    one_thread,
     verdict,
 )
 from understudy.analysis.recording import MatchRecording, Show, no_progress, portion
@@ -32,6 +31,7 @@ from understudy.core.arrays import NDArray
 from understudy.core.ops import NUMPY
 from understudy.policy.layers import read_out
 from understudy.policy.policy import Policy
+from understudy.supervise.maths_threads import one_thread
 
 _PERPLEXITY = 30.0
 _ITERATIONS = 600

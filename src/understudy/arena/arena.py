@@ -1,21 +1,15 @@
-"""The arena: self-play at full speed of the machine, one compiled iteration after the other.
-
-The columns lie on one device or are divided evenly among several: every array of the columns is cut
-along its batch, and parameters are whole on every device. XLA derives from that how to divide the
-work and where to sum gradients.
-"""
+"""The arena: self-play at full speed of the machine, one compiled iteration after the other."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cache, partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from understudy.arena.columns import Columns, Plan, begin
+from understudy.arena.columns import Columns, Plan
+from understudy.arena.devices import begin_columns, check_games, everywhere, mesh
 from understudy.arena.iteration import IterationInputs, IterationOutputs, compiled
 from understudy.arena.mix import Mix, Share
 from understudy.arena.recording import MatchRecorder, recorded_columns
@@ -25,60 +19,12 @@ from understudy.core.arrays import NDArray
 from understudy.core.config import Config
 from understudy.core.errors import ConfigError
 from understudy.core.opponents import GAME
-from understudy.core.ops import Array, Tree
 from understudy.games.base import Bot, Game
 from understudy.games.frame import NO_MEASURES
 from understudy.games.moments import RewardSet
 from understudy.learner.maths.descent import LearnerState
 from understudy.learner.trainer import Trainer
 from understudy.policy.weights import Weights
-
-_GAMES = "games"
-
-
-def placed(plan: Plan, columns: Columns) -> Columns:
-    """The columns on all devices of this process."""
-    devices = jax.devices()
-    if len(devices) == 1:
-        return columns
-    check_devices(plan.games, plan.groups)
-    mesh = Mesh(devices, (_GAMES,))
-
-    def cut(array: Array, axis: int) -> Array:
-        names = [None] * array.ndim
-        names[axis] = _GAMES  # type: ignore[call-overload]
-        return jax.device_put(array, NamedSharding(mesh, PartitionSpec(*names)))  # type: ignore[no-untyped-call]
-
-    rest = {
-        name: jax.tree.map(lambda array: cut(array, 0), getattr(columns, name))
-        for name in Columns._fields
-        if name not in ("state", "theirs", "sums")
-    }
-    return Columns(
-        state=jax.tree.map(lambda array: cut(array, array.ndim - 1), columns.state),
-        sums=cut(columns.sums, 1),
-        theirs=jax.tree.map(lambda array: cut(array, 1), columns.theirs),
-        **rest,
-    )
-
-
-def check_devices(games: int, groups: int) -> None:
-    """Raise a `ConfigError` if the games cannot be divided evenly among the devices."""
-    devices = len(jax.devices())
-    if devices > 1 and games % (devices * groups):
-        raise ConfigError(
-            f"train.games: expected a multiple of {devices * groups} ({devices} devices, "
-            f"{groups} groups), got {games}"
-        )
-
-
-def everywhere(tree: Tree) -> Tree:
-    """The tree whole on every device. Without this its placement would change from one iteration
-    to the next, and each placement is compiled anew."""
-    devices = jax.devices()
-    if len(devices) == 1:
-        return tree
-    return jax.device_put(tree, NamedSharding(Mesh(devices, (_GAMES,)), PartitionSpec()))  # type: ignore[no-untyped-call]
 
 
 class Arena:
@@ -96,8 +42,9 @@ class Arena:
         measures: RewardSet = NO_MEASURES,
         kinds: tuple[int, ...] = (),
         seed: int,
+        devices: int = 1,
     ) -> None:
-        check(game, config, meets_itself=meets_itself)
+        check(game, config, meets_itself=meets_itself, devices=devices)
         train = config.train
         self.bots = tuple(bots) if game.players > 1 else (GAME,)
         """The names of the opponents that are no snapshots."""
@@ -113,7 +60,8 @@ class Arena:
             segment=train.segment,
             groups=train.groups if meets_itself else 1,
             kinds=kinds,
-            recorded=recorded_columns(train.games, train.record),
+            recorded=recorded_columns(train.games, train.record, devices=devices),
+            devices=devices,
         )
         self.recorder = MatchRecorder(
             self.plan.recorded,
@@ -169,15 +117,14 @@ class Arena:
         """A rollout of every column and the update on it; `NotFinite` if learning broke."""
         inputs = self.inputs()
         if self._columns is None:
-            self._columns = placed(self.plan, _begin(self.plan)(self._seed, inputs.bounds))
+            self._columns = begin_columns(self.plan)(self._seed, inputs.bounds)
         trainer = self.trainer
-        state, fixed, snapshots, inputs = everywhere(
-            (trainer.state, trainer.fixed_inputs, self.snapshots.params, inputs)
+        state, fixed, self.snapshots.params, inputs = everywhere(
+            mesh(self.plan), (trainer.state, trainer.fixed_inputs, self.snapshots.params, inputs)
         )
-        state, columns, outputs = compiled(self.plan)(
-            state, fixed, snapshots, inputs, self._columns
+        state, self._columns, outputs = compiled(self.plan)(
+            state, fixed, self.snapshots.params, inputs, self._columns
         )
-        self._columns = placed(self.plan, columns)
         return self.accept(state, jax.device_get(outputs))
 
     def accept(self, state: LearnerState, outputs: IterationOutputs) -> Iteration:
@@ -274,11 +221,6 @@ class Arena:
         )
 
 
-@cache
-def _begin(plan: Plan) -> jax.stages.Wrapped:
-    return jax.jit(partial(begin, plan))
-
-
 def _opponent_latents(outputs: IterationOutputs, names: Sequence[str]) -> OpponentLatents | None:
     strategy = outputs.strategy
     if not strategy.means.shape[1]:
@@ -297,7 +239,7 @@ def _opponent_latents(outputs: IterationOutputs, names: Sequence[str]) -> Oppone
     )
 
 
-def check(game: Game, config: Config, *, meets_itself: bool) -> None:
+def check(game: Game, config: Config, *, meets_itself: bool, devices: int = 1) -> None:
     """Raise a `ConfigError` that names the setting if no such arena can be played."""
     train, learner = config.train, config.learner
     if game.players not in (1, 2):
@@ -316,9 +258,10 @@ def check(game: Game, config: Config, *, meets_itself: bool) -> None:
         raise ConfigError(
             f"learner.algorithm: train knows actor_critic alone, got {learner.algorithm!r}"
         )
-    check_devices(train.games, train.groups if meets_itself else 1)
     if train.games % learner.minibatches:
         raise ConfigError(
             f"train.games: expected a multiple of learner.minibatches ({learner.minibatches}), "
             f"got {train.games}"
         )
+    groups = train.groups if meets_itself else 1
+    check_games(train.games, devices=devices, minibatches=learner.minibatches, groups=groups)

@@ -53,6 +53,14 @@ class Plan:
     """what the network learns to name each kind of opponent by, snapshots last; none: nothing"""
     recorded: tuple[int, ...] = ()
     """columns whose matches are recorded"""
+    devices: int = 1
+    """that share the columns evenly, see `arena.devices`"""
+
+    @property
+    def recorded_here(self) -> tuple[int, ...]:
+        """The recorded columns of a device, by their place there; all devices have the same."""
+        here = self.games // self.devices
+        return tuple(column for column in self.recorded if column < here)
 
     @property
     def opponent_kinds(self) -> int:
@@ -87,6 +95,8 @@ class Columns(NamedTuple):
     """What a match in progress is; the batch is the last axis of `state`, the first of memories."""
 
     state: Tree
+    index: Array
+    """int32 [B]: the number of the column, which says its side and its group"""
     seeds: Array
     """uint32 [B], of the match"""
     started: Array
@@ -148,9 +158,9 @@ class Ends(NamedTuple):
     """int32: whom that is against"""
 
 
-def sides(plan: Plan) -> Array:
+def sides(plan: Plan, columns: Columns) -> Array:
     """int32 [B]: the player that a column plays; every other column the second one."""
-    return jnp.arange(plan.games, dtype=jnp.int32) % plan.game.players
+    return columns.index % plan.game.players
 
 
 def begin(plan: Plan, seed: Array, bounds: Array) -> Columns:
@@ -163,6 +173,7 @@ def begin(plan: Plan, seed: Array, bounds: Array) -> Columns:
     network = plan.spec.network
     return Columns(
         state=plan.game.start(JAX, seeds),
+        index=column.astype(jnp.int32),
         seeds=seeds,
         started=started,
         frame=jnp.zeros(plan.games, jnp.int32),
@@ -197,7 +208,7 @@ def restart(plan: Plan, columns: Columns, ended: Array, bounds: Array) -> Column
 def bot_actions(plan: Plan, columns: Columns, obs: Array) -> Array:
     """What the bots do, int32 [parts, B], from obs [F, B]; anything where a snapshot is met."""
     if not plan.bots:
-        return jnp.zeros((len(plan.spec.actions.parts), plan.games), jnp.int32)
+        return jnp.zeros((len(plan.spec.actions.parts), len(columns.kind)), jnp.int32)
     seeds = fold(columns.seeds, _BOT)
     chosen = [bot.act(JAX, obs, seeds, columns.frame) for bot in plan.bots]
     return reduce(
@@ -219,9 +230,9 @@ def per_column(plan: Plan, bounds: Array) -> Array:
     return jnp.repeat(bounds, plan.games // plan.groups, axis=0)
 
 
-def in_groups(plan: Plan, tree: Tree) -> Tree:
+def in_groups(groups: int, tree: Tree) -> Tree:
     """[B, ...] to [groups, B / groups, ...]."""
-    return jax.tree.map(lambda x: x.reshape(plan.groups, -1, *x.shape[1:]), tree)
+    return jax.tree.map(lambda x: x.reshape(groups, -1, *x.shape[1:]), tree)
 
 
 def ungrouped(tree: Tree) -> Tree:
@@ -236,12 +247,12 @@ def meets_snapshot(plan: Plan, columns: Columns) -> Array:
 
 def snapshot_meetings(plan: Plan, columns: Columns) -> Array:
     """int32 [groups]: how many columns of each group are in a match against its snapshot."""
-    return in_groups(plan, meets_snapshot(plan, columns)).sum(1, dtype=jnp.int32)
+    return in_groups(plan.groups, meets_snapshot(plan, columns)).sum(1, dtype=jnp.int32)
 
 
 def opponent_index(plan: Plan, columns: Columns) -> Array:
     """int32 [B]: whom each column meets: the bots are first, then the snapshot of each group."""
-    group = jnp.arange(plan.games, dtype=jnp.int32) // (plan.games // plan.groups)
+    group = columns.index // (plan.games // plan.groups)
     return columns.kind + jnp.where(meets_snapshot(plan, columns), group, 0)
 
 
@@ -310,4 +321,4 @@ def _draw(key: Array) -> Array:
 
 
 def _for_groups(plan: Plan) -> Tree:
-    return in_groups(plan, plan.spec.network.memory(JAX, plan.games, plan.cache_dtype))
+    return in_groups(plan.groups, plan.spec.network.memory(JAX, plan.games, plan.cache_dtype))

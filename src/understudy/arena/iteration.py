@@ -10,10 +10,11 @@ import jax
 
 from understudy.arena.columns import Columns, Ends, MatchCounts, Plan, per_column, snapshot_meetings
 from understudy.arena.compiling import options
+from understudy.arena.devices import columns_placement, mesh, placed
 from understudy.arena.recording import RecordedFrames
 from understudy.arena.rollout import RolloutParameters, Strategy, rollout
 from understudy.core.ops import Array
-from understudy.learner.hardware import computing
+from understudy.learner.hardware import computing, partition
 from understudy.learner.maths.descent import FixedInputs, LearnerState, UpdateReport
 from understudy.learner.maths.jax_ops import JAX
 from understudy.learner.maths.segments import improve
@@ -53,7 +54,10 @@ Iterate: TypeAlias = Callable[
 @cache
 def compiled(plan: Plan) -> Iterate:
     """`iterate(state, fixed, snapshots, inputs, columns)`; the columns given are used up."""
-    return jax.jit(partial(iterate, plan), donate_argnums=4, compiler_options=options())
+    made = placed(mesh(plan), (partition(), columns_placement(plan), partition()))
+    return jax.jit(
+        partial(iterate, plan), donate_argnums=4, out_shardings=made, compiler_options=options()
+    )
 
 
 def iterate(
@@ -74,7 +78,9 @@ def iterate(
     columns, rolled = rollout(plan, parameters, fixed, columns)
     # Without this wall XLA would compute parts of the game again inside the update.
     segments = JAX.barrier(rolled.segments)
-    state, report, squares = improve(plan.spec, plan.config, state, fixed, segments)
+    state, report, squares = improve(
+        plan.spec, plan.config, state, fixed, segments, blockwise=True, mesh=mesh(plan)
+    )
     meetings = snapshot_meetings(plan, columns)
     ends = rolled.ends._replace(sums=None)  # counted already; the host has no use for it
     outputs = IterationOutputs(

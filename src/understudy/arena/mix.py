@@ -109,7 +109,7 @@ def parse(
                 known = (*bots, SELF, "all")
                 raise ConfigError(
                     f"{flag}: expected some of {', '.join(known)}; got {each!r}."
-                    f"{nearest(each, known)}"
+                    f"{_not_met_in_training(each) or nearest(each, known)}"
                 )
             weights[each] = weight
     own = weights.pop(SELF, 0.0)
@@ -132,3 +132,13 @@ def _weight(text: str, name: str, flag: str) -> float:
     if not (math.isfinite(weight) and weight >= 0):
         raise ConfigError(f"{flag}: the weight of {name} must be 0 or more, got {text!r}")
     return weight
+
+
+def _not_met_in_training(name: str) -> str:
+    """For runs and exported files, which other commands take as opponents."""
+    if "/" not in name and "@" not in name and not name.endswith(".py"):
+        return ""
+    return (
+        " Training meets scripted bots (--bots FILE adds some) and its own past; runs and exported "
+        "files are opponents in eval, tournament and watch"
+    )

@@ -1,7 +1,8 @@
 """A population: agents that play and learn side by side, all of them in one compiled program.
 
 Every member has its own trainer, snapshots and inputs; only the program is shared. A member learns
-what it would have learned in an arena of its own, up to rounding.
+what it would have learned in an arena of its own, up to rounding. Several devices have as many
+members each and exchange nothing while they play and learn.
 """
 
 from __future__ import annotations
@@ -13,17 +14,22 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh
 
 from understudy.arena.arena import Arena
 from understudy.arena.columns import Columns, Plan, begin
 from understudy.arena.compiling import options
+from understudy.arena.devices import everywhere, placed
 from understudy.arena.iteration import IterationInputs, IterationOutputs, iterate
 from understudy.arena.results import Iteration
 from understudy.core.arrays import NDArray
-from understudy.core.errors import NotFinite
+from understudy.core.errors import ConfigError, NotFinite
 from understudy.core.ops import Array, Tree
+from understudy.learner.hardware import partition, per_device
 from understudy.learner.maths.descent import FixedInputs, LearnerState
 from understudy.policy.layers import Params
+
+_AGENTS = "agents"
 
 Program: TypeAlias = Callable[
     [
@@ -63,23 +69,30 @@ class Member(Arena):
 class Population:
     """Plays all members at once; K agents times `train.games` matches are side by side."""
 
-    def __init__(self, members: Sequence[Member]) -> None:
+    def __init__(self, members: Sequence[Member], *, devices: int = 1) -> None:
+        check_agents(len(members), devices=devices)
         if any(member.plan != members[0].plan for member in members):
             raise ValueError("members of a population have one plan: network, game and settings")
         self.members = tuple(members)
         self._plan = members[0].plan
+        self._mesh = _mesh(devices)
         self._columns: Columns | None = None
 
     def iterate(self) -> list[Iteration | NotFinite]:
         """One iteration of every member; the error for one whose learning broke, which is then as
         it was before."""
         inputs = tuple(member.inputs() for member in self.members)
-        states, self._columns, outputs = _program(self._plan)(
-            tuple(member.trainer.state for member in self.members),
-            tuple(member.trainer.fixed_inputs for member in self.members),
-            tuple(member.snapshots.params for member in self.members),
-            inputs,
-            self._begun(inputs),
+        states, fixed, snapshots, given = everywhere(
+            self._mesh,
+            (
+                tuple(member.trainer.state for member in self.members),
+                tuple(member.trainer.fixed_inputs for member in self.members),
+                tuple(member.snapshots.params for member in self.members),
+                inputs,
+            ),
+        )
+        states, self._columns, outputs = _program(self._plan, self._mesh)(
+            states, fixed, snapshots, given, self._begun(inputs)
         )
         fetched = jax.device_get(outputs)
         return [
@@ -93,7 +106,8 @@ class Population:
         if self._columns is not None and not fresh.any():
             return self._columns
         seeds = np.array([member.seed for member in self.members], np.uint32)
-        begun: Columns = _begin(self._plan)(seeds, np.stack([one.bounds for one in inputs]))
+        bounds = np.stack([one.bounds for one in inputs])
+        begun: Columns = _begin(self._plan, self._mesh)(seeds, bounds)
         return begun if self._columns is None else _renewed(self._columns, begun, fresh)
 
 
@@ -106,10 +120,25 @@ def _accepted(
         return error
 
 
+def check_agents(agents: int, *, devices: int) -> None:
+    """Raise a `ConfigError` if the devices cannot have as many agents each."""
+    if agents % devices:
+        raise ConfigError(
+            f"--devices: {devices} devices cannot share {agents} agents evenly: each trains whole "
+            f"agents; expected --population to be a multiple of {devices}"
+        )
+
+
+def _mesh(devices: int) -> Mesh | None:
+    return None if devices == 1 else Mesh(np.array(jax.local_devices()[:devices]), (_AGENTS,))
+
+
 @cache
-def _program(plan: Plan) -> Program:
+def _program(plan: Plan, mesh: Mesh | None) -> Program:
     """The columns given are used up. Stacking and taking apart is part of the program: by itself it
     would be hundreds of small calls an iteration."""
+    agents = partition(_AGENTS)
+    together = per_device(jax.vmap(partial(iterate, plan)), mesh, given=agents, made=agents)
 
     def run(
         states: tuple[LearnerState, ...],
@@ -118,17 +147,18 @@ def _program(plan: Plan) -> Program:
         inputs: tuple[IterationInputs, ...],
         columns: Columns,
     ) -> tuple[tuple[LearnerState, ...], Columns, IterationOutputs]:
-        after, columns, outputs = jax.vmap(partial(iterate, plan))(
+        after, columns, outputs = together(
             _stacked(states), _stacked(fixed), _stacked(snapshots), _stacked(inputs), columns
         )
         return tuple(_row(after, index) for index in range(len(states))), columns, outputs
 
-    return jax.jit(run, donate_argnums=4, compiler_options=options())
+    made = placed(mesh, (partition(), agents, partition()))
+    return jax.jit(run, donate_argnums=4, out_shardings=made, compiler_options=options())
 
 
 @cache
-def _begin(plan: Plan) -> jax.stages.Wrapped:
-    return jax.jit(jax.vmap(partial(begin, plan)))
+def _begin(plan: Plan, mesh: Mesh | None) -> jax.stages.Wrapped:
+    return jax.jit(jax.vmap(partial(begin, plan)), out_shardings=placed(mesh, partition(_AGENTS)))
 
 
 @partial(jax.jit, donate_argnums=0)

@@ -41,12 +41,15 @@ class RecordedFrames(NamedTuple):
     """uint32: of the state after the frame"""
 
 
-def recorded_columns(games: int, count: int) -> tuple[int, ...]:
-    """At most `count` of the columns, spread over all groups and over both sides."""
-    count = min(games, count)
+def recorded_columns(games: int, count: int, *, devices: int = 1) -> tuple[int, ...]:
+    """At most `count` of the columns, spread over all groups and over both sides; on several
+    devices as many on each, in the same places, so at least one."""
+    here = games // devices
+    count = min(here, -(-count // devices))
     # Every other one is odd, which is to play the second side.
-    even = (2 * (index * games // (2 * count)) for index in range(count))
-    return tuple(sorted({min(column + index % 2, games - 1) for index, column in enumerate(even)}))
+    even = (2 * (index * here // (2 * count)) for index in range(count))
+    places = sorted({min(column + index % 2, here - 1) for index, column in enumerate(even)})
+    return tuple(device * here + place for device in range(devices) for place in places)
 
 
 def record(columns: Sequence[int], seeds: Array, actions: Array, after: State) -> RecordedFrames:

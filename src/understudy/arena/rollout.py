@@ -7,6 +7,7 @@ too: the policy computes that frame anyway, for the value of what follows.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -28,10 +29,11 @@ from understudy.arena.columns import (
     sides,
     ungrouped,
 )
+from understudy.arena.devices import COLUMNS, GROUPS, columns_placement, mesh
 from understudy.arena.recording import RecordedFrames, record
 from understudy.core.ops import Array, Tree
 from understudy.games.frame import BySide, by_side, own_side, play_frame
-from understudy.learner.hardware import computing, frames_at_once
+from understudy.learner.hardware import computing, frames_at_once, partition, per_device
 from understudy.learner.maths.descent import FixedInputs, normalised
 from understudy.learner.maths.jax_ops import JAX
 from understudy.learner.maths.segments import Segments
@@ -56,30 +58,44 @@ class Strategy(NamedTuple):
     """float32 []: of the shares that frames have in a latent, in nats"""
 
 
-def looked_at(
-    plan: Plan, params: Params, seen: Array, memory: Tree, columns: Columns
-) -> tuple[Array, Strategy]:
-    """Values [B] of what is seen [B, F] with this memory, and what is made of the opponents."""
+class _LastFrame(NamedTuple):
+    """What the policy makes of the frame that follows a rollout, by column."""
+
+    values: Array
+    latents: Array
+    """float32 [B, L]; L is 0 for a network that has none"""
+    attention: Array
+    """[B, window]: the shares of frames in a latent"""
+
+
+def _last_frame(plan: Plan, params: Params, seen: Array, memory: Tree) -> _LastFrame:
     network = plan.spec.network
     if not isinstance(network, Strategist):
         _, values, _ = network.step(JAX, params, seen, memory)
+        nothing = jnp.zeros((len(seen), 0), jnp.float32)
+        return _LastFrame(values, nothing, nothing)
+    insight = network.step_insight(JAX, params, seen, memory)
+    return _LastFrame(insight.values, insight.latent.astype(jnp.float32), insight.attention)
+
+
+def _strategy(plan: Plan, last: _LastFrame, columns: Columns) -> Strategy:
+    """What is made of the opponents, over all columns."""
+    latent = last.latents
+    if not latent.shape[1]:
         nothing = jnp.zeros((), jnp.float32)
         empty = jnp.zeros((plan.opponents, 0), jnp.float32)
-        return values, Strategy(empty, jnp.zeros(plan.opponents), nothing, nothing, nothing)
-    insight = network.step_insight(JAX, params, seen, memory)
-    latent = insight.latent.astype(jnp.float32)
+        return Strategy(empty, jnp.zeros(plan.opponents), nothing, nothing, nothing)
     indices = jnp.arange(plan.opponents, dtype=jnp.int32)[:, None]
     hits = (indices == opponent_index(plan, columns)).astype(jnp.float32)
     held = hits.sum(1)
     middle = latent.mean(0)
-    strategy = Strategy(
+    return Strategy(
         means=hits @ latent / jnp.maximum(held, 1.0)[:, None],
         columns=held,
         mean=middle.mean(),
         spread=jnp.sqrt(jnp.square(latent - middle).mean()),
-        attention_entropy=_entropy(insight.attention),
+        attention_entropy=_entropy(last.attention),
     )
-    return insight.values, strategy
 
 
 def _entropy(attention: Array) -> Array:
@@ -130,35 +146,71 @@ class Rollout(NamedTuple):
 def rollout(
     plan: Plan, parameters: RolloutParameters, fixed: FixedInputs, columns: Columns
 ) -> tuple[Columns, Rollout]:
-    """`plan.segment` frames of every column."""
+    """`plan.segment` frames of every column; each device plays its own."""
+    memory = columns.ours
+    placed = columns_placement(plan)
+    of_columns, by_frame = partition(COLUMNS), partition(None, COLUMNS)
+    columns, rows, ends, last, recorded = per_device(
+        partial(_play, plan),
+        mesh(plan),
+        given=(
+            RolloutParameters(
+                params=partition(),
+                snapshots=partition(GROUPS),
+                bounds=of_columns,
+                weights=partition(),
+            ),
+            partition(),
+            placed,
+        ),
+        made=(
+            placed,
+            by_frame,
+            Ends(
+                *(
+                    partition(None, None, COLUMNS) if name == "sums" else by_frame
+                    for name in Ends._fields
+                )
+            ),
+            of_columns,
+            RecordedFrames(by_frame, partition(None, None, None, COLUMNS), by_frame)
+            if plan.recorded
+            else None,
+        ),
+    )(parameters, fixed, columns)
+    segments = Segments(
+        **rows._asdict(),
+        foretold=jnp.zeros_like(rows.valid) if plan.alone else jnp.ones_like(rows.valid),
+        memory=memory,
+        bootstrap=last.values,
+    )
+    strategy = _strategy(plan, last, columns)
+    return columns, Rollout(segments, counted(plan, ends), ends, strategy, recorded)
+
+
+def _play(
+    plan: Plan, parameters: RolloutParameters, fixed: FixedInputs, columns: Columns
+) -> tuple[Columns, _Row, Ends, _LastFrame, RecordedFrames | None]:
+    """All frames of the columns of one device, and the frame that follows."""
 
     def frame(
         columns: Columns, _: None
     ) -> tuple[Columns, tuple[_Row, Ends, RecordedFrames | None]]:
         return _frame(plan, parameters, fixed, columns)
 
-    memory = columns.ours
     columns, (rows, ends, recorded) = jax.lax.scan(
         frame, columns, length=plan.segment, unroll=frames_at_once()
     )
-    obs = by_side(JAX, _second(plan), plan.game.observe(JAX, columns.state))[0].T
+    obs = by_side(JAX, _second(plan, columns), plan.game.observe(JAX, columns.state))[0].T
     seen = computing(plan.config, normalised(fixed, obs))
-    bootstrap, strategy = looked_at(
-        plan, parameters.params, seen, emptied(JAX, columns.ours, columns.first), columns
-    )
-    segments = Segments(
-        **rows._asdict(),
-        foretold=jnp.zeros_like(rows.valid) if plan.alone else jnp.ones_like(rows.valid),
-        memory=memory,
-        bootstrap=bootstrap,
-    )
-    return columns, Rollout(segments, counted(plan, ends), ends, strategy, recorded)
+    last = _last_frame(plan, parameters.params, seen, emptied(JAX, columns.ours, columns.first))
+    return columns, rows, ends, last, recorded
 
 
 def _frame(
     plan: Plan, parameters: RolloutParameters, fixed: FixedInputs, columns: Columns
 ) -> tuple[Columns, tuple[_Row, Ends, RecordedFrames | None]]:
-    second = _second(plan)
+    second = _second(plan, columns)
 
     def act(obs: BySide, legal: BySide) -> tuple[BySide, Tree]:
         seen, allowed = obs[0].T, legal[0].T
@@ -184,7 +236,9 @@ def _frame(
     theirs = jnp.zeros_like(actions) if plan.alone else frame.chosen[1]
     recorded = None
     if plan.recorded:
-        recorded = record(plan.recorded, columns.seeds, frame.moment.actions, frame.moment.after)
+        recorded = record(
+            plan.recorded_here, columns.seeds, frame.moment.actions, frame.moment.after
+        )
     terms = own_side(JAX, second, plan.rewards.parts(JAX, frame.moment, parameters.weights))
     rewards = terms.sum(0)
     over = frame.over
@@ -217,7 +271,7 @@ def _frame(
 def _kinds(plan: Plan, columns: Columns) -> Array:
     """int32 [B]: who is met, as the network learns to name it."""
     if not plan.kinds:
-        return jnp.full(plan.games, -1, jnp.int32)
+        return jnp.full(len(columns.kind), -1, jnp.int32)
     return jnp.asarray(plan.kinds, jnp.int32)[columns.kind]
 
 
@@ -239,7 +293,8 @@ def _snapshot_actions(
     legal: Array,
 ) -> tuple[Array, Tree]:
     """Actions [B, parts] of each group's snapshot, and their memory [groups, ...]."""
-    first, obs = in_groups(plan, (columns.first, obs))
+    groups = len(jax.tree.leaves(parameters.snapshots)[0])  # those of this device
+    first, obs = in_groups(groups, (columns.first, obs))
 
     def one_group(
         params: Params, obs: Array, memory: Tree, first: Array
@@ -255,7 +310,7 @@ def _snapshot_actions(
 
     def rest(memory: Tree) -> tuple[Array, Tree]:
         parts = len(plan.spec.actions.parts)
-        return jnp.zeros((plan.games, parts), jnp.int32), memory
+        return jnp.zeros((len(columns.kind), parts), jnp.int32), memory
 
     # Before there is a snapshot, and in stages that meet none, no snapshot is computed.
     acted: tuple[Array, Tree] = jax.lax.cond(
@@ -264,6 +319,6 @@ def _snapshot_actions(
     return acted
 
 
-def _second(plan: Plan) -> Array:
+def _second(plan: Plan, columns: Columns) -> Array:
     """bool [B]: where we are the game's second player."""
-    return sides(plan) == 1
+    return sides(plan, columns) == 1

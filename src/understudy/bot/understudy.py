@@ -638,8 +638,9 @@ class Understudy:
     def _stop_learner(self) -> None:
         if self._learner is None:
             return
-        if not self._learner.stop(self.folder.config.learner.drain_s + 10.0):
-            self._problem("the learner did not stop in time; nothing is lost")
+        problem = starter.stop(self._learner, self.folder.config.learner.drain_s)
+        if problem:
+            self._problem(problem)
         left = self._outbox.pending()
         if left:
             root = self.folder.root

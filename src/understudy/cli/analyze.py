@@ -48,6 +48,7 @@ def analyze(
     from understudy.analysis.canvas import check_installed
     from understudy.analysis.findings import page
     from understudy.cli.options import check_folder
+    from understudy.cli.output import out_width
     from understudy.cli.progress import working
     from understudy.judging import analyzing
     from understudy.judging.players import LEAGUE, PlayerResolver, latest_run, split
@@ -86,7 +87,7 @@ def analyze(
     if json:
         say_json({**msgspec.to_builtins(found, str_keys=True), "out": asked.out.as_posix()})
     else:
-        say(page(found))
+        say(page(found, width=out_width()))
         say(f"\nPictures and tables are in {plain(asked.out.as_posix())}")
 
 

@@ -37,26 +37,43 @@ def doctor(
 
     Example: understudy doctor --run runs/swarm-1 --json
     """
-    from understudy.doctor.examine import examine
     from understudy.registry.run_folder import latest
     from understudy.telemetry.text import say, say_json
 
     with working("examining the run", quiet=json) as show:
-        evidence = _evidence(run or latest(), show)
-        findings = examine(evidence)
+        first, *agents = _examined_runs(run or latest(), show)
     if json:
-        say_json({"run": str(evidence.folder.root), "kind": evidence.kind, "findings": findings})
+        told = _as_json(*first)
+        say_json({**told, "agents": [_as_json(*one) for one in agents]} if agents else told)
     else:
-        say(described(evidence, findings, width=out_width()))
+        # The folder of a population has hardly more than the rounds: its agents have the data.
+        shown = [first, *agents] if first[1] or not agents else agents
+        say("\n\n".join(described(*one, width=out_width()) for one in shown))
     counts = {"problem", "warning"} if strict else {"problem"}
-    raise typer.Exit(_FOUND if any(one.weight in counts for one in findings) else 0)
+    found = any(one.weight in counts for _, findings in (first, *agents) for one in findings)
+    raise typer.Exit(_FOUND if found else 0)
+
+
+def _examined_runs(
+    run: Path, progress: Callable[[float], None] | None = None
+) -> list[tuple[Evidence, list[Finding]]]:
+    """A run with its findings, and those of its agents where it is a population."""
+    from understudy.doctor.examine import examine
+    from understudy.registry.run_folder import agents_in
+
+    found = [_evidence(run, progress), *(_evidence(agent) for agent in agents_in(run))]
+    return [(evidence, examine(evidence)) for evidence in found]
+
+
+def _as_json(evidence: Evidence, findings: Sequence[Finding]) -> dict[str, object]:
+    return {"run": str(evidence.folder.root), "kind": evidence.kind, "findings": findings}
 
 
 def described(evidence: Evidence, findings: Sequence[Finding], *, width: Width) -> str:
     """All findings in lines of at most `width` columns."""
     from understudy.doctor.findings import counted
 
-    summary = counted(findings) or "no check found anything wrong"
+    summary = counted(findings) or f"no check found anything wrong in {_examined(evidence)}"
     lines = [
         *wrapped(f"{_path(evidence.folder.root)}: {summary}", width),
         *(line for one in findings for line in ("", *_finding_lines(one, width))),
@@ -64,14 +81,22 @@ def described(evidence: Evidence, findings: Sequence[Finding], *, width: Width) 
     return "\n".join(lines)
 
 
+def _examined(evidence: Evidence) -> str:
+    """How much there was to look at: silence about three matches says little."""
+    now = evidence.status
+    many, what = (now.matches, "match") if now.ledger is None else (now.ledger.opened, "decision")
+    plural = {"match": "matches", "decision": "decisions"}
+    versions = f"{now.versions:,} version{'' if now.versions == 1 else 's'}"
+    return f"{many:,} {what if many == 1 else plural[what]} and {versions}"
+
+
 def closing_lines(run: Path, *, width: Width) -> list[str]:
     """What a session says of its run when it ends: the worst finding and how to see all; nothing
     where nothing is wrong. A failure of the doctor is said, and never ends the session."""
-    from understudy.doctor.examine import examine
     from understudy.doctor.findings import worst
 
     try:
-        line = worst(examine(_evidence(run)))
+        line = worst([one for _, findings in _examined_runs(run) for one in findings])
     except Exception as error:  # noqa: BLE001  said in the closing lines; the session has ended well
         line = f"could not look at the run ({type(error).__name__}: {error})"
     if not line:

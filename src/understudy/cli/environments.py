@@ -52,7 +52,7 @@ def evaluate_in_environment(
     if workers and not json:
         complain(workers_line(workers, ray))
     with (
-        working(f"{matches} matches v {len(against)}", quiet=json) as show,
+        working(f"{matches} matches v each of {len(against)}", quiet=json) as show,
         resolver.with_workers(workers, ray=ray, note=complain),
     ):
         played = resolver.meet([(judged, one) for one in against], matches, show=show)

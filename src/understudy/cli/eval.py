@@ -119,7 +119,7 @@ def evaluate(
     against = _opponents(resolver, judged, opponents, agent=name, most=snapshots)
     for note in resolver.notes:
         complain(note)
-    with working(f"{matches} matches v {len(against)}", quiet=json) as show:
+    with working(f"{matches} matches v each of {len(against)}", quiet=json) as show:
         reports = _judged(
             resolver.game,
             judged,

@@ -256,7 +256,8 @@ def _tables(request: _Request) -> None:
     for name, table in summary.tables.items():
         count = len(table.files)
         where = table.files[0] if count == 1 else f"{count} files"
-        say(f"{name:<20} {table.rows:>10,} rows  {size(table.bytes):>10}  {where}")
+        unit = "row " if table.rows == 1 else "rows"
+        say(f"{name:<20} {table.rows:>10,} {unit}  {size(table.bytes):>10}  {where}")
     if summary.unreadable:
         first = summary.unreadable_files[0]
         say(f"{summary.unreadable:,} episodes are damaged and left out: {first}")

@@ -57,7 +57,13 @@ def learner(
     if threshold is not None and not math.isfinite(threshold):
         raise ConfigError(f"--threshold: expected a finite number, got {threshold}")
     options = ContinuousOptions(gate=gate or "open", threshold=threshold) if continuous else None
-    serve(run, supervised=supervised, continuous=options)
+    if supervised:
+        serve(run, supervised=True, continuous=options)
+        return
+    from understudy.cli.learner_screen import LearnerScreen
+
+    with LearnerScreen() as screen:
+        serve(run, supervised=False, continuous=options, show=screen.show)
 
 
 @app.command()

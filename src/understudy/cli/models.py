@@ -170,7 +170,7 @@ def release(run: LatestRun = None, json: _Json = False) -> None:
 @app.command()
 def export(
     version: _Version,
-    out: Annotated[Path, typer.Option(help="The file to write (.npz).")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The file to write (.npz).")],
     run: LatestRun = None,
     json: _Json = False,
 ) -> None:

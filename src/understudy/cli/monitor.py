@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _LEAST_S = 0.1
 _NICE = 5
+_READERS_END_S = 2.0
 
 
 def monitor(
@@ -91,6 +92,7 @@ def _show(source: RunSource | FolderSource, *, interval_s: float, first: _FirstR
     with needs("the monitor needs {} (or use --once)", extra="monitor"):
         import textual  # noqa: F401
     from understudy.screens.monitor.app import MonitorApp
+    from understudy.screens.monitor.sources import wait_for_readers
     from understudy.screens.monitor.sparkline import glyphs_for
 
     if hasattr(os, "nice"):
@@ -103,6 +105,7 @@ def _show(source: RunSource | FolderSource, *, interval_s: float, first: _FirstR
     )
     first.tell = app.progressed
     app.run()
+    wait_for_readers(_READERS_END_S)
 
 
 def _print(source: RunSource | FolderSource, *, interval_s: float, once: bool, json: bool) -> None:
@@ -158,17 +161,17 @@ def source_of(
     progress: Callable[[float], None] | None = None,
     promotion_later: bool = False,
 ) -> RunSource | FolderSource:
-    """A run (default: the latest one), or a folder with runs in it.
+    """A run (default: the latest one), or a folder with runs in it, such as a population.
 
     `progress` is called while the journal of one run is read for the first time.
     `promotion_later` leaves the promotion log of that run for the second reading.
     """
     from understudy.core.errors import RunFolderError
-    from understudy.registry.run_folder import holds_run, latest
+    from understudy.registry.run_folder import agents_in, holds_run, latest
     from understudy.screens.monitor.sources import FolderSource, RunLine, taken
 
     root = path or latest()
-    if holds_run(root):
+    if holds_run(root) and not agents_in(root):
         return _run(root, progress, promotion_later=promotion_later)
     if not root.is_dir():
         raise RunFolderError(f"{root}: there is no such folder")

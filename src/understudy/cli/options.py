@@ -113,7 +113,10 @@ def check_workers(game: str, workers: int | None, ray: str | None) -> tuple[int,
     if not is_environment(game):
         for flag, value in (("--workers", workers), ("--ray", ray)):
             if value is not None:
-                raise ConfigError(f"{flag}: {game} has no such choice")
+                raise ConfigError(
+                    f"{flag}: {game} has no such choice: it belongs to environments, such as "
+                    "pettingzoo:my_game"
+                )
     if ray is not None:
         check_mode(ray)
         if not workers:

@@ -350,7 +350,11 @@ def _check_difficulty(game: str, difficulty: str, adaptive: str) -> None:
 
 def _opening(session: PlaySession, before: RunFolder | None) -> list[str]:
     """Who plays, in a few sentences. `before`: the run folder, if there is one already."""
+    from understudy.registry.run_folder import newest
+
     beside = "The learner starts beside it (a few seconds to warm up)."
+    if session.learner == "off":
+        beside = "No learner runs: matches are recorded for a later one."
     rules = f'Mode {session.mode}: the bot "{session.rules_name}" plays as the rules'
     match session.mode:
         case "shadow":
@@ -370,7 +374,8 @@ def _opening(session: PlaySession, before: RunFolder | None) -> list[str]:
                 "Mode play: the champion plays, and nothing is learned; "
                 f'without one, the bot "{session.rules_name}" as the rules.'
             ]
-    return ["The bot starts untrained; the learner starts beside it (a few seconds to warm up)."]
+    version = newest(before)
+    return [f"Version {version} plays on." if version else "The bot starts untrained.", beside]
 
 
 def _decided(session: PlaySession, before: RunFolder | None) -> str | None:
@@ -486,7 +491,8 @@ def _summary(summary: PlaySummary, width: Width, *, opponent: str) -> str:
             *(f"  {name:<12}  {_rate(tally, width)}" for name, tally in rows.items()),
         ]
     lines += [*_by_player(summary, width), ""]
-    labels = {} if summary.by_player else {"While playing": _climb(s)}
+    climbed = not summary.by_player and s.win_rate_first is not None
+    labels = {"While playing": _climb(s)} if climbed else {}
     labels |= {
         "Matches": f"{s.matches}",
         "Versions": f"{s.versions}",

@@ -108,7 +108,7 @@ class ProgressDisplay:
         self._clock = clock
         self._version = before
         self._began = self._kept_at = self._drawn_at = clock()
-        self._line = ProgressLine()
+        self._line = ProgressLine([Part("starting")])
         self._line_at = self._began
         self._kept: ProgressLine | None = None
         self._pace: tuple[float, float] | None = None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from understudy.cli.options import EngineName, Greedy, Json, LatestRun, MatchSeed
-from understudy.cli.output import StyledLine, emit, out_width, table
+from understudy.cli.output import StyledLine, emit, emit_text, out_width, table
 from understudy.core.errors import ConfigError
 from understudy.telemetry.layout import Column, hanging
 from understudy.telemetry.text import complain, plain, say, say_json
@@ -72,7 +72,8 @@ def ratings(
         emit(found_page(frozen.payoffs, frozen.places, frozen.cycles))
     if out is not None:
         more = "" if frozen is None else ", payoffs.csv, standings.csv, payoffs.png"
-        say(f"\nWritten to {out}: ratings.json{more}")
+        say("")
+        emit_text(f"Written to {out}: ratings.json{more}")
 
 
 def _played(
@@ -154,9 +155,10 @@ def _recorded(history: LeagueHistory, *, shown: int) -> list[str | StyledLine]:
             counts = (tally.wins, tally.draws, tally.losses)
             results = [*map(str, counts), f"{tally.win_rate:.1%}", f"{lately:.1%}"]
         rows.append([plain(name), f"{rating.points:.0f}", spread, *results])
+    kept = f"{len(pool)} {'snapshot' if len(pool) == 1 else 'snapshots'} kept"
     head = (
         f"{history.game}: {plain(str(history.folder.root))}, version {history.version} after"
-        f" {history.steps:,} steps, {len(pool)} snapshots kept"
+        f" {history.steps:,} steps, {kept}"
     )
     recorded = "What training recorded (the learner against each; it drew its actions)"
     lines = [

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from understudy.cli.options import Json, LatestRun
+from understudy.telemetry.layout import Width, hint
 
 
 def status(
@@ -32,3 +35,16 @@ def status(
         say_json(view.status)
     else:
         say(describe(view.status, finding=finding, width=out_width()))
+        for line in population_lines(folder.root, "status", width=out_width()):
+            say(line)
+
+
+def population_lines(root: Path, command: str, *, width: Width) -> list[str]:
+    """That the agents of a population have run folders of their own; nothing of other runs."""
+    from understudy.registry.run_folder import agents_in
+
+    agents = agents_in(root)
+    if not agents:
+        return []
+    words = f"The {len(agents)} agents of this population are runs of their own"
+    return hint(f"{words}: understudy {command} --run {agents[0]}", width=width)

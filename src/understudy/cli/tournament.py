@@ -22,7 +22,7 @@ from understudy.cli.options import (
     game_options,
     workers_line,
 )
-from understudy.cli.output import emit
+from understudy.cli.output import emit, emit_text
 from understudy.core.errors import ConfigError
 from understudy.telemetry.text import complain, plain, say, say_json
 
@@ -99,4 +99,5 @@ def tournament(
     say("")
     emit(found_page(outcome.payoffs, outcome.places, outcome.cycles))
     if out is not None:
-        say(f"\nWritten to {out}: payoffs.csv, standings.csv, payoffs.png")
+        say("")
+        emit_text(f"Written to {out}: payoffs.csv, standings.csv, payoffs.png")

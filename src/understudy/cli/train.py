@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -115,6 +115,10 @@ def train(
             "(default: --no-async).",
         ),
     ] = None,
+    devices: Annotated[
+        str | None,
+        typer.Option(help="GPUs of this host that share the games: all, or a number (default: 1)."),
+    ] = None,
     evaluate: Annotated[
         int | None,
         typer.Option(
@@ -153,8 +157,9 @@ def train(
     with TrainScreen(quiet=json, before=newest(options.before)) as screen:
         if options.of_environment:
             options.refuse(
+                "belongs to games in the arena, not to environments",
                 delay=delay, actions=actions, exploit=exploit, population=population,
-                evidence=evidence, terms=terms,
+                evidence=evidence, terms=terms, devices=devices,
             )  # fmt: skip
             session = options.environment_session(
                 option or [],
@@ -167,7 +172,10 @@ def train(
                 asynchronous=asynchronous,
             )
         else:
-            options.refuse(**{"eval": evaluate, "async": asynchronous})
+            options.refuse(
+                "belongs to environments, such as pettingzoo:my_game; this game plays in the arena",
+                **{"eval": evaluate, "async": asynchronous},
+            )
             chosen = options.load_game(option or [], bots or [], delay=delay, actions=actions)
             options.load_terms(terms or [])
             session = options.session(
@@ -177,6 +185,7 @@ def train(
                 exploit=exploit,
                 population=population,
                 evidence=evidence,
+                devices=_parse_devices(devices),
             )
         try:
             with dashboard_beside(session.run, wanted=dashboard):
@@ -217,11 +226,11 @@ class _TrainOptions:
 
         return is_environment(self.game)
 
-    def refuse(self, **given: object) -> None:
+    def refuse(self, why: str, **given: object) -> None:
         """An error for options that the game does not have."""
         for name, value in given.items():
             if value is not None:
-                raise ConfigError(f"--{name}: {self.game} has no such choice")
+                raise ConfigError(f"--{name}: {self.game} has no such choice: it {why}")
 
     def load_game(self, pairs: list[str], bots: list[str], **flags: object) -> dict[str, str]:
         """Load a custom game and bots; returns the game's options as text, the run's among them.
@@ -262,6 +271,7 @@ class _TrainOptions:
         exploit: str | None,
         population: int | None,
         evidence: str | None,
+        devices: int | Literal["all"],
     ) -> TrainSession:
         """A session in the arena."""
         from understudy.training.named_configs import config
@@ -307,6 +317,7 @@ class _TrainOptions:
             config=resolved,
             budget=self._budget(resolved.train.steps or _ARENA_STEPS),
             resume=self.resume,
+            devices=devices,
         )
 
     def _named_after_preset(self) -> str:
@@ -430,6 +441,16 @@ def _evidence_named(name: str | None) -> str | None:
             f"{nearest(name, _EVIDENCE)}"
         )
     return _EVIDENCE[name]
+
+
+def _parse_devices(text: str | None) -> int | Literal["all"]:
+    if text == "all":
+        return "all"
+    if text is None:
+        return 1
+    if not (text.isdecimal() and int(text) >= 1):
+        raise ConfigError(f"--devices: expected all, or a number from 1 on; got {text!r}")
+    return int(text)
 
 
 def _parse_count(text: str | None) -> int | None:

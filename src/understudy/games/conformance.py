@@ -118,6 +118,14 @@ def _chance_actions(game: Game, legal: Array, seeds: Array, frame: int) -> Array
     return np.stack(choices, axis=1)
 
 
+def _wide(array: Array) -> str:
+    """How arrays of 64 bits come about under NumPy, where this is one."""
+    if array.dtype.itemsize != 8:
+        return ""
+    narrow = "float32" if array.dtype.kind == "f" else "int32"
+    return f" (bare numbers in xp.where(x, 1, 0) and sums make 64 bits: add .astype(xp.{narrow}))"
+
+
 def check_state(game: Game, state: State, matches: int) -> None:
     fits = isinstance(state, tuple) and hasattr(state, "_fields")
     require(game, fits, f"state: expected a named tuple, got {type(state).__name__}")
@@ -126,7 +134,7 @@ def check_state(game: Game, state: State, matches: int) -> None:
         require(game, fits, f"state.{field}: expected an array, got {type(leaf).__name__}")
         allowed = ", ".join(np.dtype(kind).name for kind in _DTYPES)
         fits = leaf.dtype in _DTYPES
-        require(game, fits, f"state.{field}: expected {allowed}, got {leaf.dtype}")
+        require(game, fits, f"state.{field}: expected {allowed}, got {leaf.dtype}{_wide(leaf)}")
         fits = leaf.ndim >= 1 and leaf.shape[-1] == matches
         require(game, fits, f"state.{field}: the last axis must be the batch, got {leaf.shape}")
         fits = leaf.dtype != np.float32 or bool(np.isfinite(leaf).all())

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -28,7 +27,7 @@ from understudy.core.clock import SystemClock
 from understudy.core.errors import ConfigError, RunFolderError, nearest
 from understudy.core.spaces import ActionSpace
 from understudy.core.toml import value_of
-from understudy.judging.players import ALL, LEAGUE, SNAPSHOTS, check_game, split
+from understudy.judging.players import ALL, LEAGUE, SNAPSHOTS, NamedEntry, check_game, split
 from understudy.league import snapshots
 from understudy.league.payoffs import Payoffs
 from understudy.match.live_match import EVALUATION
@@ -43,25 +42,8 @@ _SIDE_BY_SIDE = 16
 """Environments that a series plays at a time."""
 
 
-@dataclass(frozen=True)
-class NamedSide:
-    """A player with its name, and the version that it is; None for a script or a snapshot."""
-
-    name: str
-    players: tuple[SideSource, ...]
-    """One, or the members of a league, which share its matches."""
-    version: int | None = None
-    kind: str = "bot"
-    """bot, version, snapshot, file or league."""
-    note: str = ""
-    """What to say beside the name."""
-    members: tuple[str, ...] = ()
-    """The snapshots that a league is, oldest to newest."""
-
-    @property
-    def label(self) -> str:
-        """For tables: `league (20 of 153)`."""
-        return f"{self.name} ({self.note})" if self.note else self.name
+NamedSide: TypeAlias = NamedEntry[tuple[SideSource, ...]]
+"""Of an environment: one player, or the members of a league, which share its matches."""
 
 
 class EnvironmentResolver:
@@ -158,7 +140,7 @@ class EnvironmentResolver:
 
     def player(self, side: NamedSide) -> SidePlayer:
         """A new player of a side, here."""
-        return side.players[0].player(self.spaces, rows=self._rows, bots=self._bots)
+        return side.player[0].player(self.spaces, rows=self._rows, bots=self._bots)
 
     @contextlib.contextmanager
     def with_workers(
@@ -187,9 +169,9 @@ class EnvironmentResolver:
         """So many matches of each pair of players, half from each side; those of a league are
         shared by it. The result of a pair does not depend on the others."""
         series = [
-            (index, self._planned(judged.players[0], player, -(-matches // len(other.players))))
+            (index, self._planned(judged.player[0], player, -(-matches // len(other.player))))
             for index, (judged, other) in enumerate(pairs)
-            for player in other.players
+            for player in other.player
         ]
         played: list[list[FrozenMatch]] = [[] for _ in pairs]
         found = self._series.play([one for _, one in series], show=show)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Generic, TypeAlias, TypeVar
 
 from understudy.agents.exported import is_file, load_exported
 from understudy.agents.loading import playing_version, split_name
@@ -31,13 +32,16 @@ SNAPSHOTS = 20
 ENGINES = ("auto", "numpy", "jax")
 
 
+PlayerT = TypeVar("PlayerT")
+
+
 @dataclass(frozen=True)
-class NamedPlayer:
+class NamedEntry(Generic[PlayerT]):
     """A player with its name, and the version that it is; None for a script or a snapshot."""
 
     name: str
-    player: Player
-    version: int | None
+    player: PlayerT
+    version: int | None = None
     kind: str = "bot"
     """bot, held-out, version, snapshot, file or league."""
     note: str = ""
@@ -49,6 +53,10 @@ class NamedPlayer:
     def label(self) -> str:
         """For tables: `league (20 of 153)`."""
         return f"{self.name} ({self.note})" if self.note else self.name
+
+
+NamedPlayer: TypeAlias = NamedEntry[Player]
+"""Of a game over `ops`."""
 
 
 class PlayerResolver:

@@ -141,14 +141,14 @@ def listed(folder: RunFolder) -> Iterator[MatchListing]:
     recordings = MatchRecordings(folder.root)
     for number in reversed(recordings.numbers()):
         try:
-            yield _recording_row(number, recordings.meta(number))
+            yield _recording_row(folder, number, recordings.meta(number))
         except RunFolderError:
             continue  # training has pruned it meanwhile
         except (FileFormatError, OSError) as error:
             yield MatchListing(id=str(number), problem=str(error))
     for name, path in sorted(files_of(folder.root).items(), reverse=True):
         try:
-            yield _episode_row(name, _episode(folder, path))
+            yield _episode_row(folder, name, _episode(folder, path))
         except (FileFormatError, OSError) as error:
             yield MatchListing(id=_id_of(name), problem=str(error))
 
@@ -249,7 +249,7 @@ def _replayed_episode(folder: RunFolder, path: Path) -> ReplayedMatch:
     )
 
 
-def _recording_row(number: int, meta: RecordingMeta) -> MatchListing:
+def _recording_row(folder: RunFolder, number: int, meta: RecordingMeta) -> MatchListing:
     return MatchListing(
         id=str(number),
         opponent=meta.opponent,
@@ -258,11 +258,11 @@ def _recording_row(number: int, meta: RecordingMeta) -> MatchListing:
         at=meta.recorded_at,
         steps=meta.steps,
         version=meta.version,
-        problem=_other_rules(meta.game, f"{meta.game} {meta.rules}"),
+        problem=_other_rules(folder, meta.game, f"{meta.game} {meta.rules}"),
     )
 
 
-def _episode_row(name: str, episode: Episode) -> MatchListing:
+def _episode_row(folder: RunFolder, name: str, episode: Episode) -> MatchListing:
     tags = episode.meta.tags
     missing = missing_tag(tags)
     return MatchListing(
@@ -272,14 +272,20 @@ def _episode_row(name: str, episode: Episode) -> MatchListing:
         frames=len(episode),
         at=episode.meta.finished_at,
         version=int(episode.versions[-1]),
-        problem=missing or _other_rules(tags[RULES].partition(" ")[0], tags[RULES]),
+        problem=missing or _other_rules(folder, tags[RULES].partition(" ")[0], tags[RULES]),
     )
 
 
-def _other_rules(game: str, recorded: str) -> str:
-    if not catalog.known(game):
+def _other_rules(folder: RunFolder, game: str, recorded: str) -> str:
+    """Why a match of these rules cannot be replayed. A custom game is not loaded for a list: its
+    rules are those that the run was made with, and the replay itself compares every state."""
+    identity = folder.identity
+    if catalog.known(game):
+        rules = f"{game} {catalog.make(game).version}"
+    elif identity.game_code is not None and identity.game_name == game:
+        rules = identity.game
+    else:
         return f"there is no game {game!r}"
-    rules = f"{game} {catalog.make(game).version}"
     return "" if recorded == rules else f"recorded under {recorded}, this is {rules}"
 
 

@@ -5,10 +5,13 @@ Parameters, their gradients and the optimiser's moments are float32 everywhere.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
+from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.sharding import Mesh, PartitionSpec
 from msgspec import structs
 
 from understudy.core.config import LearnerConfig
@@ -55,3 +58,27 @@ def frames_at_once() -> int:
     seed's network: 52 ms one by one, 43 ms in twos, and fewer in fours); a CPU only has more code.
     """
     return 4 if has_gpu() else 1
+
+
+def partition(*axes: str | tuple[str, ...] | None) -> Any:
+    """How the devices of a mesh share an array: along which axes of the mesh each of its axes is
+    cut, None: not at all. Without arguments every device has it whole.
+
+    A `PartitionSpec`, which stands in the place of the arrays of a tree: so it is of any type.
+    """
+    return PartitionSpec(*axes)  # type: ignore[no-untyped-call]
+
+
+def per_device(
+    function: Callable[..., Any], mesh: Mesh | None, *, given: Any, made: Any
+) -> Callable[..., Any]:
+    """The function as each device of the mesh runs it on its own part of the arrays; the function
+    itself where there is no mesh.
+
+    `given` and `made` are the partitions of arguments and results. Left to XLA, every layer
+    that joins frames and columns to one axis would first collect all columns on each device.
+    """
+    if mesh is None:
+        return function
+    # Networks' own gradients do not say what varies by device, so that is not checked.
+    return jax.shard_map(function, mesh=mesh, in_specs=given, out_specs=made, check_vma=False)

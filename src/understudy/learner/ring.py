@@ -15,6 +15,7 @@ from understudy.experience.episode import Episode
 from understudy.experience.episode_replay import EpisodeReplay
 from understudy.learner.background import BackgroundLearner
 from understudy.learner.batch import version_lags
+from understudy.learner.slow_games import batch_settings
 from understudy.policy.weights import Weights
 from understudy.registry.checkpoints import MATCHES, STEPS, Resumable
 from understudy.registry.run_folder import RunFolder
@@ -112,24 +113,23 @@ class RingLearner(BackgroundLearner[EpisodeReplay]):
         batch = intake.load(names)
         if not batch:
             return True
-        epochs = self._config.epochs
+        new = list(batch.values())
+        settings = batch_settings(self._config, new, by_evidence=self._by_evidence)
         # Suspects are tried alone: with a poisonous neighbour, good ones would be condemned too.
-        others = 0 if suspected else self._config.replay_matches
-        replayed = self._replay.sample(self._rng, others, times=epochs)
+        others = 0 if suspected else settings.replay_matches
+        replayed = self._replay.sample(self._rng, others, times=settings.epochs)
         tried = tuple(batch)
         intake.suspects.attempt(tried)
         started = self._clock.monotonic()
         try:
-            report = self._trainer.train(
-                list(batch.values()), replayed, version=self.version, **self._judged()
-            )
+            report = self._trainer.train(new, replayed, version=self.version, **self._judged())
         except NotFinite as error:
             self._retreat(tried, str(error))
             return True
         intake.suspects.succeeded(tried)
         self._retreats = 0
         for name, episode in batch.items():
-            self._ingest(name, episode, samples=epochs)
+            self._ingest(name, episode, samples=settings.epochs)
         self._count(batch, replayed, report, self._clock.monotonic() - started)
         return True
 

@@ -48,8 +48,9 @@ even where nothing is gained."""
 FEW_MATCHES = SettlingWindows(2_000.0, 0.2)
 """Batches of one or two matches, as of a slow game: all decisions of a match have its result in
 common, so steps agree with little behind them, and 20,000 decisions would be hundreds of steps."""
-FEW = 3
-"""Fewer matches than this in a batch are few."""
+SLOW_GAME = SettlingWindows(16_000.0, 0.3)
+"""The same where a batch is one step over new matches and earlier ones: eight times the decisions,
+and successive windows have matches in common."""
 BESIDE_RULES = 0.15
 """The share of full steps there, once a clone of rules learns from matches of its own. Few of the
 decisions are its own, so windows of them hardly agree and settling would end in a standstill; full

@@ -14,7 +14,7 @@ from understudy.core.arrays import NDArray, from_npz, to_npz
 from understudy.core.config import LearnerConfig
 from understudy.core.errors import FileFormatError, NotFinite
 from understudy.experience.episode import Episode, returns_of
-from understudy.learner import refit, settling, statistics
+from understudy.learner import refit, settling, slow_games, statistics
 from understudy.learner.batch import Batch, assemble, of_observations, without_replayed_values
 from understudy.learner.hardware import as_numpy, float32_products
 from understudy.learner.maths.descent import (
@@ -124,6 +124,7 @@ class Trainer:
             NotFinite: A loss or a parameter is not finite. The trainer is as it was before.
         """
         kept = self._own, self._imitated, self._mixed, self._settling, self.learning_rate
+        settings = slow_games.batch_settings(self._config, new, by_evidence=by_evidence)
         self._count_players(new, by_evidence=by_evidence)
         batch = assemble(
             [*new, *replayed],
@@ -135,19 +136,19 @@ class Trainer:
         )
         if self._config.priority != "uniform":
             batch = without_replayed_values(batch, new=len(new))
-        fixed_share = by_evidence and self._mixed and _few(batch)
+        fixed_share = by_evidence and self._mixed and len(new) < slow_games.FEW
         share = settling.BESIDE_RULES if fixed_share else None
-        most = self._config.learning_rate_max * (share or 1.0)
+        most = settings.learning_rate_max * (share or 1.0)
         wanted, self.learning_rate = self.learning_rate, min(self.learning_rate, most)
-        self.entropy_weight = self._config.entropy_weight * (share or self._settling.share)
+        self.entropy_weight = settings.entropy_weight * (share or self._settling.share)
         try:
             metrics, _ = self._update(
-                batch, new, whole=True, by_evidence=by_evidence, champion=champion
+                batch, new, settings, whole=True, by_evidence=by_evidence, champion=champion
             )
         except NotFinite:
             self._own, self._imitated, self._mixed, self._settling, self.learning_rate = kept
             raise
-        self.adapt(metrics["kl"], share=share)
+        self.adapt(metrics["kl"], share=share, settings=settings)
         metrics |= self._step_metrics(batch, share=share)
         if self.learning_rate == most:  # a small batch bounds its own rate alone
             self.learning_rate = max(wanted, most)
@@ -203,7 +204,7 @@ class Trainer:
         kept, share = self._saved_state(), self._settling.share
         self.learning_rate, self.entropy_weight = learning_rate * share, entropy_weight * share
         metrics, report = self._update(
-            batch, new, whole=False, by_evidence=by_evidence, champion=champion
+            batch, new, self._config, whole=False, by_evidence=by_evidence, champion=champion
         )
         metrics |= self._step_metrics(batch)
         if not keep:
@@ -227,6 +228,7 @@ class Trainer:
         self,
         batch: Batch,
         new: Sequence[Episode],
+        settings: LearnerConfig,
         *,
         whole: bool,
         by_evidence: bool = False,
@@ -234,13 +236,16 @@ class Trainer:
     ) -> tuple[dict[str, float], UpdateReport]:
         kept = self._saved_state()
         self._absorb(new, batch, whole=whole)
-        few, mixed = whole and _few(batch), whole and self._mixed
+        few, mixed = whole and len(new) < slow_games.FEW, whole and self._mixed
+        slow = settings is not self._config
         settles = not (by_evidence and few and mixed)  # there the share is fixed
         if settles:
             self._settling = settling.begun(self._settling, self._state.params)
-        config = as_numpy(self._config)
+        config = as_numpy(settings)
         fit = self._statistics.value_fit if few else ValueFit()
         fixed = _with_value_fit(self.fixed_inputs, fit)
+        if slow:  # a trace that is cut ends in a value, which may know nothing of the result
+            fixed = fixed._replace(corrected=fixed.explained)
         if mixed or by_evidence:  # there from the start: what comes later is compiled anew
             faded = self._own / self._config.imitation_fade_matches if mixed else 0.0
             # A mere clone keeps `imitation_entropy` alone. In a batch of items the rules' decisions
@@ -273,7 +278,7 @@ class Trainer:
                 self._state.params,
                 # Of rules' decisions, which no longer move the policy, a window is soon full.
                 decisions=float((batch.on_policy if mixed else batch.valid).sum()),
-                pace=_pace(self.spec, whole=whole, few=few),
+                pace=_pace(self.spec, whole=whole, few=few, slow=slow),
             )
         return metrics, report
 
@@ -490,13 +495,16 @@ class Trainer:
     def _under(self, normaliser: Normaliser) -> None:
         self._weights = replace(self._weights, obs_mean=normaliser.mean, obs_scale=normaliser.scale)
 
-    def adapt(self, kl: float, *, share: float | None = None) -> None:
+    def adapt(
+        self, kl: float, *, share: float | None = None, settings: LearnerConfig | None = None
+    ) -> None:
         """Slower when a batch moved the policy too far, faster when it hardly moved.
 
         What is too far is less once the learner has settled. `share`: the share of full steps that
-        the batch took; None: the one that the learner has settled at.
+        the batch took; None: the one that the learner has settled at. `settings`: of the batch;
+        None: those of the trainer.
         """
-        c, share = self._config, share or self._settling.share
+        c, share = settings or self._config, share or self._settling.share
         target = c.kl_target * share
         if kl > 2.0 * target:
             self.learning_rate /= _RATE_STEP
@@ -512,10 +520,6 @@ class Trainer:
         self.learning_rate = max(self.learning_rate / 2.0, least)
 
 
-def _few(batch: Batch) -> bool:
-    return int(np.asarray(batch.valid).any(0).sum()) < settling.FEW
-
-
 def _with_value_fit(fixed: FixedInputs, fit: ValueFit) -> FixedInputs:
     """Values count as far as they predicted the returns that followed."""
     return fixed._replace(
@@ -525,11 +529,11 @@ def _with_value_fit(fixed: FixedInputs, fit: ValueFit) -> FixedInputs:
     )
 
 
-def _pace(spec: PolicySpec, *, whole: bool, few: bool) -> settling.SettlingWindows:
+def _pace(spec: PolicySpec, *, whole: bool, few: bool, slow: bool) -> settling.SettlingWindows:
     if spec.remembers:
         return settling.WITH_MEMORY
     if few:
-        return settling.FEW_MATCHES
+        return settling.SLOW_GAME if slow else settling.FEW_MATCHES
     return settling.MATCHES if whole else settling.ITEMS
 
 

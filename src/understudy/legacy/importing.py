@@ -11,10 +11,10 @@ from typing import Literal
 
 from understudy.core.arrays import NDArray, from_npz, read_bytes
 from understudy.core.clock import Clock
-from understudy.core.config import Config
 from understudy.core.errors import FileFormatError, RunFolderError, UnderstudyError
 from understudy.core.spaces import Discrete
 from understudy.experience import episode as episodes
+from understudy.experience.episode import Episode
 from understudy.experience.spool import Spool
 from understudy.legacy import experience as old_files
 from understudy.legacy import models as old_models
@@ -68,6 +68,36 @@ class ImportReport:
         }
 
 
+class EpisodeIntake:
+    """Puts episodes into the buffer of a run, each once by its id, however often it is given."""
+
+    def __init__(self, folder: RunFolder) -> None:
+        self._spool = Spool(folder.root, folder.spec, folder.clock)
+        self._journal = Journal(folder.journal, "import", folder.clock)
+        self._imports = old_files.Imports(folder.root, most=folder.config.retention.imported_files)
+        self._known = self._imports.ids()
+
+    def knows(self, key: str) -> bool:
+        """Whether the episode or the model of this id came in before."""
+        return key in self._known
+
+    def note(self, key: str, name: str) -> None:
+        """Remembers that a file came in."""
+        self._imports.add(key, name)
+        self._known.add(key)
+
+    def take(self, episode: Episode, path: Path) -> ImportedFile:
+        """The result for the file at `path`, which holds the episode."""
+        if self.knows(episode.meta.id):
+            return ImportedFile(path, "known")
+        if refusal := self._imports.refusal:
+            return ImportedFile(path, "failed", refusal)
+        self._spool.put(episode)
+        self.note(episode.meta.id, path.name)
+        self._journal.write(events.EpisodesImported(count=1))
+        return ImportedFile(path, "experience", decisions=len(episode))
+
+
 def import_files(
     paths: Sequence[Path],
     run: Path,
@@ -98,10 +128,6 @@ class _Importer:
         self._clock = clock
         self._late_rewards = late_rewards
         self._spec = _spec(run, clock)
-        kept = RunFolder.kept(run, clock)
-        limits = (kept.config if kept is not None else Config()).retention
-        self._imports = old_files.Imports(run, most=limits.imported_files)
-        self._known = self._imports.ids()
         self._seen: set[Path] = set()
         self._models: dict[str, tuple[Path, OldModel]] = {}
 
@@ -112,12 +138,8 @@ class _Importer:
         )
 
     @cached_property
-    def _journal(self) -> Journal:
-        return Journal(self._folder.journal, "import", self._clock)
-
-    @cached_property
-    def _spool(self) -> Spool:
-        return Spool(self._folder.root, self._spec, self._clock)
+    def _intake(self) -> EpisodeIntake:
+        return EpisodeIntake(self._folder)
 
     def files_at(self, path: Path) -> list[Path]:
         """This file, or all files in this folder."""
@@ -174,16 +196,7 @@ class _Importer:
             now=self._clock.time(),
             late_rewards=self._late_rewards,
         )
-        key = episode.meta.id
-        if key in self._known:
-            return ImportedFile(path, "known")
-        if refusal := self._imports.refusal:
-            return ImportedFile(path, "failed", refusal)
-        self._spool.put(episode)
-        self._imports.add(key, path.name)
-        self._journal.write(events.EpisodesImported(count=1))
-        self._known.add(key)
-        return ImportedFile(path, "experience", decisions=len(episode))
+        return self._intake.take(episode, path)
 
     def take_model(self) -> None:
         """The model among the files, as the first version; several are a question to a person."""
@@ -192,7 +205,7 @@ class _Importer:
                 line = ImportedFile(
                     path, "failed", f"one of {len(self._models)} models; name one alone"
                 )
-            elif key in self._known:
+            elif self._intake.knows(key):
                 line = ImportedFile(path, "known")
             else:
                 line = self._model(path, key, model)
@@ -203,7 +216,7 @@ class _Importer:
             _commit(self._folder, model)
         except UnderstudyError as error:
             return ImportedFile(path, "failed", str(error))
-        self._imports.add(key, path.name)
+        self._intake.note(key, path.name)
         return ImportedFile(path, "model")
 
 

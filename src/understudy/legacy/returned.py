@@ -18,12 +18,8 @@ from understudy.core.arrays import read_bytes
 from understudy.core.clock import Clock
 from understudy.core.errors import FileFormatError, RunFolderError
 from understudy.experience import episode as episodes
-from understudy.experience.spool import Spool
-from understudy.legacy.experience import Imports
-from understudy.legacy.importing import ImportedFile, ImportReport, npz_files
+from understudy.legacy.importing import EpisodeIntake, ImportedFile, ImportReport, npz_files
 from understudy.registry.run_folder import Identity, RunFolder
-from understudy.telemetry import events
-from understudy.telemetry.journal import Journal
 
 _IDENTITY = "run.json"
 _EPISODE = re.compile(r"(?P<run>.*?)/?(?:buffer|archive)/[^/]+\.npz")
@@ -42,6 +38,8 @@ class _Source:
             return
         try:
             self._archive = zipfile.ZipFile(path)
+        except FileNotFoundError:
+            raise FileFormatError(f"{path}: there is no such file") from None
         except (zipfile.BadZipFile, OSError) as error:
             raise FileFormatError(f"{path}: not a readable zip file ({error})") from error
         if len(self._archive.infolist()) > _MAX_MEMBERS:
@@ -95,10 +93,7 @@ class _Taker:
     def __init__(self, folder: RunFolder) -> None:
         self.report = ImportReport(folder.root)
         self._folder = folder
-        self._spool = Spool(folder.root, folder.spec, folder.clock)
-        self._journal = Journal(folder.journal, "import", folder.clock)
-        self._imports = Imports(folder.root, most=folder.config.retention.imported_files)
-        self._known = self._imports.ids()
+        self._intake = EpisodeIntake(folder)
 
     def take(self, path: Path, source: _Source, root: str, names: Sequence[str]) -> None:
         """The episodes of one run folder of the source."""
@@ -107,28 +102,14 @@ class _Taker:
         except (FileFormatError, RunFolderError) as error:
             self.report.lines.append(ImportedFile(path / root, "failed", str(error)))
             return
-        taken = 0
         for name in names:
+            what = PurePosixPath(name).name
             try:
-                line = self._episode(path / name, source.read(name), name)
+                episode = episodes.decode(source.read(name), self._folder.spec, what=what)
+                line = self._intake.take(episode, path / name)
             except (FileFormatError, OSError) as error:
                 line = ImportedFile(path / name, "failed", str(error))
-            taken += line.result == "experience"
             self.report.lines.append(line)
-        if taken:
-            self._journal.write(events.EpisodesImported(count=taken))
-
-    def _episode(self, path: Path, data: bytes, name: str) -> ImportedFile:
-        episode = episodes.decode(data, self._folder.spec, what=PurePosixPath(name).name)
-        key = episode.meta.id
-        if key in self._known:
-            return ImportedFile(path, "known")
-        if refusal := self._imports.refusal:
-            return ImportedFile(path, "failed", refusal)
-        self._spool.put(episode)
-        self._imports.add(key, PurePosixPath(name).name)
-        self._known.add(key)
-        return ImportedFile(path, "experience", decisions=len(episode))
 
     def _check_fit(self, source: _Source, root: str) -> None:
         name = f"{root}/{_IDENTITY}" if root else _IDENTITY

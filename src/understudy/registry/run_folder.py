@@ -170,6 +170,14 @@ def holds_run(root: Path) -> bool:
     return (root / _IDENTITY).exists()
 
 
+def agents_in(root: Path) -> list[Path]:
+    """The run folders of the agents of a population, `agent-1` and so on; none: `root` is none."""
+    if not holds_run(root):
+        return []
+    found = [one for one in root.glob("agent-*") if holds_run(one)]
+    return sorted(found, key=lambda one: (len(one.name), one.name))
+
+
 def newest(folder: RunFolder | None) -> int:
     """The number of the newest version; 0 where there is none."""
     return max(folder.versions.numbers(), default=0) if folder else 0

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, count, islice
 from pathlib import Path
 
 import msgspec
@@ -20,7 +20,7 @@ from understudy.doctor.examine import examine
 from understudy.doctor.findings import Finding
 from understudy.judging.replay_frames import problem_line
 from understudy.judging.replays import count_recorded, listed
-from understudy.registry.run_folder import RunFolder, holds_run
+from understudy.registry.run_folder import RunFolder, agents_in, holds_run
 from understudy.run import controls
 from understudy.run.replay_process import replay_command
 from understudy.run.view import ViewReader, written_at
@@ -161,19 +161,25 @@ class WatchedRuns:
 
 
 def _runs_in(folder: Path) -> list[Path]:
+    """The agents of a population are runs of their own beside it."""
     if holds_run(folder):
-        return [folder]
+        return [folder, *agents_in(folder)]
     if not folder.is_dir():
         return []
-    return sorted(one for one in folder.iterdir() if holds_run(one))
+    runs = sorted(one for one in folder.iterdir() if holds_run(one))
+    return [one for run in runs for one in (run, *agents_in(run))]
 
 
 def _free_name(root: Path, taken: Mapping[str, Path]) -> str:
-    """The name of the folder; with that of its parent where two have the same."""
-    name = root.resolve().name
-    if name not in taken or taken[name] == root:
-        return name
-    return f"{root.resolve().parent.name}/{name}"
+    """The name of the folder; with that of its parent, and a number, where another run has it.
+    It is one part of an address, so it has no slash."""
+    place = root.resolve()
+    longer = f"{place.name} ({place.parent.name})"
+    names = chain(
+        (longer,) if holds_run(place.parent) else (place.name, longer),
+        (f"{place.name} ({place.parent.name}, {number})" for number in count(2)),
+    )
+    return next(name for name in names if name not in taken or taken[name] == root)
 
 
 @dataclass(frozen=True, kw_only=True)

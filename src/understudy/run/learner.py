@@ -25,7 +25,6 @@ from understudy.supervise.lock import learner_lock
 from understudy.telemetry import events
 from understudy.telemetry.journal import Entry, Journal
 from understudy.telemetry.summary import SummaryWriter, status_fold
-from understudy.telemetry.text import plain, say
 from understudy.telemetry.training_log import LOG, TrainingLog
 
 if TYPE_CHECKING:
@@ -46,11 +45,16 @@ class ContinuousOptions(msgspec.Struct, frozen=True, kw_only=True):
     """None: that of the run's settings."""
 
 
-def serve(root: Path, *, supervised: bool, continuous: ContinuousOptions | None = None) -> None:
-    """The whole life of a learner's process."""
+def serve(
+    root: Path,
+    *,
+    supervised: bool,
+    continuous: ContinuousOptions | None = None,
+    show: Callable[[Entry], None] | None = None,
+) -> None:
+    """The whole life of a learner's process; `show` as in `work_until_stopped`."""
     step_back(RunFolder.load(root, SystemClock()).config.learner.niceness)
     wake, stop = end_when_told(supervised=supervised)
-    show = None if supervised else _show
     work_until_stopped(root, wake=wake, stop=stop, show=show, continuous=continuous)
 
 
@@ -203,33 +207,3 @@ def _switched(learner: BackgroundLearner[Any], journal: Journal, *, paused: bool
         journal.write(events.LearnerPaused(version=learner.version, pending=learner.pending()))
     else:
         journal.write(events.LearnerResumed(pending=learner.pending()))
-
-
-def _show(entry: Entry) -> None:
-    """What a person in front of `understudy learner` sees."""
-    match entry.e:
-        case events.LearnerStarted() as e:
-            say(f"learning on from version {e.version}; {e.pending} matches wait. Ctrl-C stops.")
-        case events.BatchTrained() as e:
-            say(f"  batch: {e.matches} new + {e.replayed} earlier matches, loss {e.loss:.4f}, "
-                f"entropy {e.entropy:.2f}, {e.seconds:.2f} s")  # fmt: skip
-        case events.ContinuousTrained() as e:
-            drift = "" if e.agreement is None else f", gate agreement {e.agreement:.0%}"
-            say(f"  {e.batches} batches, loss {e.loss:.4f}, entropy {e.entropy:.2f}, {e.buffer} "
-                f"items held, {e.samples_per_insert:.1f} samples each{drift}")  # fmt: skip
-        case events.RolledBack() as e:
-            say(f"back from version {e.version} to {e.to or 'a fresh start'}: {e.reason}")
-        case events.VersionPublished() as e:
-            say(f"version {e.version}: {e.total_matches} matches learned from")
-        case events.WaitingForExperience():
-            say("waiting for experience")
-        case events.LearnerPaused() as e:
-            say(f"paused at version {e.version}; `understudy learner resume` lets it learn on")
-        case events.LearnerResumed() as e:
-            say(f"learning on; {e.pending} matches wait")
-        case events.EpisodeQuarantined() as e:
-            say(f"  set aside {e.name}: {plain(e.reason)}")
-        case events.Problem() as e:
-            say(f"  problem in {e.where}: {plain(e.message)}")
-        case events.LearnerStopped() as e:
-            say(f"stopped; {e.pending} matches wait for the next learner")

@@ -195,9 +195,9 @@ class ServerWiring:
         except OSError as error:
             self._errors.note("segments wait in the ledger for the next start", error)
         if self._learner is not None:
-            bound_s = self._folder.config.learner.drain_s + 10.0
-            if not self._learner.stop(bound_s):
-                self._errors.note("the learner did not stop in time; nothing is lost")
+            problem = starter.stop(self._learner, self._folder.config.learner.drain_s)
+            if problem:
+                self._errors.note(problem)
         self.server.count(time.monotonic())
         self._write_counts()
         self._journal.write(events.BotStopped(matches=0))

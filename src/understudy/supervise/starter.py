@@ -16,6 +16,7 @@ from understudy.telemetry.text import complain, plain
 
 _LIBRARIES = ("jax", "optax", "filelock", "typer")
 _LAST_BYTES = 4096
+_PUBLISH_S = 10.0
 
 
 class RunningLearner(Protocol):
@@ -30,6 +31,18 @@ class RunningLearner(Protocol):
 
     def stop(self, timeout_s: float) -> bool:
         """Learn from what is pending, then end; False if time ran out."""
+
+
+def stop(learner: RunningLearner, drain_s: float) -> str:
+    """Stops a learner that may take `drain_s` to learn from what is pending, and a little longer to
+    publish it. Returns what to tell where it had to be killed; empty: it ended by itself."""
+    bound_s = drain_s + _PUBLISH_S
+    if learner.stop(bound_s):
+        return ""
+    return (
+        f"the learner was still starting or at work after {bound_s:.0f} s and was ended; "
+        "nothing is lost, the next one goes on"
+    )
 
 
 class LearnerParent(NamedTuple):

@@ -6,8 +6,18 @@ import threading
 from collections import deque
 from collections.abc import Iterable, Sequence
 
+from understudy.telemetry.events import MatchFinished
+
 _RECENT_DECISIONS = 500
 _FEWEST_DECISIONS = 200
+_PLAYED_BY_RULES = ("", "rules", "holdout")
+"""Roles; empty: not said, in older journals."""
+
+
+def compares_with_rules(match: MatchFinished) -> bool:
+    """Whether the rules played a match while a trained version was asked as well. An untrained
+    network agrees by chance, and tells of no version."""
+    return bool(match.fallback and match.version) and match.role in _PLAYED_BY_RULES
 
 
 class RulesAgreement:

@@ -17,7 +17,7 @@ from msgspec.structs import force_setattr
 
 from understudy.core.pause import Pause
 from understudy.telemetry import events as ev
-from understudy.telemetry.agreement import RulesAgreement
+from understudy.telemetry.agreement import RulesAgreement, compares_with_rules
 from understudy.telemetry.events import ENVIRONMENT
 from understudy.telemetry.journal import Entry
 from understudy.telemetry.played import PlayedFold, PlayedRecord, played_by_rules
@@ -134,7 +134,7 @@ def recent_agreement(entries: Iterable[Entry]) -> float | None:
     None: too few decisions."""
     told = RulesAgreement()
     for one in entries:
-        if isinstance(one.e, ev.MatchFinished) and one.e.fallback:
+        if isinstance(one.e, ev.MatchFinished) and compares_with_rules(one.e):
             told.add(one.e.agreed, one.e.fallback)
     return told.share
 
@@ -467,7 +467,7 @@ class StatusFold:
                 if e.fault or (not one and e.outcome in _RESULTS)
             ]
         )
-        self._agreement += [(e.fallback, e.agreed) for e in matches if e.fallback]
+        self._agreement += [(e.fallback, e.agreed) for e in matches if compares_with_rules(e)]
         self._count_episodes(written=sum([e.saved for e in matches]))
         for one in [e.not_finite for e in matches if e.not_finite]:
             for name, count in one.items():

@@ -93,7 +93,7 @@ def _holds_in(mode: str, status: PromotionStatus) -> bool:
 def trial_text(one: TrialStatus) -> str:
     """A test in one line."""
     text = (
-        f"{_arm(one.canary)}, {_arm(one.incumbent)}; E {evidence_text(one.better)} of "
+        f"mean result: {_arm(one.canary)}, {_arm(one.incumbent)}; E {evidence_text(one.better)} of "
         f"{one.better_enough:.0f} for it, {evidence_text(one.worse)} of {one.worse_enough:g} "
         "against it"
     )
@@ -342,7 +342,7 @@ def _result_lines(rows: Sequence[ArmResult], *, unit: str, width: Width) -> list
     columns = (
         Column("player", text=True),
         Column(unit, drop=1),
-        Column("mean"),
+        Column("mean result"),
         Column("95% interval", text=True, drop=2),
         Column("against", text=True, drop=3),
     )

@@ -340,13 +340,12 @@ def _decisions(status: Status) -> Lines:
     if status.decision_ms is not None:
         text += f", p50 {status.decision_ms.p50:.2f} ms, p99 {status.decision_ms.p99:.2f} ms"
     if status.fallback:
-        text += (
-            f"; the rules made {_percent(status.fallback / status.decisions)}, "
-            f"the policy agreed with {_percent(status.agreed / status.fallback)} of those"
-        )
+        text += f"; the rules made {_percent(status.fallback / status.decisions)}"
     if status.agreement_last is not None:
         last = _many(status.agreement_last_matches, "match", "matches")
-        text += f" ({_percent(status.agreement_last)} in the last {last} of the rules)"
+        text += (
+            f"; versions agreed with {_percent(status.agreement_last)} of those in the last {last}"
+        )
     return [("Decisions", text)]
 
 

@@ -260,9 +260,10 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     agreed: int = 0
     """Of those, how many the policy would have made as well."""
     agreement_last: float | None = None
-    """The share that it would have made as well, of the last matches alone; None: no such match."""
+    """The share that a trained version would have made as well, in the last matches that the rules
+    played beside one; None: no such match."""
     agreement_last_matches: int = 0
-    """How many those are: the last 20 in which the rules decided, or fewer."""
+    """How many those are: 20, or fewer."""
     decision_ms: Percentiles | None = None
     mode: str = ""
     """How the bot that started last plays; `serve`: it is a server."""

@@ -31,7 +31,7 @@ from understudy.core.clock import Clock
 from understudy.core.config import RetentionConfig
 from understudy.core.seals import seal, unseal
 from understudy.telemetry import events as ev
-from understudy.telemetry.agreement import RulesAgreement
+from understudy.telemetry.agreement import RulesAgreement, compares_with_rules
 from understudy.telemetry.fold import StatusFold, StatusState
 from understudy.telemetry.journal import SUFFIX, Entry, Journal, Reader
 from understudy.telemetry.status import Patience
@@ -126,7 +126,7 @@ class JournalFolds:
         for entry in entries:
             event = entry.e
             if isinstance(event, ev.MatchFinished):
-                if event.fallback:
+                if compares_with_rules(event):
                     agreements.append((event.agreed, event.fallback))
                 self.matches[event.id] = KnownMatch(entry.t, event.saved)
                 if len(self.matches) > 2 * MOST_MATCHES:

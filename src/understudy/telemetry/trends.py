@@ -347,9 +347,13 @@ class TrendFold:
         if count := wins + draws + losses:
             self._put(t, "win_rate", wins / count, count)
             self._put(t, "draw_rate", draws / count, count)
-        for name, mean in e.returns.items():
-            ended = sum(e.results[name][1:]) if name in e.results else e.matches
-            self._put(t, "return", mean, ended)
+        ended = {
+            name: sum(e.results[name][1:]) if name in e.results else e.matches for name in e.returns
+        }
+        # One value for all opponents: one for each would show a line that jumps between them.
+        if count := sum(ended.values()):
+            total = sum(mean * ended[name] for name, mean in e.returns.items())
+            self._put(t, "return", total / count, count)
         for name, (won, count) in _by_kind(e.results).items():
             self._put(t, f"win_rate.{name}", won / max(count, 1), count)
         if frames := [one[2] for one in e.ended]:

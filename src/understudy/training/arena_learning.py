@@ -15,6 +15,7 @@ import msgspec
 
 from understudy.arena.arena import Arena, check
 from understudy.arena.compiling import compiled_duel
+from understudy.arena.devices import count_devices, used_words
 from understudy.arena.results import Iteration, OpponentLatents
 from understudy.core.config import Config
 from understudy.core.errors import ConfigError
@@ -62,7 +63,12 @@ _SHORT = 10
 
 
 def check_arena(
-    game: str, options: Mapping[str, str], network: AnyNetwork, config: Config
+    game: str,
+    options: Mapping[str, str],
+    network: AnyNetwork,
+    config: Config,
+    *,
+    devices: int = 1,
 ) -> StagePlan:
     """The stage plan of these settings; an error where no arena can play them."""
     if config.train.noise_steps != 1:
@@ -78,7 +84,7 @@ def check_arena(
             "module, or with --bots FILE"
         )
     stages = StagePlan(game, config, tuple(bots))
-    check(rules, config, meets_itself=stages.meets_itself)
+    check(rules, config, meets_itself=stages.meets_itself, devices=devices)
     network.init(None, len(rules.features), rules.actions.options)
     victim_of(game, config, network, options)
     return stages
@@ -122,7 +128,11 @@ class ArenaLearning(Learning[TrainProgress]):
             measures=RewardSet.of(catalog.measures(game)),
             kinds=self.stages.kinds,
             seed=seed,
+            devices=count_devices(session.devices),
         )
+        used = used_words(self.arena.plan.devices)
+        if used:
+            self._news.append(events.Note(where="train", message=used))
         self.victim = victim_of(game, folder.config, folder.spec.network, options)
         league = League(
             folder.config.league,

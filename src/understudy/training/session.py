@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from understudy.core.clock import Clock
 from understudy.core.config import Config
@@ -45,6 +45,9 @@ class TrainSession:
     config: Config
     budget: Budget
     resume: bool = False
+    devices: int | Literal["all"] = 1
+    """Devices of this host that share the games, or the agents of a population. No setting of the
+    run: another session may have another number."""
 
     def __post_init__(self) -> None:
         train = self.config.train

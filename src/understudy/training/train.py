@@ -238,6 +238,8 @@ def check(session: TrainSession, *, population: bool = False) -> StagePlan:
         check_population(session)
     keep_compiled()
     with needs_learner():
+        from understudy.arena.devices import count_devices
+        from understudy.arena.population import check_agents
         from understudy.training.arena_learning import check_arena, check_resumed
         from understudy.training.population.agent import name_of
     check_resume(session.run, resume=session.resume)
@@ -246,7 +248,16 @@ def check(session: TrainSession, *, population: bool = False) -> StagePlan:
         from understudy.telemetry.tensorboard import check_installed
 
         check_installed()
-    stages = check_arena(session.game, session.game_options, session.network, session.config)
+    devices = count_devices(session.devices)
+    if population:
+        check_agents(session.config.population.agents, devices=devices)
+    stages = check_arena(
+        session.game,
+        session.game_options,
+        session.network,
+        session.config,
+        devices=1 if population else devices,
+    )
     runs = [session.run]
     if session.resume:
         check_resumed(RunFolder.load(session.run, SystemClock()), stages)

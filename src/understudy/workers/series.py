@@ -38,6 +38,7 @@ from understudy.adapters.gymnasium.spaces import SpaceTranslator
 from understudy.match.live_match import EVALUATION, match_seeds
 from understudy.policy.policy import Policy
 from understudy.policy.spec import PolicySpec
+from understudy.supervise.maths_threads import one_thread
 
 
 class SeriesPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -170,6 +171,8 @@ class HereSeries:
                 show((done + share) / len(series))
 
             numbers = range(one.plan.environments)
-            played.append(one.joined([one.play_part(numbers, make=self._make, show=shown)]))
+            with one_thread():
+                part = one.play_part(numbers, make=self._make, show=shown)
+            played.append(one.joined([part]))
         show(1.0)
         return played

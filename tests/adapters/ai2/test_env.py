@@ -123,6 +123,10 @@ def test_wrong_arguments_are_named(stand_in: Path) -> None:
     for frames in (0, 256, 2.5, "abc"):
         with pytest.raises(ConfigError, match="frames: expected a whole number from 1 to 255, got"):
             parallel_env(home=stand_in, frames=frames)
+    with pytest.raises(ConfigError, match=r"--option hme: ai2 takes home, .* Did you mean 'home'"):
+        resolved({"hme": stand_in})
+    with pytest.raises(ConfigError, match="--option side: belongs to --option opponent"):
+        resolved({"home": stand_in, "side": 1})
     env = parallel_env(home=stand_in)
     env.reset(seed=1)
     with pytest.raises(InputError, match="player_1"):

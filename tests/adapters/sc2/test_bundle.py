@@ -186,6 +186,8 @@ def test_data_of_another_run_are_refused(bot: Path, run: Path, tmp_path: Path) -
     assert "name the one that the bot was exported" in understudy("import", data).err
     data.write_bytes(b"no zip")
     assert "not a readable zip file" in understudy("import", data, "--run", run).err
+    missing = understudy("import", tmp_path / "missing.zip", "--run", run)
+    assert missing.code == 2 and "missing.zip: there is no such file" in missing.err
     with zipfile.ZipFile(data, "w") as archive:
         archive.write(run / "run.json", "run/run.json")
         archive.writestr("run/buffer/00000000000000000001-aa.npz", b"damaged")
@@ -200,11 +202,11 @@ def test_data_of_another_run_are_refused(bot: Path, run: Path, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ((), "x: has no run.py"),
-        (("--bot", "{tmp}"), "has no run.py"),
+        ((), "x: there is no run.py in it; --bot names the folder of the bot"),
+        (("--bot", "{tmp}"), "there is no run.py in it"),
         (("--bot", "{bot}", "--python", "3.10"), "needs Python 3.11 or newer"),
         (("--bot", "{bot}", "--python", "three"), "expected a version such as 3.12"),
-        (("--bot", "{tmp}/runs/zerg"), "has no run.py"),
+        (("--bot", "{tmp}/runs/zerg"), "there is no run.py in it"),
         (("--bot", "{bot}", "-o", "{tmp}/bot.tar"), "ends in .zip"),
         (("--bot", "{bot}", "--platform", "plan9_mips"), "no msgspec=="),
     ],

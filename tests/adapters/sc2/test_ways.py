@@ -131,6 +131,7 @@ def test_an_unknown_map_is_named(folder: Path, tmp_path: Path, game: Game) -> No
     done = python("my_bot/run.py", "--map", "Nowhere", game=game, where=tmp_path)
     assert done.returncode == 1
     assert "--map: Nowhere is not in" in done.stderr
+    assert f"(there: {stand_in.MAP})" in done.stderr or game.map_name != stand_in.MAP
 
 
 def test_ctrl_c_in_a_match_keeps_it_and_says_where(folder: Path, tmp_path: Path) -> None:
@@ -180,6 +181,19 @@ def test_a_wrong_number_is_refused(
         run.parser().parse_args([f"{flag}={value}"])
     told = capsys.readouterr().err
     assert f"argument {flag}: expected a whole number, 0 or more, got '{value}'" in told
+
+
+@pytest.mark.parametrize("flag", ["--map=AcropolisLE", "--difficulty=Easy"])
+def test_the_stand_in_has_no_maps_and_no_difficulties(
+    capsys: pytest.CaptureFixture[str], flag: str
+) -> None:
+    from understudy.adapters.sc2.template import run
+
+    with pytest.raises(SystemExit, match="2"):
+        run.parse(["--stand-in", flag])
+    assert "do not go with --stand-in" in capsys.readouterr().err
+    options = run.parse([])
+    assert (options.map, options.difficulty) == ("AcropolisLE", "Hard")
 
 
 def test_an_unknown_flag_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,7 +21,7 @@ from understudy.learner.maths import descent
 from understudy.learner.maths.descent import (
     FixedInputs,
     LearnerState,
-    _minibatch_indices,
+    _deal_shuffled,
     optimiser,
 )
 from understudy.learner.maths.losses import Losses, LossTerms, losses
@@ -254,11 +254,11 @@ def _is_adam(part: Any) -> bool:
 def test_minibatches_share_the_matches_of_a_batch_evenly() -> None:
     filled = np.arange(16) < 7
     for seed in range(5):
-        order = np.asarray(_minibatch_indices(jax.random.PRNGKey(seed), filled, 4))
+        order = np.asarray(_deal_shuffled(jax.random.PRNGKey(seed), filled, 4))
         assert sorted(order.reshape(-1)) == list(range(16))
         assert sorted(filled[order].sum(1)) == [1, 2, 2, 2]
     shuffled = {
-        tuple(np.asarray(_minibatch_indices(jax.random.PRNGKey(s), filled, 4))[0]) for s in range(9)
+        tuple(np.asarray(_deal_shuffled(jax.random.PRNGKey(s), filled, 4))[0]) for s in range(9)
     }
     assert len(shuffled) > 5
 

@@ -86,6 +86,25 @@ def test_a_square_map_has_square_cells_and_few_enough_labels() -> None:
     assert max(float(one["x"]) + float(one["width"]) for one in cells) <= 520.0
 
 
+@pytest.mark.parametrize(("players", "shown"), [(3, "100%"), (12, "100"), (30, None)])
+def test_the_numbers_of_neighbouring_cells_never_touch(players: int, shown: str | None) -> None:
+    names = [f"step-{number}" for number in range(players)]
+    page = Outline(
+        str(
+            heat_map(
+                [[1.0] * players for _ in names], rows=names, columns=names, title="T",
+                explains="E", low=0.0, high=1.0, text="{:.0%}".format,
+            )
+        )
+    )  # fmt: skip
+    inside = [one for one in page.of("text") if one.get("class") == "on-strong"]
+    assert len(inside) == (0 if shown is None else players**2)
+    if shown is not None:
+        cell = next(one for one in page.of("rect") if "rx" in one)
+        wide = sum(12 if letter == "%" else 8 for letter in shown)
+        assert wide <= float(cell["width"]), "at 12.5 pixels a digit takes 8 and a sign 12"
+
+
 def test_a_map_without_a_value_is_not_drawn() -> None:
     assert (
         heat_map([[None]], rows=["a"], columns=["b"], title="T", explains="E", low=0.0, high=1.0)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec import structs
 from walk.toys import SPEC
 
 pytest.importorskip("starlette")
@@ -21,10 +23,11 @@ from understudy.experience.spool import Spool
 from understudy.games.territory import Territory, tables
 from understudy.policy.spec import PolicySpec
 from understudy.registry.run_folder import RunFolder
-from understudy.screens.dashboard.pages import server
+from understudy.screens.dashboard.pages import overview, server
 from understudy.telemetry import events as ev
 from understudy.telemetry.journal import Journal
 from understudy.telemetry.latency import Latency
+from understudy.telemetry.status import Estimate, RewardStatus, VersionReward
 
 from .readings import HOSTILE, outlines, reading_of
 
@@ -129,6 +132,19 @@ def test_names_of_clients_and_codes_stay_text(tmp_path: Path) -> None:
     assert not any(one.of("script") for one in page.values())
     for key in ("deciding", "gate", "clients"):
         assert "<script>" in page[key].text
+
+
+def test_the_first_page_shows_what_versions_earn(tmp_path: Path) -> None:
+    reading = reading_of(unpacked(tmp_path, "served") / "served")
+    earned = RewardStatus(
+        per="decision",
+        now=VersionReward(first=3, last=4, count=9, reward=Estimate(0.4, 0.3, 0.5)),
+        start=VersionReward(first=0, last=0, count=9, reward=Estimate(-0.1, -0.2, 0.0)),
+    )
+    status = structs.replace(reading.status, version_rewards=earned)
+    view = structs.replace(reading.view, status=status)
+    curves = outlines(overview.parts, dataclasses.replace(reading, view=view))["curves"]
+    assert "Reward per decision" in curves.text and "at the start" in curves.text
 
 
 def test_the_page_is_not_offered_to_a_bot(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import os
 import shutil
 import sys
+import threading
 import time
 import zipfile
 from collections.abc import Callable, Coroutine
@@ -24,7 +25,14 @@ from understudy.registry.run_folder import RunFolder
 from understudy.screens.monitor.app import MonitorApp
 from understudy.screens.monitor.canvas import Canvas
 from understudy.screens.monitor.rows import plain_text
-from understudy.screens.monitor.sources import FolderSource, Reading, RunLine, RunSource
+from understudy.screens.monitor.sources import (
+    FolderSource,
+    Poller,
+    Reading,
+    RunLine,
+    RunSource,
+    wait_for_readers,
+)
 from understudy.screens.monitor.state import RunState
 from understudy.telemetry.run_view import RunView
 
@@ -78,6 +86,8 @@ def test_rollback_asks_first_and_moves_the_pointer(run: Path) -> None:
         await pilot.press("b")
         await until(pilot, lambda: "Roll back?" in shown(app))
         assert "version 1 " in shown(app).partition("Because")[0]
+        question = shown(app).partition("Because")[2]
+        assert "until `models release`; the learner" in question, "not cut off"
         await pilot.press("right")
         assert "version 2 " in shown(app).partition("Because")[0]
         await pilot.press("n")
@@ -143,7 +153,7 @@ def test_the_promotion_log_is_read_after_the_first_screen() -> None:
     app = MonitorApp(RunSource("runs/swarm-1", reading), clock=SystemClock(), interval_s=600.0)
 
     async def play(pilot: Pilot[None]) -> None:
-        await until(pilot, lambda: "version 12 81% of 29" in shown(app))
+        await until(pilot, lambda: "v12 81% of 29" in shown(app))
         assert len(read) == 2, "the second reading came at once"
 
     drive(app, play)
@@ -217,6 +227,23 @@ def test_a_folder_of_runs_opens_one_and_comes_back(run: Path) -> None:
         await until(pilot, lambda: "2 of 3 runs" in shown(app))
 
     drive(app, play)
+
+
+def test_who_quits_waits_for_a_reading_that_goes_on_but_not_for_one_that_hangs() -> None:
+    reads, go_on = threading.Event(), threading.Event()
+
+    def read() -> int:
+        reads.set()
+        assert go_on.wait(60)
+        return 1
+
+    poller = Poller(read, lambda reading: None, interval_s=60.0)
+    poller.start()
+    assert reads.wait(60)
+    poller.stop()
+    assert not wait_for_readers(0.01), "it hangs"
+    go_on.set()
+    assert wait_for_readers(60.0)
 
 
 def test_only_lines_that_changed_are_redrawn() -> None:

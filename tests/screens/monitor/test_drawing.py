@@ -47,7 +47,7 @@ def test_everything_of_the_first_monitor_is_on_a_small_screen() -> None:
 def test_who_plays_and_why_is_on_a_small_screen() -> None:
     text = "\n".join(screen(views.ring(), 80, 24))
     for part in (
-        "mode auto", "the rules play, version 12 in 20%", "version 12 81% of 29 (64 to 91%)",
+        "mode auto", "the rules play, version 12 in 20%", "v12 81% of 29 (64 to 91%)",
         "the rules 52% of 43 (38 to 66%)", "E better 5.8 of 20", "worse 0.14 of 4",
         "65% (43 to 82%) of 20", "50% (35 to 65%) of 40", "p50 0.04 ms, p99 0.10 ms",
     ):  # fmt: skip

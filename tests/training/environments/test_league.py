@@ -58,6 +58,7 @@ def small(**changes: Any) -> Config:
         "train.checkpoint_steps": 4 * BATCH,
         "train.opponents": "random=1,self=1",
         "league.save_freq": 4 * BATCH,
+        "monitor.csv": False,  # drawing curves takes longer than most of these trainings
     }
     return with_values(environment_config(), quick | changes)
 
@@ -83,7 +84,8 @@ def told(kind: type[Any]) -> list[Any]:
 def test_it_learns_against_its_past_and_is_rated() -> None:
     news: list[str] = []
     summary = train_environment(
-        session(evaluate=60), show=lambda progress: news.extend(progress.news)
+        session(evaluate=60, config=small(**{"monitor.csv": True})),
+        show=lambda progress: news.extend(progress.news),
     )
     assert summary.evaluation is not None
     met = summary.evaluation.opponents

@@ -34,7 +34,7 @@ from understudy.adapters.ai2.layout import (
 from understudy.adapters.gymnasium.spaces import named
 from understudy.core.arrays import NDArray
 from understudy.core.dependencies import needs
-from understudy.core.errors import ConfigError, InputError
+from understudy.core.errors import ConfigError, InputError, nearest
 from understudy.telemetry.text import complain
 
 with needs("{} is not installed", extra="envs"):
@@ -43,6 +43,7 @@ with needs("{} is not installed", extra="envs"):
     from pettingzoo import ParallelEnv
 
 SIDES = ("player_0", "player_1")
+OPTIONS = ("home", "python", "frames", "opponent", "side")
 _MAX_FRAMES = 255
 
 
@@ -279,6 +280,13 @@ class TournamentEnv(gymnasium.Env[NDArray, NDArray]):
 def resolved(options: Mapping[str, Any]) -> dict[str, Any]:
     """Options as a run keeps them: whole paths, so that the run goes on from any folder, and how
     long a decision is held, which an exported agent must know."""
+    unknown = next((name for name in options if name not in OPTIONS), None)
+    if unknown is not None:
+        raise ConfigError(
+            f"--option {unknown}: ai2 takes {', '.join(OPTIONS)}.{nearest(unknown, OPTIONS)}"
+        )
+    if "side" in options and "opponent" not in options:
+        raise ConfigError("--option side: belongs to --option opponent=NAME, which is missing")
     checkout = Checkout.find(options.get("home"), options.get("python"))
     paths = {"home": str(checkout.home)}
     if options.get("python"):

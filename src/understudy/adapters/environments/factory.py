@@ -128,6 +128,11 @@ def _pettingzoo(name: str, options: Mapping[str, Any]) -> Callable[[], Any]:
     make = getattr(module, "parallel_env", None) or getattr(module, "env", None)
     if not callable(make):
         raise ConfigError(f"pettingzoo:{name}: the module has no parallel_env() and no env()")
+    if options:  # one that it does not take is told of once, and before anything is made
+        try:
+            make(**options).close()
+        except TypeError as error:
+            raise ConfigError(f"--option: pettingzoo:{name}: {error}") from error
     return lambda: make(**options)
 
 

@@ -126,8 +126,8 @@ def _check(bot: Path, folder: Path, out: Path, *, force: bool) -> None:
         raise ConfigError(f"--out {out}: there is no folder {out.parent}")
     if not (bot / _PROGRAM).is_file():
         raise ConfigError(
-            f"--bot {bot}: has no {_PROGRAM}; expected the folder of a bot, such as "
-            "`understudy new sc2-bot my_bot` makes"
+            f"--bot {bot}: there is no {_PROGRAM} in it; --bot names the folder of the bot, such "
+            f"as `understudy new sc2-bot my_bot` makes (without it, the name of --out: {out.stem})"
         )
     for name in (*_VENDORED, CHAMPION):
         if (bot / name).exists():

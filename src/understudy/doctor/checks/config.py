@@ -18,6 +18,7 @@ from understudy.doctor.evidence import Evidence
 from understudy.doctor.findings import Certainty, Finding, Weight, section
 from understudy.gates.promotion.records import TrialSettings
 from understudy.promotion.expectation import next_verdict
+from understudy.registry.run_folder import holds_run
 
 _MATCHES = 20
 _CONCLUDES = 0.1
@@ -323,7 +324,8 @@ def _training(evidence: Evidence) -> Iterator[_Conflict]:
             "Lower monitor.benchmark_steps.",
             weight="note",
         )
-    if config.population.agents == 1:
+    # An agent of a population keeps its settings, for when it goes on alone.
+    if config.population.agents == 1 and not holds_run(evidence.folder.root.parent):
         changed = _changed(config.population, PopulationConfig())
         if changed:
             yield _Conflict(

@@ -5,10 +5,16 @@ there on all learning is this one loop.
 
 A minibatch is a set of columns of the batch [T, B], since a network with memory must be unrolled
 through a whole column. Without memory the batch is first laid out as one row of T * B columns, so
-minibatches are sets of single decisions. Each pass permutes the columns, sorts those with at least
-one valid decision before the padding, and deals them out in turn to the minibatches, so every
-minibatch gets its share of what was played. The steps of all passes are one `lax.scan` over the
-list of column indices.
+minibatches are sets of single decisions. Each pass deals the columns anew, in one of two ways:
+
+- *shuffled*: the columns are permuted, those with at least one valid decision sorted before the
+  padding, and dealt out in turn, so every minibatch gets its share of what was played;
+- *blockwise*: each minibatch gets one column, at random, of every block of as many neighbours as
+  there are minibatches. Devices that hold whole blocks therefore hold equally much of every
+  minibatch and need no column of another device, and the minibatches are the same for any number
+  of devices.
+
+The steps of all passes are one `lax.scan` over the list of column indices.
 """
 
 from __future__ import annotations
@@ -19,11 +25,12 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import optax
+from jax.sharding import Mesh
 
 from understudy.core.config import LearnerConfig
 from understudy.core.ops import Array, Tree
 from understudy.core.spaces import ActionSpace
-from understudy.learner.hardware import computing
+from understudy.learner.hardware import computing, partition, per_device
 from understudy.learner.maths.jax_ops import JAX
 from understudy.learner.maths.losses import Losses, LossTerms, losses
 from understudy.learner.maths.returns import Moments
@@ -58,6 +65,8 @@ class FixedInputs(NamedTuple):
     """how much of a value is believed, beside `intercept`, which is in units of the return scale"""
     intercept: Array | float = 0.0
     explained: Array | float = 1.0
+    corrected: Array | float = 1.0
+    """how far traces are cut where the policy has moved away from what played, from 0 to 1"""
     imitation: Array | None = None
     """the share of imitation that is left beside own experience; None: there is none to weigh it
     against, and rules' decisions are imitated in full"""
@@ -152,38 +161,53 @@ def descend(
     fixed: FixedInputs,
     batch: TrainingBatch,
     memory: Tree,
+    *,
+    blockwise: bool = False,
+    mesh: Mesh | None = None,
 ) -> tuple[LearnerState, Details]:
     """All passes. `memory` [B, ...] is what each column began with, and no gradient leaves by it.
 
     Minibatches are whole columns, or, for a network that remembers nothing, single decisions,
-    which have less in common with each other.
+    which have less in common with each other. `blockwise` needs a multiple of
+    `config.minibatches` columns. The devices of a `mesh` share the columns evenly, in whole blocks,
+    and every loss must be a sum over columns, as those of segments are.
     """
     if not jax.tree.leaves(memory):
-        batch = jax.tree.map(_one_row, batch)
+        batch = jax.tree.map(partial(_one_row, columns_first=blockwise), batch)
     filled = batch.valid.any(0)
+    deal = _deal_blocks if blockwise else _deal_shuffled
     share = jnp.maximum(batch.valid.sum() / config.minibatches, 1.0)
     key, shuffle = jax.random.split(state.key)
     # As a loop: written out, ten passes take as long to compile as all the rest.
     order = jax.lax.map(
-        lambda one: _minibatch_indices(one, filled, config.minibatches),
+        lambda one: deal(one, filled, config.minibatches),
         jax.random.split(shuffle, config.epochs),
     )
     order = order.reshape(-1, order.shape[-1])
     transform = optimiser(config)
+    axes = None if mesh is None else mesh.axis_names
+    gradient_of = per_device(
+        partial(_gradient, spec, config, axes=axes),
+        mesh,
+        given=(
+            partition(),
+            partition(None, axes),
+            partition(axes),
+            partition(axes),
+            partition(),
+            partition(),
+        ),
+        made=partition(),
+    )
 
     def one_step(
         carry: tuple[Params, Tree, Array], index: Array
     ) -> tuple[tuple[Params, Tree, Array], Details]:
         params, moments, moved = carry
-        part = jax.tree.map(lambda array: array[:, index], batch)
-        began = jax.tree.map(lambda array: jax.lax.stop_gradient(array[index]), memory)
-        gradient, detail = jax.grad(_loss, argnums=2, has_aux=True)(
-            spec, config, params, part, began, share, fixed
-        )
+        gradient, detail, real = gradient_of(params, batch, memory, index, share, fixed)
         step, moments = transform.update(gradient, moments)
         params = jax.tree.map(lambda p, s: p - fixed.learning_rate * s, params, step)
         # A minibatch of nothing is no step: momentum alone must not move the policy.
-        real = part.valid.any()
         after = jax.tree.map(partial(jnp.where, real), (params, moments), carry[:2])
         details = Details(detail, optax.tree.norm(gradient), real.astype(jnp.float32))
         return (*after, jnp.maximum(moved, detail.kl)), details
@@ -258,6 +282,45 @@ def normalised(fixed: FixedInputs, obs: Array) -> Array:
     return normalise(JAX, weights, obs)
 
 
+def _gradient(
+    spec: PolicySpec,
+    config: LearnerConfig,
+    params: Params,
+    batch: TrainingBatch,
+    memory: Tree,
+    index: Array,
+    share: Array,
+    fixed: FixedInputs,
+    *,
+    axes: tuple[str, ...] | None,
+) -> tuple[Params, Losses, Array]:
+    """Of one minibatch, the columns `index`: the gradient, the losses, and whether it is a real one
+    that has decisions.
+
+    With `axes` of a mesh, batch, memory and index are the parts of one device, which gets the
+    results of all of them; columns are still counted over all devices.
+    """
+    here = index % batch.valid.shape[1]
+    part = jax.tree.map(lambda array: array[:, here], batch)
+    began = jax.tree.map(lambda array: jax.lax.stop_gradient(array[here]), memory)
+    gradient, detail = jax.grad(_loss, argnums=2, has_aux=True)(
+        spec, config, params, part, began, share, fixed
+    )
+    real = part.valid.any()
+    if axes is None:
+        return gradient, detail, real
+    decisions = jnp.maximum(part.on_policy.sum(), 1.0)
+    summed, weighted, decisions = jax.lax.psum(  # type: ignore[no-untyped-call]
+        ((gradient, detail), detail.behaviour_kl * decisions, decisions), axes
+    )
+    gradient, sums = summed
+    detail = sums._replace(
+        behaviour_kl=weighted / decisions,
+        behaviour_kl_max=jax.lax.pmax(detail.behaviour_kl_max, axes),  # type: ignore[no-untyped-call]
+    )
+    return gradient, detail, jax.lax.pmax(real.astype(jnp.float32), axes) > 0  # type: ignore[no-untyped-call]
+
+
 def _loss(
     spec: PolicySpec,
     config: LearnerConfig,
@@ -325,12 +388,14 @@ def _named(logits: Array, kinds: Array) -> Array:
     return jnp.where(known, of_kind, 0.0)
 
 
-def _one_row(array: Array) -> Array:
-    """[T, B, ...] to [1, T * B, ...]: every decision a column of its own."""
+def _one_row(array: Array, *, columns_first: bool) -> Array:
+    """[T, B, ...] to [1, T * B, ...]: every decision a column of its own. With `columns_first`
+    those of one column stay neighbours, and so on one device."""
+    array = array.swapaxes(0, 1) if columns_first else array
     return array.reshape(1, -1, *array.shape[2:])
 
 
-def _minibatch_indices(key: Array, filled: Array, count: int) -> Array:
+def _deal_shuffled(key: Array, filled: Array, count: int) -> Array:
     """Columns of each minibatch, [count, size], shuffled; filled ones [B] are spread evenly.
 
     Left to chance, the few matches of a small batch would often share one minibatch.
@@ -338,3 +403,10 @@ def _minibatch_indices(key: Array, filled: Array, count: int) -> Array:
     columns = filled.shape[0]
     shuffled = jax.random.permutation(key, columns)[: columns // count * count]
     return shuffled[jnp.argsort(~filled[shuffled])].reshape(-1, count).T
+
+
+def _deal_blocks(key: Array, filled: Array, count: int) -> Array:
+    """Columns of each minibatch, [count, blocks]: one of every `count` neighbours of the columns
+    [B]."""
+    blocks = jnp.arange(filled.shape[0]).reshape(-1, count)
+    return jax.random.permutation(key, blocks, axis=1, independent=True).T

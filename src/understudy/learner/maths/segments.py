@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.sharding import Mesh
 
 from understudy.core.config import LearnerConfig
 from understudy.core.ops import Array, Tree
@@ -82,15 +83,22 @@ class _Targets(NamedTuple):
     advantages: Array
 
 
-@partial(jax.jit, static_argnames=("spec", "config"))
+@partial(jax.jit, static_argnames=("spec", "config", "blockwise", "mesh"))
 def improve(
     spec: PolicySpec,
     config: LearnerConfig,
     state: LearnerState,
     fixed: FixedInputs,
     segments: Segments,
+    *,
+    blockwise: bool = False,
+    mesh: Mesh | None = None,
 ) -> tuple[LearnerState, UpdateReport, Array]:
-    """PPO on segments; also returns the mean square of the returns, in units of reward."""
+    """PPO on segments; also returns the mean square of the returns, in units of reward.
+
+    `blockwise`: how columns are dealt to minibatches, see `descent`. `mesh`: the devices that share
+    the columns; None: one has them all.
+    """
     if segments.next_obs is None:
         goals = _as_played(config, segments, fixed.value_scale)
     else:
@@ -112,7 +120,9 @@ def improve(
         opponent_actions=segments.opponent_actions,
         opponent_kinds=segments.opponent_kinds,
     )
-    state, details = descend(spec, config, state, fixed, batch, segments.memory)
+    state, details = descend(
+        spec, config, state, fixed, batch, segments.memory, blockwise=blockwise, mesh=mesh
+    )
     means, norm, steps = summary(details, batch)
     report = UpdateReport(
         losses=means,

@@ -62,7 +62,16 @@ def update(
     believed = fixed.slope * values + fixed.intercept
     # Credit passes through values as far as they are believed, and else comes from what followed.
     lam = 1.0 - fixed.explained * (1.0 - config.gae_lambda)
-    targets = _targets(spec, config, logits, believed, batch, lam=lam, imitation=fixed.imitation)
+    targets = _targets(
+        spec,
+        config,
+        logits,
+        believed,
+        batch,
+        lam=lam,
+        corrected=fixed.corrected,
+        imitation=fixed.imitation,
+    )
     if fixed.max_behaviour_kl is not None:
         batch = _without_far(batch, targets.anchor_log_probs, limit=fixed.max_behaviour_kl)
     if fixed.imitation is not None:
@@ -188,9 +197,14 @@ def _targets(
     batch: Batch,
     *,
     lam: Array | float,
+    corrected: Array | float = 1.0,
     imitation: Array | None = None,
 ) -> _Targets:
     """From what the parameters before the batch say.
+
+    `corrected`, from 0 to 1, is how far traces are cut where the policy has moved away from what
+    played. A cut trace ends in a value: where values know nothing, it would end the credit of a
+    result that came later.
 
     Where imitation has faded, a decision of the rules is experience of a behaviour that chose it
     with probability 1, so its ratio is the probability of the policy: exact for rules that always
@@ -201,7 +215,7 @@ def _targets(
     # last row is always such a row: dropping its transition loses nothing.
     rewards = jnp.where(batch.valid > 0, batch.rewards, values)[:-1]
     discounts = (config.gamma * batch.ongoing)[:-1]
-    ratios = jnp.where(batch.sampled > 0, jnp.exp(anchor - batch.log_probs), 1.0)
+    ratios = jnp.where(batch.sampled > 0, jnp.exp(corrected * (anchor - batch.log_probs)), 1.0)
     if imitation is not None:
         followed = imitation + (1.0 - imitation) * jnp.exp(anchor)
         ratios = jnp.where(batch.imitated > 0, followed, ratios)

@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from understudy.doctor.comparing import deviations, first, mean_of
 from understudy.doctor.findings import Finding
+from understudy.registry.run_folder import agents_in
 from understudy.screens.dashboard.page import RunReading
 from understudy.telemetry.promotion_lines import playing_text, why_text
 from understudy.telemetry.status import Status
@@ -65,6 +66,12 @@ def learning(reading: RunReading) -> RunAnswer:
             f"{agreed:.0%} of their last decisions alike. Version {status.version} is the newest."
         )
         return RunAnswer(question, "From the rules", words, "good")
+    if agents := agents_in(reading.folder.root):
+        words = (
+            f"The {len(agents)} agents of this population learn in runs of their own: each is "
+            "among the runs here. How they compare is on the page League."
+        )
+        return RunAnswer(question, "See its agents", words, "note")
     words = f"Version {status.version} is the newest; there are too few results to compare yet."
     return RunAnswer(question, "Too early to say", words, "note")
 
@@ -151,7 +158,9 @@ def playing(reading: RunReading) -> RunAnswer:
             why=_sentence(now.in_units(why)) if why else "",
         )  # fmt: skip
     if reading.kind == "training":
-        words = "The policy that is trained, against its opponents, at the speed of the machine."
+        alone = status.reward is not None and len(status.sides) <= 1
+        where = "in its environment" if alone else "against its opponents"
+        words = f"The policy that is trained, {where}, at the speed of the machine."
         return RunAnswer(question, "The learner itself", words, "note")
     version = status.playing or status.version
     if status.pinned:

@@ -293,6 +293,9 @@ class _Guard:
         refusal = self._auth.refusal(headers)
         if refusal is not None:
             await self._refuse(scope, receive, send, refusal.status, refusal.message)
+        elif scope["type"] == "http" and _embedded_elsewhere(headers):
+            words = "another site asked for a part of this dashboard"
+            await self._refuse(scope, receive, send, HTTPStatus.FORBIDDEN, words)
         elif scope["path"].startswith(self._OPEN) or self._admitted(scope, headers):
             await self._app(scope, receive, send)
         elif scope["type"] == "http" and scope["method"] == "GET":
@@ -304,8 +307,8 @@ class _Guard:
     def _admitted(self, scope: Scope, headers: Headers) -> bool:
         if self._cookie is None or self._auth.admits_bearer(headers):
             return True
-        cookies = HTTPConnection(scope).cookies
-        return hmac.compare_digest(self._cookie, cookies.get(COOKIE, ""))
+        given = HTTPConnection(scope).cookies.get(COOKIE, "")
+        return hmac.compare_digest(self._cookie.encode(), given.encode())
 
     async def _refuse(
         self, scope: Scope, receive: Receive, send: Send, status: int, words: str
@@ -315,6 +318,13 @@ class _Guard:
             await send({"type": "websocket.close", "code": _POLICY_VIOLATION, "reason": words})
         else:
             await _json({"error": words}, status)(scope, receive, send)
+
+
+def _embedded_elsewhere(headers: Headers) -> bool:
+    """Whether a page of another origin loads this as a picture, a script or the like. Browsers send
+    no `Origin` with such a request; a replay would start a process for it. A link may lead here."""
+    foreign = headers.get("sec-fetch-site", "none") not in ("same-origin", "none")
+    return foreign and headers.get("sec-fetch-mode") != "navigate"
 
 
 def _json(value: object, status: int = HTTPStatus.OK) -> Response:

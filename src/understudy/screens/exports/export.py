@@ -131,8 +131,8 @@ def export_episodes(
     found = files_of(folder.root)
     if not found:
         raise RunFolderError(
-            f"{folder.root}: has no episodes on disk. `train` keeps none, since its matches are "
-            "played in the arena; --as metrics has their results"
+            f"{folder.root}: has no episodes on disk. `train` keeps none; --as metrics has the "
+            "results of its matches"
         )
     decisions = decisions_table(folder.spec)
     target.begin("episodes", (EPISODES, decisions))

@@ -14,7 +14,7 @@ from understudy.screens.html.figure import chart_figure
 
 _WIDTH = 520.0
 _LEFT, _RIGHT, _GAP, _LEGEND = 24.0, 6.0, 1.5, 34.0
-_LETTER, _CELL_LETTER = 7.4, 6.8
+_LETTER, _CELL_LETTER, _PERCENT = 8.8, 8.0, 12.0
 """Width of an average letter, of labels and in cells."""
 _LONGEST = 18
 """Letters of a label; a longer one is cut, and tells its whole text when pointed at."""
@@ -62,12 +62,11 @@ def heat_map(
     said = text or (lambda value: f"{value:.3g}")
     grid = _Grid.of(rows, columns, square=square)
     marks: list[HtmlNode] = [*_labels(grid, rows, columns)]
-    widest = max(len(said(value)) for value, _, _ in known) * _CELL_LETTER
-    fits = widest <= grid.width - _GAP and grid.height >= _LOWEST_ROW
+    written = _written(grid, [value for value, _, _ in known], said)
     for r, row in enumerate(cells):
         for c, value in enumerate(row):
             names = f"{rows[r]}, {columns[c]}"
-            marks.extend(_cell(grid, r, c, value, names, scale, said, fits=fits))
+            marks.extend(_cell(grid, r, c, value, names, scale, said, written))
     marks.extend(_legend(grid, scale, said))
     drawing = tag(
         "svg", *marks, viewBox=f"0 0 {_WIDTH:g} {grid.total:g}", role="img",
@@ -167,8 +166,7 @@ def _cell(
     names: str,
     scale: _Scale,
     said: Callable[[float], str],
-    *,
-    fits: bool,
+    written: Callable[[float], str] | None,
 ) -> Iterable[Element]:
     x, y = grid.x(c), grid.y(r)
     width, height = grid.width - _GAP, grid.height - _GAP
@@ -180,11 +178,33 @@ def _cell(
     hue, opacity = scale.colour(value)
     told = tag("title", f"{names}: {said(value)}")
     yield tag("rect", told, **place, rx=2.0, class_=hue, fill__opacity=round(opacity, 3))
-    if fits:
+    if written is not None:
         yield tag(
-            "text", said(value), x=x + width / 2, y=y + height / 2 + 4.5, text__anchor="middle",
+            "text", written(value), x=x + width / 2, y=y + height / 2 + 4.5, text__anchor="middle",
             class_="on-strong" if opacity > _TURN else "on-faint",
         )  # fmt: skip
+
+
+def _written(
+    grid: _Grid, values: Iterable[float], said: Callable[[float], str]
+) -> Callable[[float], str] | None:
+    """How values stand in their cells: as said, or without the sign that the legend has; None:
+    there is no room."""
+
+    def bare(value: float) -> str:
+        return said(value).removesuffix("%")
+
+    if grid.height < _LOWEST_ROW:
+        return None
+    values = list(values)
+    for words in (said, bare):
+        if max(_text_width(words(value)) for value in values) <= grid.width - _GAP:
+            return words
+    return None
+
+
+def _text_width(text: str) -> float:
+    return sum(_PERCENT if letter == "%" else _CELL_LETTER for letter in text)
 
 
 def _legend(grid: _Grid, scale: _Scale, said: Callable[[float], str]) -> Iterable[Element]:

@@ -11,7 +11,7 @@ from understudy.screens.html.figure import chart_figure
 
 _WIDTH, _ROW = 520.0, 26.0
 _RIGHT, _TOP, _BOTTOM = 16.0, 8.0, 28.0
-_LETTER, _DIGIT, _LONGEST = 7.4, 8.6, 22
+_LETTER, _DIGIT, _LONGEST = 8.6, 8.6, 22
 
 
 class IntervalRow(NamedTuple):

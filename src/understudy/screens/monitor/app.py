@@ -21,6 +21,7 @@ from understudy.screens.monitor.canvas import Canvas
 from understudy.screens.monitor.questions import HelpBox, RollbackBox
 from understudy.screens.monitor.rows import Line, TonedText
 from understudy.screens.monitor.sources import (
+    READER,
     FolderSource,
     Poller,
     Reading,
@@ -204,7 +205,7 @@ class MonitorApp(App[None]):
             reading = taken(work)
             self._later(lambda: show(reading))
 
-        threading.Thread(target=go, daemon=True).start()
+        threading.Thread(target=go, name=READER, daemon=True).start()
 
     # --- keys ------------------------------------------------------------------------------------
 

@@ -93,7 +93,7 @@ def event_text(event: ev.Event) -> str:
         case ev.VersionPublished() as e:
             return f"version {e.version} published{_learned(e)}"
         case ev.VersionAdopted() as e:
-            return f"version {e.version} is in use now, after {e.previous}"
+            return f"version {e.version} loaded, after {e.previous}"
         case ev.RoleChanged() as e:
             words = f": {plain(e.words)}" if e.words else ""
             return f"version {e.version} {plain(e.kind, limit=40)}{words}"

@@ -131,10 +131,12 @@ def _test(one: TrialStatus) -> list[Row]:
 
 
 def _arm(one: ArmResult) -> str:
+    """Short enough for two of them in 68 columns."""
+    name = f"v{one.version}" if one.version else player_name(0)
     if not one.matches:
-        return f"{player_name(one.version)} (no match yet)"
+        return f"{name} (no match yet)"
     bounds = f"{100 * one.low:.0f} to {one.high:.0%}"
-    return f"{player_name(one.version)} {one.mean:.0%} of {one.matches:,} ({bounds})"
+    return f"{name} {one.mean:.0%} of {one.matches:,} ({bounds})"
 
 
 def _evidence(label: str, value: float, enough: float) -> tuple[str, float]:

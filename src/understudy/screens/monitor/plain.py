@@ -28,7 +28,8 @@ def run_block(name: str, view: RunView, *, width: int, glyphs: Glyphs = UNICODE)
     titles: set[str] = set()
     for tab in tabs(view):
         for panel in panels(view, tab, Growth()):
-            if panel.title not in titles:
+            # The model alone is part of a panel that stands above already.
+            if not any(title.startswith(panel.title) for title in titles):
                 titles.add(panel.title)
                 lines += [""] + [plain_text(x) for x in panel_lines(panel, width, glyphs=glyphs)]
     last = log_lines(view.recent)[-_LAST:]

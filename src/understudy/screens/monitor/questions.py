@@ -31,6 +31,7 @@ _HELP = (
     Row("", ""),
     Row("+2 new", f"came in the last {WINDOW_S:.0f} seconds"),
     Row("53% (36 to 70%)", "with its 95% interval; a tie is no win"),
+    Row("Canary 86%", "mean result: a win counts 1, a tie half, or its score"),
     Row("E 1.1 of 20", "evidence, and how much of it decides"),
     Row("QUIET", "nothing has happened for half a minute or more"),
     Row("", ""),
@@ -107,8 +108,11 @@ class RollbackBox(_Box[int | None]):
         rows = (
             Row("Go back to", f"version {self._version}", "title"),
             Row("Because", plain(why, limit=300) or "you chose it", wraps=True),
-            Row("Then", "it plays and is pinned until `understudy models release`;"),
-            Row("", "the learner goes on from it"),
+            Row(
+                "Then",
+                "it plays, pinned until `models release`; the learner goes on from it",
+                wraps=True,
+            ),
             Row("", ""),
             Row("y", "yes, roll back"),
             Row("n, Esc", "no"),

@@ -71,6 +71,20 @@ class Reading(NamedTuple, Generic[R]):
     error: str = ""
 
 
+READER = "monitor"
+"""The name of each thread that reads."""
+
+
+def wait_for_readers(seconds: float) -> bool:
+    """Wait until no thread reads any more, at most so long: an interpreter that ends while one of
+    them imports or decodes may abort. False: one still reads, from a folder that hangs maybe."""
+    end = time.monotonic() + seconds
+    readers = [one for one in threading.enumerate() if one.name == READER]
+    for one in readers:
+        one.join(max(end - time.monotonic(), 0.0))
+    return not any(one.is_alive() for one in readers)
+
+
 class Poller(Generic[R]):
     """Calls `read` in a daemon thread, every `interval_s` and when it is woken.
 
@@ -86,7 +100,7 @@ class Poller(Generic[R]):
         self._interval_s = interval_s
         self._wake = threading.Event()
         self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._poll, name="monitor", daemon=True)
+        self._thread = threading.Thread(target=self._poll, name=READER, daemon=True)
 
     def start(self) -> None:
         self._thread.start()

@@ -178,7 +178,14 @@ def _opponents(opponents: dict[str, WinRecord]) -> list[Row]:
 def _players(now: Status) -> list[Row]:
     """Who played the matches of a bot, and how that went, all together and by tag."""
     rows = []
-    for place, one in enumerate((one for one in now.played if one.matches), 1):
+    whole = {(one.player, one.mode): one.matches for one in now.played if not one.tag}
+    told = [
+        one
+        for one in now.played
+        # A tag that all matches of a player have repeats the row of all its matches.
+        if one.matches and not (one.tag and one.matches == whole.get((one.player, one.mode)))
+    ]
+    for place, one in enumerate(told, 1):
         rows.append(_record(_player_label(one), one.wins, one.matches, rank=place))
         if one.tag:
             rows[-1] = rows[-1]._replace(text=f"{rows[-1].text}{plain(one.tag, limit=30):<32}")
@@ -221,7 +228,7 @@ def _verdicts(now: Status) -> list[Row]:
         return []
     return [
         Row(
-            f"version {one.version}"[:10],
+            plain(f"v{one.version}", limit=10),
             f"{plain(one.kind, limit=30)} {stamp(one.at)}: {plain(one.words, limit=300)}",
             rank=place,
             wraps=True,

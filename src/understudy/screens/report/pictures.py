@@ -93,6 +93,7 @@ def _wide(heading: str, explains: str, draw: Callable[[], bytes], *, alt: str) -
         "figure",
         tag("h3", heading),
         tag("figcaption", explains),
-        tag("div", shown, class_="scroll"),
+        # On a narrow screen it scrolls, also by the keyboard.
+        tag("div", shown, class_="scroll", tabindex="0", role="group", aria__label=heading),
         class_="wide",
     )

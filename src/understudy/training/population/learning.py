@@ -15,6 +15,7 @@ from typing import Self
 
 import numpy as np
 
+from understudy.arena.devices import count_devices
 from understudy.arena.population import Member, Population
 from understudy.arena.results import Iteration
 from understudy.core import files
@@ -163,7 +164,10 @@ class PopulationLearning(Learning[PopulationProgress]):
                 self._agent(number, settings, steps)
                 for number, settings in enumerate(self.lineage.settings, start=1)
             ]
-            self._population = Population([agent.member for agent in self.agents])
+            self._population = Population(
+                [agent.member for agent in self.agents],
+                devices=count_devices(context.session.devices),
+            )
             # Not before: a session that was refused leaves all settings as they were.
             for one in (folder, *(agent.folder for agent in self.agents)):
                 context.keep(one.root, one.config)

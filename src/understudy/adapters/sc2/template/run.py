@@ -57,8 +57,9 @@ rules no longer count for the new ones."""
 def main() -> None:
     """Reads the command line, and plays."""
     ladder, others = ladder_arguments(sys.argv[1:])
-    options = parser().parse_args(others)
-    gc.set_threshold(20_000, 20, 100)  # burnysc2 makes thousands of objects in a step
+    options = parse(others)
+    # burnysc2 makes thousands of objects in a step, and leaves megabytes in cycles after a match.
+    gc.set_threshold(20_000, 20, 1)
     try:
         if ladder is not None:
             asyncio.run(play_ladder_match(ladder, options))
@@ -74,6 +75,16 @@ def main() -> None:
         sys.exit(f"{HERE.name}: {error}")
 
 
+def parse(arguments: list[str]) -> argparse.Namespace:
+    """The options, as far as they fit each other."""
+    options = parser().parse_args(arguments)
+    if options.stand_in and (options.map or options.difficulty):
+        parser().error("--map and --difficulty are of StarCraft II: they do not go with --stand-in")
+    options.map = options.map or "AcropolisLE"
+    options.difficulty = options.difficulty or "Hard"
+    return options
+
+
 def parser() -> argparse.ArgumentParser:
     """The options of this program; those of a ladder come beside them."""
     found = argparse.ArgumentParser(
@@ -81,10 +92,9 @@ def parser() -> argparse.ArgumentParser:
     )
     found.add_argument("--stand-in", action="store_true", help="a small game, not StarCraft II")
     found.add_argument("--matches", type=count, default=0, help="how many; default: until Ctrl-C")
-    found.add_argument("--map", default="AcropolisLE", help="of StarCraft II: one in its Maps/")
+    found.add_argument("--map", help="of StarCraft II: one in its Maps/; default: AcropolisLE")
     found.add_argument(
         "--difficulty",
-        default="Hard",
         metavar="NAME",
         choices=[one.name for one in Difficulty],
         help="of StarCraft II's own AI: %(choices)s; default: Hard",
@@ -136,7 +146,11 @@ def play_games(options: argparse.Namespace) -> None:
     try:
         chosen = maps.get(options.map)
     except (KeyError, OSError):
-        sys.exit(f"{HERE.name}: --map: {options.map} is not in {found / 'Maps'}; put it there")
+        there = ", ".join(sorted(one.stem for one in (found / "Maps").rglob("*.SC2Map"))) or "none"
+        sys.exit(
+            f"{HERE.name}: --map: {options.map} is not in {found / 'Maps'} (there: {there}); "
+            "put it there, or name another"
+        )
     with mind_of(options) as mind:
         for number in numbers(options):
             bot = LearningBot(mind, opponent=f"built-in {options.difficulty}")

@@ -8,6 +8,7 @@ from understudy.doctor.findings import Finding
 from understudy.screens.dashboard.answers import RunAnswer, answers
 from understudy.screens.dashboard.page import PagePart, RunReading, empty, part
 from understudy.screens.dashboard.pages.runs import about
+from understudy.screens.dashboard.pages.server import reward_chart
 from understudy.screens.html import run_charts
 from understudy.screens.html.elements import Element, HtmlNode, tag
 from understudy.screens.html.parts import chart_row, finding_article, key_figures_list
@@ -50,7 +51,8 @@ def _curves(reading: RunReading) -> list[HtmlNode]:
         run_charts.ALL_BENCHMARKS,
         run_charts.UTILISATION,
     )
-    return chart_row(reading.charts.draw(one) for one in shown)
+    drawn = [reading.charts.draw(one) for one in shown]
+    return chart_row([reward_chart(reading), *drawn] if reading.kind == "server" else drawn)
 
 
 def _findings(findings: tuple[Finding, ...] | None) -> PagePart:

@@ -45,6 +45,7 @@ _HOW = {
     "server": "A served game is played by its client: the server sees features, not the states "
     "that a picture is made from, so its matches cannot be replayed.",
 }
+_NO_STATES = "Matches of Gymnasium and PettingZoo environments cannot be recorded."
 
 
 def parts(reading: RunReading) -> Iterator[PagePart]:
@@ -69,7 +70,7 @@ def _parts(reading: RunReading, match: str) -> Iterator[PagePart]:
         address=lambda one: f"{base}?match={quote(one, safe='')}",
         chosen=match,
         more=found.more,
-        how=_HOW[reading.kind],
+        how=_NO_STATES if reading.status.reward is not None else _HOW[reading.kind],
     )
     yield part("matches", "Recorded matches", listed)
 
@@ -98,9 +99,16 @@ def match_list(
     head = tag(
         "tr", *(tag("th", name, class_=kind or None, scope="col") for name, kind in _COLUMNS)
     )
-    body = [_row(row, address, frame_s=frame_s, chosen=row.id == chosen) for row in rows]
+    problems = {row.problem for row in rows}
+    shared = problems.pop() if len(problems) == 1 else ""
+    body = [
+        _row(row, address, frame_s=frame_s, chosen=row.id == chosen, says_why=not shared)
+        for row in rows
+    ]
     table = tag("table", tag("thead", head), tag("tbody", *body))
     listed = [tag("div", table, class_="table", tabindex=0, role="group", aria__label=_LABEL)]
+    if shared:
+        listed.insert(0, tag("p", f"None of these can be replayed, each for one reason: {shared}."))
     if more:
         listed.append(tag("p", f"{more:,} older matches are recorded, too.", class_="soft"))
     return tag("div", *listed, class_="matches")
@@ -113,7 +121,7 @@ def viewer(match_id: str, url: str) -> Element:
     """The place where `replay.js` shows a match; `url` is that of its stream of JSON lines."""
     return tag(
         "div",
-        tag("p", "Replaying the match\u2026", class_="replay-loading"),
+        tag("p", "Replaying the match: a few seconds\u2026", class_="replay-loading"),
         tag("noscript", tag("p", "A replay needs JavaScript: it is painted in the browser.")),
         class_="replay",
         role="region",
@@ -123,12 +131,18 @@ def viewer(match_id: str, url: str) -> Element:
 
 
 def _row(
-    row: RecordedMatchRow, address: Callable[[str], str], *, frame_s: float, chosen: bool
+    row: RecordedMatchRow,
+    address: Callable[[str], str],
+    *,
+    frame_s: float,
+    chosen: bool,
+    says_why: bool = True,
 ) -> Element:
     opponent = [tag("span", row.opponent)]
     if row.problem:
         watch = tag("td", "\u2013")
-        opponent.append(tag("p", f"It cannot be replayed: {row.problem}", class_="soft"))
+        if says_why:
+            opponent.append(tag("p", f"It cannot be replayed: {row.problem}", class_="soft"))
     elif chosen:
         watch = tag("td", tag("strong", "shown"))
     else:

@@ -53,7 +53,7 @@ def _card(one: RunRow) -> Element:
     learns, healthy = learning(reading), health(reading.findings)
     trend = reading.trends.get("win_rate") or reading.trends.get("return")
     drawn = None if trend is None else spark_line(trend, share="win_rate" in reading.trends)
-    told = [_told("Learning", learns), _told("Health", healthy), _told("Plays", playing(reading))]
+    told = [_told("Learning", learns), _told("Healthy", healthy), _told("Plays", playing(reading))]
     return tag(
         "article",
         heading,

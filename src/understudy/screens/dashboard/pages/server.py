@@ -138,17 +138,7 @@ def _rewards(reading: RunReading) -> PagePart:
     if reward is None or not lines:
         words = "The reward is counted by version: it comes with the first version."
         return empty("rewards", heading, words)
-    rows = _estimates(reward)
-    chart = None
-    if rows:
-        values = [value for one in rows for value in (one.low, one.high)]
-        chart = interval_chart(
-            rows,
-            title=f"Reward per {reward.per}",
-            explains="Mean and 95% interval. Good: the policy now lies to the right of all else.",
-            axis=Axis.linear(min(values), max(values), steps=3),
-            middle=0.0 if min(values) < 0.0 < max(values) else None,
-        )
+    chart = reward_chart(reading)
     told = tag("ul", *(tag("li", words) for _, words in lines))
     return part(
         "rewards",
@@ -156,6 +146,22 @@ def _rewards(reading: RunReading) -> PagePart:
         tag("div", *([chart] if chart else []), told, class_="beside"),
         words="What the newest versions earn, what the first ones earned, and what other actions "
         "would have earned in place of the last decisions.",
+    )
+
+
+def reward_chart(reading: RunReading) -> Element | None:
+    """What the newest versions earn beside the first ones; None: nothing is known yet."""
+    reward = reading.status.version_rewards
+    rows = [] if reward is None else _estimates(reward)
+    if reward is None or not rows:
+        return None
+    values = [value for one in rows for value in (one.low, one.high)]
+    return interval_chart(
+        rows,
+        title=f"Reward per {reward.per}",
+        explains="Mean and 95% interval. Good: the policy now lies to the right of all else.",
+        axis=Axis.linear(min(values), max(values), steps=3),
+        middle=0.0 if min(values) < 0.0 < max(values) else None,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from understudy.registry.run_folder import agents_in
 from understudy.screens.dashboard.page import PagePart, RunReading, empty, part
 from understudy.screens.dashboard.tables import stage_marks
 from understudy.screens.html import run_charts
@@ -58,6 +59,8 @@ def parts(reading: RunReading) -> Iterator[PagePart]:
 
 
 def _nothing(reading: RunReading) -> str:
+    if agents := agents_in(reading.folder.root):
+        return f"The {len(agents)} agents of this population train in runs of their own."
     if reading.kind == "ring" and reading.status.learner == "not started":
         return "Nothing was trained yet, and no learner has been started in this run."
     return (

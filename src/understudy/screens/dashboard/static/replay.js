@@ -48,7 +48,7 @@ const GUTTER = 42;
  * @returns {Promise<void>} when the whole stream was read, or the viewer says why not
  */
 export async function mountReplay(root, { url, signal }) {
-  const note = element("p", { class: "replay-loading", role: "status" }, "Replaying the match…");
+  const note = element("p", { class: "replay-loading", role: "status" }, "Replaying the match: a few seconds…");
   root.classList.add("replay");
   root.replaceChildren(note);
   const recording = new Recording();
