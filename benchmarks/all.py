@@ -14,6 +14,7 @@ SCRIPTS = (
     ("decision_latency.py",),
     ("export_agents.py",),
     ("publish_latency.py",),
+    ("relay_speed.py",),
     ("promotion_gate.py",),
     ("assignment.py",),
     ("replay.py",),

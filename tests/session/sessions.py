@@ -22,6 +22,7 @@ from understudy.policy.spec import AnyNetwork, PolicySpec
 from understudy.session.inbox import Incoming
 from understudy.session.schema import SchemaGame, from_table
 from understudy.session.session import Session
+from understudy.session.shards import Shard
 from understudy.session.translation import Translator
 
 FEATURES = ["health", "enemies", "gold"]
@@ -88,6 +89,7 @@ class Table:
         clock: FakeClock | None = None,
         seed: int = 0,
         problem: Callable[[str, Exception], None] | None = None,
+        shard: Shard | None = None,
         **config: Any,
     ) -> None:
         self.translator = translator or game(rewards=BY_GOLD)
@@ -114,6 +116,7 @@ class Table:
             config=self.config,
             clock=self.clock,
             seed=seed,
+            shard=shard,
             **changes,
         )
 

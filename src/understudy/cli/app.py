@@ -40,6 +40,7 @@ _COMMANDS = {
     "new": ("Manage", "new:new"),
     "import": ("Manage", "import_:import_"),
     "export": ("Manage", "export:export"),
+    "relay": ("Manage", "relay:relay"),
     "forget": ("Manage", "forget:forget"),
 }
 """Commands in the order of the help: their group, and the module of this room that has them."""

@@ -67,7 +67,22 @@ def serve(
     allow_host: Annotated[
         list[str] | None, typer.Option(help="Another name of this server. Repeatable.")
     ] = None,
-    learner: Annotated[str, typer.Option(help="process, or off to serve and record.")] = "process",
+    learner: Annotated[
+        str | None,
+        typer.Option(help="process (the default), or off to serve and record; --relay: off."),
+    ] = None,
+    relay: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL", help="The learner is elsewhere: a store between both (see `relay`)."
+        ),
+    ] = None,
+    shard: Annotated[
+        str | None,
+        typer.Option(
+            metavar="I/N", help="One of N servers of a game: 0/3 has a third of the territories."
+        ),
+    ] = None,
     promotion: Annotated[
         str | None,
         typer.Option(
@@ -107,13 +122,16 @@ def serve(
     Example: understudy serve territory --run runs/queen --port 8765
     """
     translator, label = _game(game, schema)
+    learner = learner or ("process" if relay is None else "off")
     _check(learner, port)
+    _check_relay(relay, learner)
     if missing := not_installed(*NEEDS):
         raise MissingDependency(f"serve needs {', '.join(missing)}: {install_line('serve')}")
     from understudy.policy.presets import network as network_named
     from understudy.registry.run_folder import RunFolder, new_run, newest
     from understudy.run.serve import serve as serve_game
     from understudy.run.server_wiring import ServeOptions
+    from understudy.session.shards import parse_shard
     from understudy.supervise.dashboard import dashboard_beside
     from understudy.training.named_configs import config as config_named
     from understudy.web.auth import read_token
@@ -132,15 +150,22 @@ def serve(
     declared = getattr(translator, "score", None)  # of a schema
     if score is not None or declared is not None:
         own["live.score"] = declared if score is None else _score(score)
+    settings = config_from(set_ or [], base=base, defaults=own)
+    if relay is not None and settings.live.promotion == "auto":
+        raise ConfigError(
+            "--relay: expected --promotion latest: a relay does not carry evidence between machines"
+        )
     options = ServeOptions(
         translator=translator,
         game=label,
         run=run or new_run(translator.name.replace(" ", "-")),
         network=before.spec.network if before and network is None else new,
-        config=config_from(set_ or [], base=base, defaults=own),
+        config=settings,
         gate=gate or ("open" if schema else "cost"),
         seed=seed,
         learner=learner,  # type: ignore[arg-type]  # checked above
+        relay=relay,
+        shard=None if shard is None else parse_shard(shard, flag="--shard"),
         host=host,
         port=port,
         token=None if token_file is None else read_token(token_file),
@@ -230,6 +255,17 @@ def _check(learner: str, port: int) -> None:
         )
     if not 0 <= port <= 65_535:
         raise ConfigError(f"--port: expected 0 to 65535, got {port}")
+
+
+def _check_relay(relay: str | None, learner: str) -> None:
+    """Before anything is made: what is wrong with an address must not go by in a child's log."""
+    if relay is None:
+        return
+    if learner != "off":
+        raise ConfigError("--learner: expected off together with --relay: the learner is elsewhere")
+    from understudy.relay.stores import open_store
+
+    open_store(relay)
 
 
 def _line(progress: ServeProgress) -> ProgressLine:

@@ -8,6 +8,7 @@
     ├── ReplayDiverged       a replayed match is not the one that was recorded
     ├── LearnerBusy          another learner already works on this run folder
     ├── Fenced               another learner committed the version we were about to commit
+    ├── StoreUnavailable     an object store that cannot be reached or used just now
     ├── NotFinite            training produced a number that is not finite
     └── MissingDependency    an optional library is not installed
 
@@ -50,6 +51,15 @@ class LearnerBusy(UnderstudyError):
 
 class Fenced(UnderstudyError):
     """Another learner committed the version that this one was about to commit."""
+
+
+class StoreUnavailable(UnderstudyError):
+    """An object store cannot be reached or used just now; a relay tries again."""
+
+    def __init__(self, message: str, *, denied: bool = False) -> None:
+        super().__init__(message)
+        self.denied = denied
+        """It answers, and refuses: wrong credentials, or no such bucket."""
 
 
 class NotFinite(UnderstudyError):

@@ -60,6 +60,20 @@ class Spool:
         files.write_atomic(self.buffer / name, episodes.encode(episode))
         return name
 
+    def put_copy(self, name: str, data: bytes) -> bool:
+        """Write the file of an episode that another spool had under this name; False: it is or was
+        here already. What is in it is checked when it is loaded.
+
+        Raises:
+            FileFormatError: The name is not one that a spool gives.
+        """
+        if not _PLAIN.fullmatch(name) or name.startswith("."):
+            raise FileFormatError(f"{name!a}: no name of an episode")
+        if any((one / name).exists() for one in (self.buffer, self.archived, self.quarantined)):
+            return False
+        files.write_atomic(self.buffer / name, data)
+        return True
+
     def pending(self) -> list[str]:
         """Names in the buffer, oldest first."""
         return sorted(name for name in _names(self.buffer) if _PLAIN.fullmatch(name))

@@ -26,6 +26,8 @@ LATEST = "latest"
 unless the promotion gate moves that."""
 PROMOTION = "promotion"
 """The rule by which evidence moves champion and canary."""
+RELAY = "relay"
+"""The rule by which a player's side follows the pointers of the learner's run folder."""
 _DIGITS = 8
 _KEEP = 20
 _PATIENCE_S = 1.0
@@ -39,7 +41,8 @@ class PointerRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     version: int
     pinned: bool
     by: str
-    """The rule or the person that moved it: `latest`, `promotion`, `rollback`, `release`."""
+    """The rule or the person that moved it: `latest`, `promotion`, `relay`, `rollback`,
+    `release`."""
     at: float
 
 

@@ -142,7 +142,7 @@ class RunFolder:
             files.check_writable(root)
             folder = cls.kept(root, clock)
             if folder is not None:
-                _check_fit(folder.identity, spec, game, dict(game_options or {}), root)
+                check_fit(folder.identity, spec, game, dict(game_options or {}), root)
                 if config is not None and config != folder.config:
                     configs.save(root / _CONFIG, config)
                     folder.config = config
@@ -194,9 +194,10 @@ def check_resume(run: Path, *, resume: bool) -> None:
         raise RunFolderError(f"--resume: {run} holds no run to go on with")
 
 
-def _check_fit(
+def check_fit(
     identity: Identity, spec: PolicySpec, game: str, game_options: dict[str, str], root: Path
 ) -> None:
+    """`RunFolderError` where a run is not for this spec, game and options."""
     kept = identity.spec
     for what, old, new in (
         ("game", identity.game, game),

@@ -31,7 +31,7 @@ from understudy.registry.scores import Score
 SCHEMA = 1
 WEIGHTS = "weights.npz"
 LEARNER = "learner.npz"
-_MANIFEST = "manifest.json"
+MANIFEST = "manifest.json"
 _PRUNED = "pruned.jsonl"
 _MAX_MANIFEST = 64 * 2**20
 _DIGITS = 8
@@ -117,9 +117,9 @@ class Versions:
     def commit(self, manifest: Manifest, contents: Mapping[str, bytes]) -> Manifest:
         """Make a version durable under `manifest.number`; `Fenced` if that number is taken."""
         sealed = msgspec.structs.replace(
-            manifest, files={name: _seal(data) for name, data in contents.items()}
+            manifest, files={name: seal_of(data) for name, data in contents.items()}
         )
-        named = {**contents, _MANIFEST: seal(msgspec.json.encode(sealed))}
+        named = {**contents, MANIFEST: seal(msgspec.json.encode(sealed))}
         try:
             files.commit_folder(self.folder(manifest.number), named)
         except FileExistsError as error:
@@ -128,21 +128,41 @@ class Versions:
             ) from error
         return sealed
 
+    def copied(self, number: int, contents: Mapping[str, bytes]) -> Manifest:
+        """Commit a version of another run folder: all its files, as `contents` gives them there.
+
+        Raises:
+            FileFormatError: They are not what their manifest says.
+            FileExistsError: The number is taken.
+        """
+        manifest = _decoded_manifest(number, contents.get(MANIFEST, b""))
+        for name, expected in manifest.files.items():
+            if name not in contents or seal_of(contents[name]) != expected:
+                raise FileFormatError(f"version {number}: {name} does not match its checksum")
+        if contents.keys() != {*manifest.files, MANIFEST}:
+            raise FileFormatError(f"version {number}: files that its manifest does not name")
+        files.commit_folder(self.folder(number), contents)
+        return manifest
+
+    def contents(self, number: int) -> dict[str, bytes]:
+        """All files of a version, checked, the manifest among them."""
+        manifest = self.manifest(number)
+        found = {name: self.read(manifest, name) for name in manifest.files}
+        return {**found, MANIFEST: self._manifest_bytes(number)}
+
+    def manifest_seal(self, number: int) -> FileSeal | None:
+        """What identifies a version among those of several run folders; None: it is not here."""
+        try:
+            return seal_of(self._manifest_bytes(number))
+        except FileNotFoundError:
+            return None
+
     def manifest(self, number: int) -> Manifest:
         """The manifest of a version; `FileFormatError` if it was tampered with or damaged."""
-        what = f"version {number}"
-        data = read_bytes(self.folder(number) / _MANIFEST, limit=_MAX_MANIFEST)
-        body = unseal(data)
-        if body is None:
-            raise FileFormatError(f"{what}: {_MANIFEST} does not match its checksum")
-        try:
-            manifest = msgspec.json.decode(body, type=Manifest)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            raise FileFormatError(f"{what}: {_MANIFEST}: {error}") from error
-        if manifest.schema != SCHEMA or manifest.number != number:
-            raise FileFormatError(f"{what}: {_MANIFEST} is of schema {manifest.schema} for version "
-                                  f"{manifest.number}")  # fmt: skip
-        return manifest
+        return _decoded_manifest(number, self._manifest_bytes(number))
+
+    def _manifest_bytes(self, number: int) -> bytes:
+        return read_bytes(self.folder(number) / MANIFEST, limit=_MAX_MANIFEST)
 
     def verify(self, number: int) -> Manifest:
         """Check every byte of a version against its manifest."""
@@ -158,7 +178,7 @@ class Versions:
             data = read_bytes(self.folder(manifest.number) / name, limit=expected.bytes)
         except FileNotFoundError as error:
             raise FileFormatError(f"version {manifest.number}: {name} is missing") from error
-        if _seal(data) != expected:
+        if seal_of(data) != expected:
             raise FileFormatError(f"version {manifest.number}: {name} does not match its checksum")
         return data
 
@@ -272,7 +292,23 @@ class Versions:
         return self.root / f"{number:0{_DIGITS}d}"
 
 
-def _seal(data: bytes) -> FileSeal:
+def _decoded_manifest(number: int, data: bytes) -> Manifest:
+    what = f"version {number}"
+    body = unseal(data)
+    if body is None:
+        raise FileFormatError(f"{what}: {MANIFEST} does not match its checksum")
+    try:
+        manifest = msgspec.json.decode(body, type=Manifest)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise FileFormatError(f"{what}: {MANIFEST}: {error}") from error
+    if manifest.schema != SCHEMA or manifest.number != number:
+        raise FileFormatError(f"{what}: {MANIFEST} is of schema {manifest.schema} for version "
+                              f"{manifest.number}")  # fmt: skip
+    return manifest
+
+
+def seal_of(data: bytes) -> FileSeal:
+    """What a file with these bytes must be."""
     return FileSeal(bytes=len(data), sha256=hashlib.sha256(data).hexdigest())
 
 

@@ -36,9 +36,12 @@ from understudy.server.error_log import ErrorLog, logging_to
 from understudy.server.status_poller import StatusPoller
 from understudy.session.segments import PlayerSegments
 from understudy.session.session import Session
+from understudy.session.shards import Shard
 from understudy.session.translation import Translator
 from understudy.supervise import process, starter
 from understudy.supervise.lock import server_lock
+from understudy.supervise.process import SupervisedProcess
+from understudy.supervise.relay import start_relay
 from understudy.supervise.starter import LearnerParent, RunningLearner
 from understudy.telemetry import events
 from understudy.telemetry.journal import Journal
@@ -48,6 +51,7 @@ from understudy.telemetry.summary import light_writer
 from understudy.web.auth import Auth, check_exposure, make_auth
 from understudy.web.listening import Tls
 
+_RELAY_STOP_S = 10.0
 _NEWS = 100
 """Verdicts that wait for the screen at most."""
 
@@ -65,6 +69,10 @@ class ServeOptions:
     gate: str
     seed: int | None = None
     learner: Literal["process", "off"] = "process"
+    relay: str | None = None
+    """The address of a store: the learner is on another machine"""
+    shard: Shard | None = None
+    """Which territories are this server's; None: all of them"""
     host: str = "127.0.0.1"
     port: int = 8765
     token: str | None = None
@@ -153,6 +161,7 @@ class ServerWiring:
             seed=options.seed,
             problem=self._errors.note,
             segments=self._segments,
+            shard=options.shard,
         )
         self.server = Server(
             self.session,
@@ -174,6 +183,7 @@ class ServerWiring:
             )
         )
         self._start_learner(options, stack)
+        self._relay = self._start_relay(options, stack)
         self._watcher.start()
         if self._writer is not None:
             self._writer.start()
@@ -198,6 +208,8 @@ class ServerWiring:
             problem = starter.stop(self._learner, self._folder.config.learner.drain_s)
             if problem:
                 self._errors.note(problem)
+        if self._relay is not None and not self._relay.stop(_RELAY_STOP_S):
+            self._errors.note("the relay did not stop in time; what it did not send waits")
         self.server.count(time.monotonic())
         self._write_counts()
         self._journal.write(events.BotStopped(matches=0))
@@ -269,6 +281,15 @@ class ServerWiring:
         self._learner = starter.start(options.learner, self._folder, parent, command=command)
         if self._learner is not None:
             stack.callback(self._learner.stop, 0.0)  # no effect if it has stopped
+
+    def _start_relay(
+        self, options: ServeOptions, stack: contextlib.ExitStack
+    ) -> SupervisedProcess | None:
+        if options.relay is None:
+            return None
+        relay = start_relay(self._folder, options.relay, problem=self._errors.note)
+        stack.callback(relay.stop, 0.0)  # no effect if it has stopped
+        return relay
 
 
 def learner_command(options: ServeOptions) -> list[str]:

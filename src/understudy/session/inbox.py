@@ -37,6 +37,7 @@ from understudy.session.protocol import (
 )
 from understudy.session.rewards import ended_with_territory, settled_by_message
 from understudy.session.segments import PlayerSegments, grouped
+from understudy.session.shards import Shard
 from understudy.session.status import SessionCounts
 from understudy.session.territory import DecisionRequest, Territories, TerritoryState
 from understudy.session.translation import TranslatedObservation, Translator
@@ -64,6 +65,8 @@ class SessionParts:
     counts: SessionCounts
     segments: PlayerSegments | None = None
     """Who decides which territory; None: the newest version decides all of them"""
+    shard: Shard | None = None
+    """Which territories are this server's; None: all of them"""
 
 
 class Inbox:
@@ -209,7 +212,12 @@ class Inbox:
         )
 
     def _found(self, name: str, client: str) -> TerritoryState | Error | None:
-        """The territory; an error if it belongs to another client."""
+        """The territory; an error if it belongs to another client, or to another server."""
+        shard = self._parts.shard
+        elsewhere = "" if shard is None else shard.refusal(name)
+        if elsewhere:
+            field = self._parts.translator.territory_field
+            return Error(code="wrong_shard", message=elsewhere, field=field)
         territory = self._parts.territories.get(name)
         if territory is None or territory.client == client:
             return territory

@@ -45,6 +45,7 @@ Code: TypeAlias = Literal[
     "unknown_territory",
     "unknown_type",
     "wrong_features",
+    "wrong_shard",
 ]
 
 

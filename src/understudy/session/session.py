@@ -26,6 +26,7 @@ from understudy.session.inbox import Inbox, Incoming, SessionParts, beyond_rate,
 from understudy.session.limits import Rates
 from understudy.session.protocol import Error, RequestId
 from understudy.session.segments import PlayerSegments
+from understudy.session.shards import Shard
 from understudy.session.status import LiveStatus, SessionCounts
 from understudy.session.territory import Territories
 from understudy.session.translation import Translator
@@ -48,7 +49,8 @@ class Session:
     `policy` is called once for every inbox, and returns the version to decide with. `problem` gets
     what a gate or a policy raised, and the observation on which it raised gets the safe action;
     without `problem`, `receive` raises. With `segments` a coin decides who plays, and `policy` is
-    only named: where the rules are the incumbent, it has version 0 and decides nothing.
+    only named: where the rules are the incumbent, it has version 0 and decides nothing. With
+    `shard` territories of other servers are refused.
     """
 
     def __init__(
@@ -63,6 +65,7 @@ class Session:
         seed: int | None,
         problem: Callable[[str, Exception], None] = _raise,
         segments: PlayerSegments | None = None,
+        shard: Shard | None = None,
     ) -> None:
         self._policy = policy
         self._gate = gate
@@ -98,6 +101,7 @@ class Session:
             config=config,
             counts=counts,
             segments=segments,
+            shard=shard,
         )
         self._restore()
 

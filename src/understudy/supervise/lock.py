@@ -1,4 +1,4 @@
-"""Locks of a run folder between processes: one learner, one simulator and one server at a time.
+"""Locks of a run folder between processes: one learner, simulator, server and relay at a time.
 
 The learner's lock refuses a second learner early. Where file locks do not work (some shared
 folders), the commit itself fences one of the two off.
@@ -17,6 +17,7 @@ from understudy.core.errors import LearnerBusy, RunFolderError, UnderstudyError
 _LEARNER = "learner.lock"
 _SIMULATOR = "simulator.lock"
 _SERVER = "server.lock"
+_RELAY = "relay.lock"
 _PROBE_S = 0.2
 """How long a learner waits for a lock that is taken: `learner_runs` holds it for a moment."""
 
@@ -38,6 +39,18 @@ def simulator_lock(root: Path) -> Iterator[None]:
         import filelock  # noqa: F401
     busy = LearnerBusy(f"{root}: another simulator works on this run folder")
     with _held(root / _SIMULATOR, busy, timeout_s=_PROBE_S):
+        yield
+
+
+@contextlib.contextmanager
+def relay_lock(root: Path) -> Iterator[None]:
+    """Makes the folder and holds the relay's lock, or raises LearnerBusy: two would send the same
+    matches."""
+    with needs("a relay needs {}", extra="scale"):
+        import filelock  # noqa: F401
+    files.make_folders(root)
+    busy = LearnerBusy(f"{root}: another relay works on this run folder; stop it, or let it work")
+    with _held(root / _RELAY, busy, timeout_s=_PROBE_S):
         yield
 
 

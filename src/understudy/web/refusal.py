@@ -42,6 +42,7 @@ _STATUS: dict[str, HTTPStatus] = {
     "unauthorised": HTTPStatus.UNAUTHORIZED,
     "unavailable": HTTPStatus.SERVICE_UNAVAILABLE,
     "unknown_territory": HTTPStatus.NOT_FOUND,
+    "wrong_shard": HTTPStatus.MISDIRECTED_REQUEST,
 }
 
 

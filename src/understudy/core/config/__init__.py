@@ -12,6 +12,7 @@ from understudy.core.config.learning import (
     SpoolConfig,
 )
 from understudy.core.config.promotion import PromotionConfig
+from understudy.core.config.relay import RelayConfig
 from understudy.core.config.serving import ContinuousConfig, LiveConfig
 from understudy.core.config.stages import CurriculumConfig, StageConfig
 from understudy.core.config.tables import Config, changes, from_table, load, save, with_values
@@ -34,6 +35,7 @@ __all__ = [
     "PopulationConfig",
     "PromotionConfig",
     "RegistryConfig",
+    "RelayConfig",
     "ReportConfig",
     "RetentionConfig",
     "RewardsConfig",

@@ -24,6 +24,7 @@ from understudy.core.config.learning import (
     SpoolConfig,
 )
 from understudy.core.config.promotion import PromotionConfig
+from understudy.core.config.relay import RelayConfig
 from understudy.core.config.section import Section, inner
 from understudy.core.config.serving import ContinuousConfig, LiveConfig
 from understudy.core.config.stages import CurriculumConfig
@@ -66,6 +67,7 @@ class Config(Section, frozen=True, kw_only=True):
     registry: RegistryConfig = RegistryConfig()
     promotion: PromotionConfig = PromotionConfig()
     retention: RetentionConfig = RetentionConfig()
+    relay: RelayConfig = RelayConfig()
     report: ReportConfig = ReportConfig()
 
 

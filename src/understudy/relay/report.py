@@ -1,0 +1,32 @@
+"""What a relay has done so far, for its progress line and its summary."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+
+@dataclass
+class RelayCounts:
+    """Counts of one process; matches that a crash lets it send twice count twice."""
+
+    sent: int = 0
+    """Matches"""
+    received: int = 0
+    """Matches that were new here"""
+    bundles: int = 0
+    """Sent or received"""
+    bytes: int = 0
+    """Of these bundles"""
+    versions: int = 0
+    """Uploaded or fetched"""
+    version: int = 0
+    """The champion, as the learner's side says; 0: none"""
+    waiting: int = 0
+    """Matches in `buffer/`"""
+    not_sent: int = 0
+    """Matches that were archived without being sent, since too many waited"""
+    refused: int = 0
+    """Bundles that could not be read"""
+
+    def as_dict(self) -> dict[str, int]:
+        return asdict(self)
