@@ -22,6 +22,8 @@ SCRIPTS = (
     ("train_throughput.py",),
     ("reward_sets.py",),
     ("host_league.py",),
+    ("ray_workers.py",),
+    ("rllib_peer.py",),
     ("league_overhead.py",),
     ("devices.py",),
     ("scale_constants.py",),

@@ -76,7 +76,7 @@ def strength(run: Path, minutes: float, seed: int, workers: int) -> bool:
     _, first, *_ = resolver.resolve_all("--opponents", "league", agent=str(run))
     reached = True
     for opponent, goal in ((resolver.resolve("", "random"), GOAL_RANDOM), (first, GOAL_SNAPSHOT)):
-        tally = resolver.meet(agent, opponent, MATCHES).tally
+        tally = resolver.meet([(agent, opponent)], MATCHES)[0].tally
         low, high = tally.interval
         print(
             f"  v {opponent.label}: {tally.win_rate:.1%} of {tally.matches} "

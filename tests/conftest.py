@@ -41,7 +41,7 @@ os.environ.setdefault(
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-_LONG = ("walk", "compat", "arena", "supervise", "run", "cli", "learner")
+_LONG = ("walk", "compat", "workers", "arena", "supervise", "run", "cli", "learner")
 """Folders whose tests take the longest, in the order in which they are started."""
 
 

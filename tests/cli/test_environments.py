@@ -102,6 +102,37 @@ def test_a_run_is_resumed_with_its_bots_and_refuses_what_it_cannot_do() -> None:
     )
 
 
+def test_workers_judge_the_same_and_say_what_ray_would_add() -> None:
+    options = ("--opponents", "random,first", "--bots", "my_bots.py", "--matches", 24)
+    call = ("eval", TICTACTOE, "--agent", "run", *options)
+    alone = understudy(*call, "--json")
+    shared = understudy(*call, "--workers", 2, "--json")
+    assert shared.code == 0 and shared.json == alone.json
+    told = understudy(*call, "--workers", 2)
+    assert "2 workers, processes of this machine; with Ray" in told.err
+    assert told.out == understudy(*call).out
+    league = ("tournament", TICTACTOE, "random", "first", "run", "--bots", "my_bots.py", "--json")
+    small = (*league, "--matches", 8)
+    assert understudy(*small, "--workers", 3).json == understudy(*small).json
+
+
+@pytest.mark.parametrize("command", ["eval", "tournament", "train"])
+def test_ways_to_ray_that_do_not_fit_are_refused_before_anything_is_made(command: str) -> None:
+    names = ("random", "first") if command == "tournament" else ()
+    for options, expected in (
+        (("--ray", "auto"), "--ray auto: say how many workers there are"),
+        (("--workers", 2, "--ray", "ray://head:10001"), "ray job submit --working-dir"),
+        (("--workers", 2, "--ray", "yes"), "--ray: expected local"),
+    ):
+        refused = understudy(command, TICTACTOE, *names, *options)
+        assert refused.code == 2 and expected in refused.err, refused.err
+    arena = understudy(command, "brawl", *names, "--ray", "local")
+    assert arena.code == 2 and "--ray: brawl has no such choice" in arena.err
+    if command == "train":
+        refused = understudy(command, TICTACTOE, "--async")
+        assert refused.code == 2 and "train.asynchronous: needs workers" in refused.err
+
+
 def test_an_exported_file_plays_the_matches_of_its_version() -> None:
     export = understudy("export", "run", "--as", "module", "-o", "agent.py", "--force")
     assert export.code == 0, export.err

@@ -48,9 +48,14 @@ def match(
 
 
 def steps(
-    trainer: Trainer, new: Sequence[Episode], earlier: Sequence[Episode], **more: bool
+    trainer: Trainer,
+    new: Sequence[Episode],
+    earlier: Sequence[Episode],
+    *,
+    by_evidence: bool = False,
 ) -> int:
-    return round(trainer.train(new, earlier, version=0, **more)["gradient_steps"])
+    metrics = trainer.train(new, earlier, version=0, by_evidence=by_evidence)
+    return round(metrics["gradient_steps"])
 
 
 def test_few_matches_are_sampled_as_often_as_others_but_in_one_pass() -> None:

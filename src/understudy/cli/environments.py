@@ -10,17 +10,16 @@ from typing import TYPE_CHECKING
 import typer
 
 from understudy.cli.eval import opponent_row, opponent_table, write_table
-from understudy.cli.options import game_options
+from understudy.cli.options import game_options, workers_line
 from understudy.cli.output import emit_table, emit_text
 from understudy.cli.progress import working
 from understudy.judging.environments import EnvironmentResolver
 from understudy.judging.players import latest_run, split
 from understudy.supervise.interrupts import INTERRUPTED
-from understudy.telemetry.text import plain, say, say_json, size
+from understudy.telemetry.text import complain, plain, say, say_json, size
 
 if TYPE_CHECKING:
     from understudy.judging.environment_watching import DrawnMatch
-    from understudy.match.tally import EvaluationReport
 
 _FRAME_S = 0.5
 """How long a picture of a turn stays in a terminal at speed 1."""
@@ -37,6 +36,8 @@ def evaluate_in_environment(
     greedy: bool,
     bots: list[str],
     option: list[str],
+    workers: int,
+    ray: str,
     csv: Path | None,
     json: bool,
 ) -> None:
@@ -48,14 +49,14 @@ def evaluate_in_environment(
     )
     judged = resolver.resolve("--agent", name)
     against = resolver.resolve_all("--opponents", opponents, agent=name, most=snapshots)
-    reports: dict[str, EvaluationReport] = {}
-    with working(f"{matches} matches v each of {len(against)}", quiet=json) as show:
-        for done, one in enumerate(against):
-
-            def shown(share: float, done: int = done) -> None:
-                show((done + share) / len(against))
-
-            reports[one.name] = resolver.meet(judged, one, matches, show=shown)
+    if workers and not json:
+        complain(workers_line(workers, ray))
+    with (
+        working(f"{matches} matches v each of {len(against)}", quiet=json) as show,
+        resolver.with_workers(workers, ray=ray, note=complain),
+    ):
+        played = resolver.meet([(judged, one) for one in against], matches, show=show)
+    reports = {one.name: report for one, report in zip(against, played, strict=True)}
     rows = {one.name: opponent_row(one, reports[one.name]) for one in against}
     if csv is not None:
         write_table(csv, rows)

@@ -16,6 +16,9 @@ from understudy.cli.options import (
     Json,
     MatchSeed,
     NamedGame,
+    RayMode,
+    Workers,
+    check_workers,
     game_options,
 )
 from understudy.cli.output import emit_table, emit_text
@@ -62,6 +65,8 @@ def evaluate(
     bots: Bots = None,
     option: GameOption = None,
     engine: EngineName = "auto",
+    workers: Workers = None,
+    ray: RayMode = None,
     csv: Annotated[
         Path | None, typer.Option(help="Write the table to this file as well, with every measure.")
     ] = None,
@@ -90,12 +95,13 @@ def evaluate(
     if csv is not None:
         check_file("--csv", csv)
     engine_named(engine)  # a wrong name is an error before anything is read
+    count, mode = check_workers(game, workers, ray)
     if is_environment(game):
         from understudy.cli.environments import evaluate_in_environment
 
         evaluate_in_environment(
             game, agent, opponents, matches=matches, snapshots=snapshots, seed=seed, greedy=greedy,
-            bots=bots or [], option=option or [], csv=csv, json=json,
+            bots=bots or [], option=option or [], workers=count, ray=mode, csv=csv, json=json,
         )  # fmt: skip
         return
     name = agent if agent is not None else latest_run("--agent", game)

@@ -13,6 +13,7 @@ import typer
 
 from understudy.core import files
 from understudy.core.config import Config, with_values
+from understudy.core.dependencies import install_line, needs
 from understudy.core.errors import ConfigError
 from understudy.core.toml import value_of
 
@@ -50,6 +51,18 @@ GameOption = Annotated[
     list[str] | None,
     typer.Option("--option", help="Of a custom game: size=5. Repeatable."),
 ]
+Workers = Annotated[
+    int | None,
+    typer.Option(help="Workers that play environments side by side (default: this process)."),
+]
+RayMode = Annotated[
+    str | None,
+    typer.Option(
+        "--ray",
+        help="Workers are Ray actors: local (of this machine), auto (of the cluster of the job or "
+        "of RAY_ADDRESS).",
+    ),
+]
 EngineName = Annotated[str, typer.Option(help="auto, numpy or jax.")]
 
 _FLAGS = {
@@ -59,6 +72,7 @@ _FLAGS = {
     "population.agents": "--population",
     "live.threshold": "--threshold",
     "promotion.evidence": "--evidence",
+    "train.asynchronous": "--async",
 }
 """Settings with a flag of their own."""
 
@@ -86,6 +100,44 @@ def parsed(
     if not equals:
         raise ConfigError(f"{flag} {pair}: expected key=value, such as {example}")
     return key.strip(), value_of(text)
+
+
+def check_workers(game: str, workers: int | None, ray: str | None) -> tuple[int, str]:
+    """How many workers there are, and whether they are Ray actors; an error, before anything is
+    made, where that is not possible."""
+    from understudy.adapters.environments.factory import is_environment
+    from understudy.workers.ray_mode import check_mode
+
+    if workers is not None and workers < 0:
+        raise ConfigError(f"--workers: expected 0 or more, got {workers}")
+    if not is_environment(game):
+        for flag, value in (("--workers", workers), ("--ray", ray)):
+            if value is not None:
+                raise ConfigError(
+                    f"{flag}: {game} has no such choice: it belongs to environments, such as "
+                    "pettingzoo:my_game"
+                )
+    if ray is not None:
+        check_mode(ray)
+        if not workers:
+            raise ConfigError(f"--ray {ray}: say how many workers there are: --workers N")
+        with needs("--ray needs Ray", extra="scale"):
+            pass
+    return workers or 0, ray or ""
+
+
+def workers_line(workers: int, ray: str) -> str:
+    """Who plays, in words; where it is not Ray, what Ray would add."""
+    from understudy.workers.ray_mode import is_installed
+
+    if ray:
+        where = "of this machine" if ray == "local" else "of the cluster"
+        return f"{workers} workers, Ray actors {where}."
+    get = "" if is_installed() else f" ({install_line('scale')})"
+    return (
+        f"{workers} workers, processes of this machine; with Ray{get} they can be on other "
+        "machines: --ray auto."
+    )
 
 
 def game_options(pairs: Sequence[str]) -> dict[str, str]:

@@ -16,7 +16,11 @@ from understudy.cli.options import (
     Greedy,
     Json,
     MatchSeed,
+    RayMode,
+    Workers,
+    check_workers,
     game_options,
+    workers_line,
 )
 from understudy.cli.output import emit, emit_text
 from understudy.core.errors import ConfigError
@@ -38,6 +42,8 @@ def tournament(
         Path | None, typer.Option(help="Also write payoffs.csv, standings.csv and payoffs.png.")
     ] = None,
     engine: EngineName = "auto",
+    workers: Workers = None,
+    ray: RayMode = None,
     json: Json = False,
 ) -> None:
     """Let runs and bots play a round robin: standings, payoff matrix, cycles.
@@ -60,6 +66,9 @@ def tournament(
         check_folder("--out", out)
         payoff_files.check_installed()
     carry_on = engine_named(engine)
+    count, mode = check_workers(game, workers, ray)
+    if count and not json:
+        complain(workers_line(count, mode))
     pairs = len(players) * (len(players) - 1) // 2
     with working(f"{pairs} pairs x {matches} matches", quiet=json) as show:
         outcome = play_tournament(
@@ -72,6 +81,8 @@ def tournament(
             options=game_options(option or []),
             bots=bots or [],
             engine=carry_on,
+            workers=count,
+            ray=mode,
             note=complain,
             show=show,
         )

@@ -12,8 +12,11 @@ from understudy.cli.options import (
     Bots,
     JsonAtEnd,
     NewRun,
+    RayMode,
     SetOption,
     WithDashboard,
+    Workers,
+    check_workers,
     config_from,
     parsed,
 )
@@ -102,9 +105,15 @@ def train(
         list[str] | None,
         typer.Option(help="A .py file or module with reward terms of one's own. Repeatable."),
     ] = None,
-    workers: Annotated[
-        int | None,
-        typer.Option(help="Processes that play environments side by side (default: this one)."),
+    workers: Workers = None,
+    ray: RayMode = None,
+    asynchronous: Annotated[
+        bool | None,
+        typer.Option(
+            "--async/--no-async",
+            help="Workers play while the learner learns, with weights at most one update old "
+            "(default: --no-async).",
+        ),
     ] = None,
     devices: Annotated[
         str | None,
@@ -144,6 +153,7 @@ def train(
         game, network or preset, config, _parse_count(steps), minutes, seed, run, resume, set_ or []
     )
     session: TrainSession | EnvironmentSession
+    count, mode = check_workers(game, workers, ray)
     with TrainScreen(quiet=json, before=newest(options.before)) as screen:
         if options.of_environment:
             options.refuse(
@@ -157,13 +167,15 @@ def train(
                 opponents=opponents,
                 stage=stage,
                 bots=tuple(bots or ()),
-                workers=workers or 0,
+                workers=count,
+                ray=mode,
+                asynchronous=asynchronous,
             )
         else:
             options.refuse(
                 "belongs to environments, such as pettingzoo:my_game; this game plays in the arena",
-                eval=evaluate, workers=workers,
-            )  # fmt: skip
+                **{"eval": evaluate, "async": asynchronous},
+            )
             chosen = options.load_game(option or [], bots or [], delay=delay, actions=actions)
             options.load_terms(terms or [])
             session = options.session(
@@ -360,6 +372,8 @@ class _TrainOptions:
         stage: str | None,
         bots: tuple[str, ...],
         workers: int,
+        ray: str,
+        asynchronous: bool | None,
     ) -> EnvironmentSession:
         """A session in an environment."""
         from understudy.adapters.environments.factory import bots_of
@@ -386,6 +400,8 @@ class _TrainOptions:
             )
         if stage is not None:
             settings["curriculum.pin"] = stage
+        if asynchronous is not None:
+            settings["train.asynchronous"] = asynchronous
         resolved = config_from(self.set, base=base, defaults=settings)
         if opponents is not None and resolved.curriculum.stages:
             raise ConfigError("--opponents: the stages of the curriculum say whom they meet")
@@ -402,6 +418,7 @@ class _TrainOptions:
             config=resolved,
             bots=bots,
             workers=workers,
+            ray=ray,
         )
 
     def _budget(self, default: int) -> Budget:

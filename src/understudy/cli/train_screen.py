@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
+from understudy.cli.options import workers_line
 from understudy.cli.output import commands, summary_row
 from understudy.cli.progress import ProgressDisplay, ProgressLine, bar, ending, session_line
 from understudy.games import catalog
@@ -29,6 +30,10 @@ from understudy.training.session import (
 
 if TYPE_CHECKING:
     from understudy.training.stage_plan import StagePlan
+    from understudy.workers.players import WorkersReport
+
+_SLOWER = 1.2
+"""How many times the median worker's time makes one the slowest."""
 
 
 class TrainScreen:
@@ -90,11 +95,15 @@ def _arena_opening(session: TrainSession, stages: StagePlan) -> list[str]:
 
 
 def _environment_opening(session: EnvironmentSession) -> list[str]:
-    head = f"understudy: train {session.environment}, run folder {session.run}"
+    lines = [f"understudy: train {session.environment}, run folder {session.run}"]
+    if session.workers:
+        # More than there are environments would have nothing to play.
+        count = min(session.workers, session.config.train.games)
+        lines.append(workers_line(count, session.ray))
     if not session.evaluate:
-        return [head]
+        return lines
     return [
-        head,
+        *lines,
         f"{session.evaluate} frozen matches follow the training; --steps and --minutes do "
         "not count them, --eval 0 turns them off.",
     ]
@@ -125,7 +134,20 @@ def _line(progress: TrainingProgress[Any]) -> ProgressLine:
             parts.append(Part(_recent(progress)))
         case LeagueProgress():
             parts += [*_where(progress), *_win_rates(progress)]
+    if isinstance(progress, EnvironmentProgress) and progress.workers:
+        parts.append(Part(_workers(progress.workers), 35))
     return session_line(progress, parts)
+
+
+def _workers(report: WorkersReport) -> str:
+    """`16 workers, 1 lost, slowest worker 3 (1.8x)`."""
+    here = f"{report.count} workers"
+    if report.ready < report.count:
+        here = f"{report.ready} of {here}"
+    lost = [f"{report.lost} lost"] if report.lost else []
+    slowest = report.slowest and report.slowdown >= _SLOWER
+    slow = [f"slowest {report.slowest} ({report.slowdown:.1f}x)"] if slowest else []
+    return ", ".join([here, *lost, *slow])
 
 
 def _win_rates(progress: LeagueProgress[Any]) -> list[Part]:
@@ -291,6 +313,10 @@ def _environment_summary(summary: EnvironmentSummary, width: Width) -> list[str]
         told.append(("Rating", f"{summary.rating} ({summary.anchor} holds the scale)"))
     if summary.snapshots:
         told.append(("Snapshots", f"{summary.snapshots}"))
+    if summary.workers:
+        busy = f"playing {summary.workers.busy:.0%} of a segment's time"
+        words = _workers(summary.workers).replace(" workers", "", 1)
+        told.append(("Workers", f"{words}, {busy}"))
     told.append(("Run folder", summary.run))
     return [*lines, *_rows(told, width)]
 

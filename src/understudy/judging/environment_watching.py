@@ -47,7 +47,8 @@ class DrawnMatch:
         make = maker(resolver.name, **options)
         seed = int(match_seeds(resolver.seed, np.arange(1), purpose=EVALUATION)[0])
         with contextlib.closing(EnvironmentMatches(make, [0])) as environments:
-            environments.begin(0, [self._left.player[0], self._right.player[0]], seed=seed)
+            players = [resolver.player(one) for one in (self._left, self._right)]
+            environments.begin(0, players, seed=seed)
             yield self._drawn(environments)
             while not environments.over(0):
                 environments.turn([0], {})

@@ -9,7 +9,7 @@ run or file that is named, but for those that are given.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -18,14 +18,8 @@ import numpy as np
 
 from understudy.adapters.environments.bots import load_bots
 from understudy.adapters.environments.factory import bots_of, for_two, maker, resolved
-from understudy.adapters.environments.matches import EnvironmentMatches, FrozenMatch, play_series
-from understudy.adapters.environments.sides import (
-    RANDOM,
-    PolicySide,
-    RandomSide,
-    ScriptedSide,
-    SidePlayer,
-)
+from understudy.adapters.environments.matches import EnvironmentMatches, FrozenMatch
+from understudy.adapters.environments.sides import RANDOM, SidePlayer
 from understudy.agents.exported import is_file, load_exported
 from understudy.agents.loading import playing_version, split_name
 from understudy.agents.players import fitting_file
@@ -36,17 +30,19 @@ from understudy.core.toml import value_of
 from understudy.judging.players import ALL, LEAGUE, SNAPSHOTS, NamedEntry, check_game, split
 from understudy.league import snapshots
 from understudy.league.payoffs import Payoffs
-from understudy.match.live_match import EVALUATION, match_seeds
+from understudy.match.live_match import EVALUATION
 from understudy.match.tally import EvaluationReport, Tally
 from understudy.policy.policy import Policy
 from understudy.registry.run_folder import RunFolder, holds_run
-from understudy.supervise.maths_threads import one_thread
+from understudy.workers.pool import worker_pool
+from understudy.workers.pooled_series import PooledSeries
+from understudy.workers.series import HereSeries, Series, SeriesPlan, SeriesPlayers, SideSource
 
 _SIDE_BY_SIDE = 16
 """Environments that a series plays at a time."""
 
 
-NamedSide: TypeAlias = NamedEntry[tuple[SidePlayer, ...]]
+NamedSide: TypeAlias = NamedEntry[tuple[SideSource, ...]]
 """Of an environment: one player, or the members of a league, which share its matches."""
 
 
@@ -76,10 +72,12 @@ class EnvironmentResolver:
         if lead is not None and not sources:
             sources = tuple(one.find(lead.root) for one in lead.identity.bot_code)
         brought = (one for one in bots_of(environment, self.options) if one not in sources)
-        self._bots = load_bots((*brought, *sources))
+        self._sources = (*brought, *sources)
+        self._bots = load_bots(self._sources)
         self.make: Callable[[], Any] = maker(environment, **self.options)
         with contextlib.closing(EnvironmentMatches(self.make, range(_SIDE_BY_SIDE))) as matches:
             self.agents, self.spaces, self._rows = matches.agents, matches.spaces, matches.rows
+        self._series: SeriesPlayers = HereSeries(self.make)
         if len(self.agents) != 2:
             raise ConfigError(
                 f"{environment} has {len(self.agents)} agents ({', '.join(self.agents)}); players "
@@ -104,10 +102,9 @@ class EnvironmentResolver:
     def resolve(self, flag: str, name: str) -> NamedSide:
         """The player of that name."""
         if name == RANDOM:
-            return NamedSide(name, (RandomSide(self.spaces, rows=self._rows, seed=self._seed(1)),))
+            return NamedSide(name, (SideSource.random(self._seed(1)),))
         if name in self._bots:
-            bot = ScriptedSide(name, self._bots[name], self.spaces, seed=self._seed(2))
-            return NamedSide(name, (bot,))
+            return NamedSide(name, (SideSource.bot(name, self._seed(2)),))
         if is_file(name):
             return self._file(flag, name)
         folder, which = self._run(flag, name)
@@ -137,31 +134,50 @@ class EnvironmentResolver:
             raise ConfigError(f"{flag}: {what}")
         return listed
 
-    def side(self, policy: Policy) -> SidePlayer:
+    def side(self, policy: Policy) -> SideSource:
         """A policy as a player."""
-        return PolicySide(
-            policy, self.spaces, rows=self._rows, seed=self._seed(3), sampled=self.sampled
-        )
+        return SideSource.of_policy(policy, seed=self._seed(3), sampled=self.sampled)
+
+    def player(self, side: NamedSide) -> SidePlayer:
+        """A new player of a side, here."""
+        return side.player[0].player(self.spaces, rows=self._rows, bots=self._bots)
+
+    @contextlib.contextmanager
+    def with_workers(
+        self, workers: int, *, ray: str = "", note: Callable[[str], None]
+    ) -> Iterator[None]:
+        """Lets workers play the matches of the block, where there are any; the results are the
+        same. `note` is told when one dies."""
+        if not workers:
+            yield
+            return
+        here = self._series
+        with worker_pool(workers, ray=ray, problem=note) as pool:
+            self._series = PooledSeries(pool)
+            try:
+                yield
+            finally:
+                self._series = here
 
     def meet(
         self,
-        judged: NamedSide,
-        other: NamedSide,
+        pairs: Sequence[tuple[NamedSide, NamedSide]],
         matches: int,
         *,
         show: Callable[[float], None] = lambda share: None,
-    ) -> EvaluationReport:
-        """Matches of two players, half from each side; those of a league are shared by it."""
-        played: list[FrozenMatch] = []
-        each = -(-matches // len(other.player))
-        for done, player in enumerate(other.player):
-            played += self._series(
-                judged.player[0],
-                player,
-                each,
-                show=lambda share, done=done: show((done + share) / len(other.player)),  # type: ignore[misc]
-            )
-        return report_of(played)
+    ) -> list[EvaluationReport]:
+        """So many matches of each pair of players, half from each side; those of a league are
+        shared by it. The result of a pair does not depend on the others."""
+        series = [
+            (index, self._planned(judged.player[0], player, -(-matches // len(other.player))))
+            for index, (judged, other) in enumerate(pairs)
+            for player in other.player
+        ]
+        played: list[list[FrozenMatch]] = [[] for _ in pairs]
+        found = self._series.play([one for _, one in series], show=show)
+        for (index, _), some in zip(series, found, strict=True):
+            played[index] += some
+        return [report_of(some) for some in played]
 
     def round_robin(
         self,
@@ -173,30 +189,23 @@ class EnvironmentResolver:
         """All pairs of players."""
         pairs = list(combinations(players, 2))
         results, distinct = {}, {}
-        for index, (one, two) in enumerate(pairs):
-            show(index / len(pairs))
-            report = self.meet(one, two, matches)
+        reports = self.meet(pairs, matches, show=show)
+        for (one, two), report in zip(pairs, reports, strict=True):
             tally = report.tally
             results[one.name, two.name] = (tally.wins, tally.draws, tally.losses)
             distinct[one.name, two.name] = report.distinct
-        show(1.0)
         return Payoffs.of(tuple(one.name for one in players), results, distinct)
 
-    def _series(
-        self,
-        judged: SidePlayer,
-        other: SidePlayer,
-        matches: int,
-        *,
-        show: Callable[[float], None],
-    ) -> list[FrozenMatch]:
-        count = min(_SIDE_BY_SIDE, matches)
-        seeds = match_seeds(self.seed, np.arange(count), purpose=EVALUATION)
-        with (
-            one_thread(),
-            contextlib.closing(EnvironmentMatches(self.make, range(count))) as environments,
-        ):
-            return play_series(environments, judged, other, matches, seeds=seeds, show=show)
+    def _planned(self, judged: SideSource, other: SideSource, matches: int) -> Series:
+        plan = SeriesPlan(
+            environment=self.name,
+            options=self.options,
+            bots=self._sources,
+            environments=min(_SIDE_BY_SIDE, matches),
+            matches=matches,
+            seed=self.seed,
+        )
+        return Series(plan, judged, other)
 
     def _league(self, flag: str, agent: str, most: int) -> list[NamedSide]:
         """The pool as one opponent, then its first and its last snapshot."""

@@ -46,10 +46,13 @@ def tournament(
     options: Mapping[str, str] | None = None,
     bots: Sequence[str] = (),
     engine: Engine,
+    workers: int = 0,
+    ray: str = "",
     note: Callable[[str], None],
     show: Callable[[float], None],
 ) -> TournamentResult:
-    """`matches` of each pair; `note` is told what a person should know beside the result."""
+    """`matches` of each pair; `note` is told what a person should know beside the result. In an
+    environment `workers` play them, where there are any."""
     double = next((name for name in names if names.count(name) > 1), None)
     if double is not None:
         raise ConfigError(f"{PLAYERS}: {double!r} is named twice")
@@ -64,7 +67,8 @@ def tournament(
             game, leads=leads, options=options, bots=bots, sampled=sampled, seed=seed
         )
         sides = [here.resolve(PLAYERS, name) for name in names]
-        payoffs = here.round_robin(sides, matches, show=show)
+        with here.with_workers(workers, ray=ray, note=note):
+            payoffs = here.round_robin(sides, matches, show=show)
         places = standings(payoffs, {RANDOM: ORIGIN} if RANDOM in names else {})
         by_name = {one.name: one.version for one in sides}
         return TournamentResult(game, by_name, places, payoffs, payoffs.cycles())

@@ -14,7 +14,7 @@ from policy.makers import MLP, STRATEGIST, TRANSFORMER, lively_policy
 from training.environments.contest import ROUNDS, Contest
 
 from understudy.adapters.environments.bots import load_bots
-from understudy.adapters.environments.matches import EnvironmentMatches, play_series
+from understudy.adapters.environments.matches import EnvironmentMatches, by_rounds, play_matches
 from understudy.adapters.environments.sides import (
     BLOCK,
     PolicyRows,
@@ -38,7 +38,7 @@ def seeds(count: int) -> NDArray:
 def random_series(make: Callable[[], Any], count: int, matches: int) -> Any:
     environments = EnvironmentMatches(make, range(count))
     one, two = (RandomSide(environments.spaces, rows=environments.rows, seed=s) for s in (1, 2))
-    return play_series(environments, one, two, matches, seeds=seeds(count))
+    return by_rounds(play_matches(environments, one, two, matches // count, seeds=seeds(count)))
 
 
 def test_parallel_and_aec_environments_play_the_same_matches() -> None:
@@ -105,7 +105,7 @@ def test_a_policy_on_a_side_obeys_masks_and_takes_turns() -> None:
     assert len(spec.features) == 84
     player = PolicySide(lively_policy(spec, 1), environments.spaces, rows=6, seed=1)
     other = RandomSide(environments.spaces, rows=6, seed=2)
-    matches = play_series(environments, player, other, 9, seeds=seeds(3))
+    matches = by_rounds(play_matches(environments, player, other, 3, seeds=seeds(3)))
     assert all(sum(one.finished.sides) == 0.0 for one in matches)
     assert [one.side for one in matches] == [0, 1, 0, 1, 0, 1, 0, 1, 0]
 
@@ -118,7 +118,8 @@ def test_any_callable_is_a_bot() -> None:
     environments = EnvironmentMatches(connect_four_v3.env, range(4))
     bot = ScriptedSide("middle", middle, environments.spaces, seed=0)
     other = RandomSide(environments.spaces, rows=8, seed=2)
-    scores = [one.score for one in play_series(environments, bot, other, 40, seeds=seeds(4))]
+    played = by_rounds(play_matches(environments, bot, other, 10, seeds=seeds(4)))
+    scores = [one.score for one in played]
     assert scores.count(1) > 25, "the middle wins most matches v random"
 
 
@@ -134,7 +135,7 @@ def test_a_bot_that_errs_in_a_match_is_named(bot: Any, expected: str) -> None:
     environments = EnvironmentMatches(connect_four_v3.env, range(1))
     odd = ScriptedSide("odd", bot, environments.spaces, seed=0)
     with pytest.raises(InputError, match=expected):
-        play_series(environments, odd, odd, 1, seeds=seeds(1))
+        play_matches(environments, odd, odd, 1, seeds=seeds(1))
 
 
 @pytest.mark.parametrize(

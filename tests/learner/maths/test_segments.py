@@ -25,7 +25,7 @@ from understudy.learner.maths.descent import (
     descend,
     optimiser,
 )
-from understudy.learner.maths.segments import Segments, _advantages, improve
+from understudy.learner.maths.segments import Segments, _as_played, _corrected, improve
 from understudy.learner.trainer import Trainer
 from understudy.policy import distributions
 from understudy.policy.policy import Policy
@@ -60,10 +60,13 @@ PLAYERS = {
 each_network = pytest.mark.parametrize("name", ["mlp", "strategist"])
 
 
-def segments_of(player: Policy, seed: int = 0, *, reward: Any = None) -> Segments:
+def segments_of(
+    player: Policy, seed: int = 0, *, reward: Any = None, older: bool = False
+) -> Segments:
     """Sampled under NumPy, frame by frame; every column has played a while before it begins.
 
-    Matches end (12 %) or are cut off (6 %) at random; opponents do what a feature says.
+    Matches end (12 %) or are cut off (6 %) at random; opponents do what a feature says. `older`:
+    what follows the last row is in it, as other weights than these learn from it.
     """
     rng = np.random.default_rng(seed)
     network, space, w = player.spec.network, player.spec.actions, player.weights
@@ -104,6 +107,7 @@ def segments_of(player: Policy, seed: int = 0, *, reward: Any = None) -> Segment
         foretold=np.ones((LENGTH, COLUMNS), np.float32),
         memory=kept,
         bootstrap=rows[-1]["values"],
+        **({"next_obs": rows[-1]["obs"], "next_first": rows[-1]["first"]} if older else {}),
     )
 
 
@@ -151,8 +155,58 @@ def test_advantages_are_those_of_a_slow_loop() -> None:
     s = segments_of(player)
     assert (s.valid == 0).any() and ((s.ongoing == 0) & (s.valid == 1)).any()
     scale = player.weights.value_scale
-    got = _advantages(CONFIG, jax.tree.map(jnp.asarray, s), scale)
+    got = _as_played(CONFIG, jax.tree.map(jnp.asarray, s), scale).advantages
     np.testing.assert_allclose(got, slow_advantages(CONFIG, s, float(scale)), atol=1e-4)
+
+
+@each_network
+def test_what_older_weights_played_is_corrected_as_a_slow_loop_does(name: str) -> None:
+    played = PLAYERS[name]
+    s = segments_of(played, older=True)
+    assert s.next_obs is not None and s.next_first is not None
+    learns = lively_policy(played.spec, 5)
+    w, space = learns.weights, played.spec.actions
+    obs = normalise(NUMPY, w, np.concatenate([s.obs, s.next_obs[None]]))
+    first = np.concatenate([s.first, s.next_first[None]])
+    logits, values = played.spec.network.unroll(NUMPY, w.params, obs, first, s.memory)[:2]
+    anchor = distributions.log_prob(NUMPY, space, logits[:-1], s.actions, s.legal)
+    targets, advantages = np.zeros((2, LENGTH, COLUMNS))
+    for column in range(COLUMNS):
+        later, after = 0.0, float(values[-1, column])
+        for t in reversed(range(LENGTH)):
+            value, following = float(values[t, column]), float(values[t + 1, column])
+            goes_on = CONFIG.gamma * float(s.ongoing[t, column])
+            ratio = float(np.exp(anchor[t, column] - s.log_probs[t, column]))
+            reward = float(s.rewards[t, column]) / float(w.value_scale)
+            if not s.valid[t, column]:
+                ratio, reward = 1.0, value
+            error = min(ratio, CONFIG.behaviour_clip) * (reward + goes_on * following - value)
+            later = error + goes_on * CONFIG.gae_lambda * min(ratio, 1.0) * later
+            mixed = CONFIG.gae_lambda * after + (1.0 - CONFIG.gae_lambda) * following
+            advantages[t, column] = reward + goes_on * mixed - value
+            targets[t, column] = after = value + later
+    state, fixed = ready(learns)
+    got = _corrected(played.spec, CONFIG, state, fixed, jax.tree.map(jnp.asarray, s))
+    np.testing.assert_allclose(got.targets, targets, atol=1e-3)
+    np.testing.assert_allclose(got.advantages, advantages, atol=1e-3)
+    np.testing.assert_allclose(got.anchor_log_probs, anchor, atol=1e-4)
+
+
+@each_network
+def test_the_correction_changes_nothing_where_the_policy_itself_played(name: str) -> None:
+    player = PLAYERS[name]
+    s = segments_of(player, older=True)
+    state, fixed = ready(player)
+    rows = jax.tree.map(jnp.asarray, s)
+    got = _corrected(player.spec, CONFIG, state, fixed, rows)
+    plain = _as_played(CONFIG, rows, fixed.value_scale)
+    for one, two in zip(got, plain, strict=True):
+        np.testing.assert_allclose(one, two, atol=1e-3)
+    _, report, _ = improve(player.spec, CONFIG, state, fixed, s)
+    assert float(report.behaviour_kl) == pytest.approx(0.0, abs=1e-6)
+    learns = ready(lively_policy(player.spec, 5))
+    _, report, _ = improve(player.spec, CONFIG, *learns, s)
+    assert float(report.behaviour_kl) > 0.01 and bool(report.finite)
 
 
 def slow_losses(config: LearnerConfig, player: Policy, s: Segments) -> dict[str, float]:

@@ -153,9 +153,14 @@ def test_bots_of_a_user_are_met_and_judged(tmp_path: Path) -> None:
 
 
 def test_with_workers_the_same_is_learned() -> None:
+    judged = []
     for name, workers in (("none", 0), ("two", 2)):
         run = Path(f"runs/{name}")
-        train_environment(session(run=run, steps=6 * BATCH, workers=workers))
+        summary = train_environment(session(run=run, steps=6 * BATCH, workers=workers, evaluate=20))
+        assert summary.evaluation is not None
+        judged.append(dict(summary.evaluation.opponents))
+        assert (summary.workers.count if summary.workers else 0) == workers
+    assert judged[0] == judged[1], "the frozen matches at the end are the same, too"
     one, two = (
         RunFolder.load(Path(f"runs/{name}"), SystemClock()).versions for name in ("none", "two")
     )
@@ -164,6 +169,25 @@ def test_with_workers_the_same_is_learned() -> None:
         weights, other = one.policy(number).weights, two.policy(number).weights
         for name, value in weights.params.items():
             np.testing.assert_array_equal(value, other.params[name])
+
+
+def test_workers_that_play_ahead_learn_from_what_is_at_most_one_update_old() -> None:
+    config = small(**{"train.opponents": "random", "train.asynchronous": True})
+    with pytest.raises(ConfigError, match=r"train\.asynchronous: needs workers"):
+        session(config=config)
+    summary = train_environment(session(config=config, workers=2, steps=30 * BATCH, evaluate=40))
+    batches = told(ev.BatchTrained)
+    assert {lag for one in batches for lag in one.version_lag} == {"0", "1"}
+    assert all(sum(one.version_lag.values()) == one.steps for one in batches)
+    older = [one for one in batches if one.version_lag.get("1")]
+    assert len(older) > len(batches) // 2, "workers play while the learner learns"
+    # An update moves the policy by about kl_target, 0.03; less where everything is learned.
+    apart = [one.behaviour_kl for one in older]
+    assert max(apart[:10]) > 1e-3, f"the correction is for another policy: {apart}"
+    same = [one.behaviour_kl for one in batches if not one.version_lag.get("1")]
+    assert max(same) < 1e-5
+    assert summary.evaluation is not None
+    assert summary.evaluation.opponents["random"].win_rate > 0.8, "and it learns"
 
 
 def test_a_board_game_is_learned_against_a_random_player() -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from training.environments.toys import LENGTH
 from understudy.adapters.environments.factory import maker
-from understudy.adapters.environments.matches import EnvironmentMatches, play_series
+from understudy.adapters.environments.matches import EnvironmentMatches, by_rounds, play_matches
 from understudy.adapters.environments.parallel import Finished
 from understudy.adapters.environments.sides import PolicySide
 from understudy.core.clock import SystemClock
@@ -35,7 +35,7 @@ from understudy.telemetry.fold import StatusFold
 from understudy.telemetry.journal import Entry, Reader
 from understudy.telemetry.status import Folders
 from understudy.telemetry.status_reader import StatusReader
-from understudy.training.environments.learning import Endings, fit_first_segment
+from understudy.training.environments.learning import Endings, do_not_pay, fit_first_segment
 from understudy.training.environments.session import (
     EnvironmentProgress,
     EnvironmentSession,
@@ -43,6 +43,7 @@ from understudy.training.environments.session import (
     environment_config,
 )
 from understudy.training.train import train_environment
+from understudy.workers.players import WorkersReport
 
 MIRROR = "gymnasium:training.environments.toys:Mirror-v0"
 FAULTY = "gymnasium:training.environments.toys:Faulty-v0"
@@ -145,7 +146,7 @@ def test_every_kind_of_action_is_learned(kind: str, untrained: float, goal: floa
     fresh = Policy(policy.spec, replace(policy.weights, params=nought), 0)
     player = PolicySide(fresh, environments.spaces, rows=8, seed=0, sampled=False)
     seeds = np.arange(8, dtype=np.uint32)
-    matches = play_series(environments, player, player, 40, seeds=seeds)
+    matches = by_rounds(play_matches(environments, player, player, 5, seeds=seeds))
     assert np.mean([match.finished.reward for match in matches]) / LENGTH <= untrained
 
 
@@ -345,6 +346,16 @@ def test_a_problem_of_a_run_is_over_with_the_first_match_that_differs() -> None:
         fold.add(Entry(t=1.0, by="train", e=event))
         assert fold.status(Folders()).matches_differ is differs
     assert Endings(differed=True, noise_steps=1).add([alike] * 99, steps=20_000) is None
+
+
+def test_it_is_said_where_workers_do_not_pay() -> None:
+    report = WorkersReport(
+        count=4, ready=4, lost=0, slowest="worker 2", slowdown=1.1, busy=0.9, wait_s=1.0
+    )
+    assert do_not_pay(report, 0.5) == "", "playing takes two thirds"
+    words = do_not_pay(report, 3.0)
+    assert "playing takes 25% of an iteration (1.00 of 4.00 s), the learner the rest" in words
+    assert "play 20% of the time that a segment takes" in do_not_pay(replace(report, busy=0.2), 0.5)
 
 
 def test_the_same_seed_learns_the_same() -> None:

@@ -194,27 +194,29 @@ class FrozenMatch(NamedTuple):
         return int(np.sign(round(sides[self.side] - max(others), 9))) if others else 0
 
 
-def play_series(
+def play_matches(
     environments: EnvironmentMatches,
     judged: SidePlayer,
     others: SidePlayer,
-    matches: int,
+    each: int,
     *,
     seeds: NDArray,
     show: Callable[[float], None] = lambda share: None,
-) -> list[FrozenMatch]:
-    """Matches of the judged player on one side against another on all others; the side changes with
-    every match. `seeds` uint32 [environments] are for the first match of each.
+) -> list[list[FrozenMatch]]:
+    """`each` matches in every environment, by environment, of the judged player on one side against
+    another on all others; the side changes with every match. `seeds` uint32 [environments] are for
+    the first match of each.
 
-    They are played by rounds: the first match of every environment, then the second. Every
-    environment plays the same number of them, since the first to end are the short ones.
+    Every environment plays the same number of them, since the first to end are the short ones.
     """
     count, agents = len(environments), len(environments.agents)
-    each = -(-matches // count)
     ended: list[list[FrozenMatch]] = [[] for _ in range(count)]
 
+    def side_of(index: int) -> int:
+        return (environments.number(index) + len(ended[index])) % agents
+
     def begin(index: int, seed: int | None) -> None:
-        side = (index + len(ended[index])) % agents
+        side = side_of(index)
         environments.begin(
             index, [judged if one == side else others for one in range(agents)], seed=seed
         )
@@ -226,7 +228,7 @@ def play_series(
         show(sum(map(len, ended)) / (each * count))
         environments.turn(open_, {})
         for index in [one for one in open_ if environments.over(one)]:
-            side = (index + len(ended[index])) % agents
+            side = side_of(index)
             if not environments.aborted(index):
                 ended[index].append(
                     FrozenMatch(environments.finished(index), side, environments.path(index))
@@ -235,5 +237,9 @@ def play_series(
                 begin(index, None)
         open_ = [index for index in open_ if len(ended[index]) < each]
     show(1.0)
-    rounds = zip(*ended, strict=True)
-    return [match for together in rounds for match in together][:matches]
+    return ended
+
+
+def by_rounds(ended: Sequence[Sequence[FrozenMatch]]) -> list[FrozenMatch]:
+    """The first match of every environment, then the second of every one."""
+    return [match for together in zip(*ended, strict=True) for match in together]

@@ -45,6 +45,9 @@ class TrainConfig(Section, frozen=True, kw_only=True):
     noise_steps: int = 1
     """Environments: steps that one random draw is kept for, on average. More explores further."""
 
+    asynchronous: bool = False
+    """Environments with workers: play while the learner learns, with weights that are at most one
+    update old (`--async`)."""
     zero_sum: Literal["detect", "declared"] = "detect"
     """Environments with a league: rewards must add up to 0 in every match; or, `declared`, the side
     with more reward wins, whatever they add up to."""

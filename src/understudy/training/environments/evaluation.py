@@ -14,18 +14,11 @@ from typing import Any
 import numpy as np
 
 from understudy.adapters.environments.bots import load_bots
-from understudy.adapters.environments.factory import maker
-from understudy.adapters.environments.matches import EnvironmentMatches, FrozenMatch, play_series
-from understudy.adapters.environments.sides import (
-    RANDOM,
-    PolicySide,
-    RandomSide,
-    ScriptedSide,
-    SidePlayer,
-)
+from understudy.adapters.environments.matches import FrozenMatch
+from understudy.adapters.environments.sides import RANDOM
 from understudy.core.errors import FileFormatError
 from understudy.league.snapshots import evenly, spread
-from understudy.match.live_match import EVALUATION, match_seeds
+from understudy.match.live_match import EVALUATION
 from understudy.match.tally import Tally
 from understudy.policy.policy import Policy
 from understudy.registry.run_folder import RunFolder
@@ -36,6 +29,8 @@ from understudy.training.environments.session import (
     EvaluationProgress,
     zero_sum,
 )
+from understudy.training.environments.spotting import facts_of
+from understudy.workers.series import HereSeries, Series, SeriesPlan, SeriesPlayers, SideSource
 
 _SNAPSHOTS = 3
 """Earlier versions, or snapshots of a league, that are met, spread evenly."""
@@ -45,7 +40,9 @@ def evaluate_environment(
     session: EnvironmentSession,
     policy: Policy,
     folder: RunFolder,
+    make: Callable[[], Any],
     *,
+    series: SeriesPlayers | None = None,
     show: Callable[[EvaluationProgress], None] = lambda progress: None,
 ) -> Evaluation:
     """Play `session.evaluate` frozen matches on seeds that nothing was learned from.
@@ -53,27 +50,25 @@ def evaluate_environment(
     Without a league the policy plays every side, with its likeliest actions. Where these matches
     were zero-sum, as many follow against a random player, and as many against earlier versions,
     shared among them. With a league all matches are against others: as many against each scripted
-    opponent, and as many against its snapshots.
+    opponent, and as many against its snapshots. `make` makes an environment; `series` plays the
+    matches, None: this process does.
     """
     began, asked = time.monotonic(), session.evaluate
-    judging = _Judging(session, policy, show)
-    matches: list[FrozenMatch] = []
-    if not session.league:
-        matches = judging.alone(asked)
+    judging = _Judging(session, policy, series or HereSeries(make), show)
+    matches = [] if session.league else judging.alone(asked)
     finished = tuple(one.finished for one in matches)
     met: dict[str, Tally] = {}
     if session.league or zero_sum(finished):
-        met[RANDOM] = judging.against(RANDOM, judging.random, asked)
-        for name, bot in load_bots(session.bots).items():
-            scripted = ScriptedSide(name, bot, judging.spaces, seed=judging.seed)
-            met[name] = judging.against(name, scripted, asked)
+        met[RANDOM] = judging.against_random(asked)
+        for name in load_bots(session.bots):
+            met[name] = judging.against_bot(name, asked)
         past = _past(folder, before=policy.version)
         each = -(-asked // max(len(past), 1))
         for name, one in past.items():
-            met[name] = judging.against(name, judging.player(one), each)
+            met[name] = judging.against_policy(name, one, each)
     return Evaluation(
         version=policy.version,
-        agents=judging.agents,
+        agents=facts_of(make, policy.spec.features).agents,
         matches=finished,
         opponents=met,
         seconds=time.monotonic() - began,
@@ -87,47 +82,56 @@ class _Judging:
         self,
         session: EnvironmentSession,
         policy: Policy,
+        series: SeriesPlayers,
         show: Callable[[EvaluationProgress], None],
     ) -> None:
-        self._make: Callable[[], Any] = maker(session.environment, **session.options)
+        self._session = session
         self._policy = policy
+        self._series = series
         self._show = show
         self._count = min(session.config.train.games, max(session.evaluate, 1))
-        self.seed = session.config.learner.seed
-        with self._opened() as one:
-            self.spaces, self.agents, self._rows = one.spaces, one.agents, one.rows
-        self.random = RandomSide(self.spaces, rows=self._rows, seed=self.seed + EVALUATION)
+        self._seed = session.config.learner.seed
 
     def alone(self, matches: int) -> list[FrozenMatch]:
         """The policy on every side, with its likeliest actions."""
-        player = self.player(self._policy, sampled=False)
-        return self._played("", player, player, matches)
+        return self._played("", self._player(self._policy, sampled=False), None, matches)
 
-    def against(self, name: str, opponent: SidePlayer, matches: int) -> Tally:
+    def against(self, name: str, opponent: SideSource, matches: int) -> Tally:
         """Both draw their actions (ADR 0017): two likeliest ones would play the same match every
         time where an environment has one fixed start."""
-        played = self._played(name, self.player(self._policy), opponent, matches)
+        played = self._played(name, self._player(self._policy), opponent, matches)
         return Tally.of(np.array([one.score for one in played]))
 
-    def player(self, policy: Policy, *, sampled: bool = True) -> PolicySide:
-        seed = (self.seed + EVALUATION) * 1_000_003 + policy.version
-        return PolicySide(policy, self.spaces, rows=self._rows, seed=seed, sampled=sampled)
+    def against_random(self, matches: int) -> Tally:
+        return self.against(RANDOM, SideSource.random(self._seed + EVALUATION), matches)
+
+    def against_bot(self, name: str, matches: int) -> Tally:
+        return self.against(name, SideSource.bot(name, self._seed), matches)
+
+    def against_policy(self, name: str, policy: Policy, matches: int) -> Tally:
+        return self.against(name, self._player(policy), matches)
+
+    def _player(self, policy: Policy, *, sampled: bool = True) -> SideSource:
+        seed = (self._seed + EVALUATION) * 1_000_003 + policy.version
+        return SideSource.of_policy(policy, seed=seed, sampled=sampled)
 
     def _played(
-        self, name: str, judged: SidePlayer, other: SidePlayer, matches: int
+        self, name: str, judged: SideSource, other: SideSource | None, matches: int
     ) -> list[FrozenMatch]:
         def shown(share: float) -> None:
             self._show(EvaluationProgress(self._policy.version, name, matches, share))
 
-        seeds = match_seeds(self.seed, np.arange(self._count), purpose=EVALUATION)
-        with self._opened() as environments:
-            return play_series(environments, judged, other, matches, seeds=seeds, show=shown)
-
-    def _opened(self) -> contextlib.closing[EnvironmentMatches]:
-        features = self._policy.spec.features
-        return contextlib.closing(
-            EnvironmentMatches(self._make, range(self._count), features=features)
+        session = self._session
+        plan = SeriesPlan(
+            environment=session.environment,
+            options=dict(session.options),
+            features=self._policy.spec.features,
+            bots=session.bots,
+            environments=self._count,
+            matches=matches,
+            seed=self._seed,
         )
+        return self._series.play([Series(plan, judged, other)], show=shown)[0]
 
 
 def _past(folder: RunFolder, *, before: int) -> dict[str, Policy]:

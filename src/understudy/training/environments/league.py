@@ -30,10 +30,10 @@ from understudy.registry.checkpoints import Checkpoints
 from understudy.registry.run_folder import RunFolder
 from understudy.telemetry import events
 from understudy.telemetry.journal import Journal
-from understudy.training.environments.rollout import ColumnMatch, OpponentOrder
 from understudy.training.learning import stage_changed
 from understudy.training.snapshot_opponents import TRAINING, SnapshotOpponents, TrainingState
 from understudy.training.stage_plan import StagePlan
+from understudy.workers.rollout import ColumnMatch, OpponentOrder
 
 
 def stages_of(config: Config, bots: Sequence[str]) -> StagePlan:

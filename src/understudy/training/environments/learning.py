@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
@@ -39,14 +40,6 @@ from understudy.telemetry.summary import status_fold
 from understudy.telemetry.training_log import LOG, TrainingLog
 from understudy.training.environments.evaluation import evaluate_environment
 from understudy.training.environments.league import EnvironmentLeague
-from understudy.training.environments.plan import RolloutPlan
-from understudy.training.environments.players import (
-    EnvironmentPlayers,
-    LocalPlayers,
-    PlayWork,
-    worker_players,
-)
-from understudy.training.environments.rollout import Played
 from understudy.training.environments.session import (
     EnvironmentProgress,
     EnvironmentSession,
@@ -59,12 +52,29 @@ from understudy.training.environments.session import (
 from understudy.training.environments.spotting import check_league, facts_of, not_zero_sum
 from understudy.training.learning import Learning, matches_trained
 from understudy.training.monitoring import Monitoring
+from understudy.workers.plan import RolloutPlan
+from understudy.workers.players import (
+    AheadPlayers,
+    EnvironmentPlayers,
+    LocalPlayers,
+    PlayWork,
+    WorkerPlayers,
+    WorkersReport,
+)
+from understudy.workers.pool import worker_pool
+from understudy.workers.pooled_series import PooledSeries
+from understudy.workers.rollout import Played
 
 if TYPE_CHECKING:
     from understudy.learner.maths.segments import Segments
     from understudy.learner.trainer import Trainer
 
 _WHERE = "training"
+_JUDGED = 20
+"""Iterations after which workers are judged."""
+_LITTLE = 0.5
+"""The share of playing in an iteration, or of a worker's playing in a segment, that is too small
+for workers to pay."""
 _ENOUGH = 32
 """Matches that end alike before it is reported: random play may need a few to find a goal."""
 
@@ -87,6 +97,7 @@ class EnvironmentLearning(Learning[EnvironmentProgress]):
             from understudy.training.schedule import resume_training
         self._config = session.config
         self._folder = folder
+        self._make = make
         self._show_evaluation = show_evaluation
         self._evaluation: Evaluation | None = None
         self._trainer = Trainer(folder.spec, self._config.learner)
@@ -137,16 +148,10 @@ class EnvironmentLearning(Learning[EnvironmentProgress]):
             # Other seeds than before a resume: those matches were learned from already.
             start=steps,
         )
-        self._players: EnvironmentPlayers = (
-            worker_players(
-                plan,
-                session.workers,
-                errors=folder.logs / "workers.err",
-                problem=self._problem,
-            )
-            if session.workers
-            else LocalPlayers(plan, make=make)
-        )
+        self._workers = self._worker_players(plan) if session.workers else None
+        self._players: EnvironmentPlayers = self._workers or LocalPlayers(plan, make=make)
+        self._learning_s: deque[float] = deque(maxlen=_JUDGED)
+        self._judged_workers = False
         self._steps_s = 0.0
         self._cpu = time.process_time()
 
@@ -181,13 +186,14 @@ class EnvironmentLearning(Learning[EnvironmentProgress]):
         progress, steps = self.progress, self._config.train.segment
         # The values of an untrained policy say nothing about what follows a truncation.
         gamma = 0.0 if self._fresh else self._config.learner.gamma
-        work = PlayWork(self.policy(), steps, gamma)
+        work = PlayWork(self.policy(), steps, gamma, ahead=not self._fresh)
         if self.league is not None:
             order, snapshots = self.league.order()
             work = work._replace(order=order, snapshots=snapshots)
         played = self._players.play(work, stop=stop)
         if played is None:
             return False
+        began = time.monotonic()
         segments = _segments_of(played)
         finished = self._noted(played)
         progress.steps += int(segments.valid.sum())
@@ -196,8 +202,10 @@ class EnvironmentLearning(Learning[EnvironmentProgress]):
             fit_first_segment(self._trainer, segments, self._config.learner.gamma)
             self._fresh = False
         else:
-            self._learn(segments, finished)
+            self._learn(segments, finished, lag=played.lag)
         self._journal_matches(played, finished)
+        if self._workers is not None:
+            self._note_workers(self._workers, time.monotonic() - began)
         if self._checkpoints.due(progress.steps):
             self.commit()
         return True
@@ -233,6 +241,8 @@ class EnvironmentLearning(Learning[EnvironmentProgress]):
                     self.progress.session,
                     self.policy(),
                     self._folder,
+                    self._make,
+                    series=PooledSeries(self._workers.pool) if self._workers else None,
                     show=self._show_evaluation,
                 )
                 self._journal_evaluation(self._evaluation)
@@ -270,6 +280,7 @@ class EnvironmentLearning(Learning[EnvironmentProgress]):
             rating=progress.rating,
             anchor=self.league.anchor if self.league else "",
             snapshots=len(self.league.opponents.league.names) if self.league else 0,
+            workers=progress.workers,
         )
 
     def _journal_evaluation(self, evaluation: Evaluation) -> None:
@@ -306,6 +317,31 @@ class EnvironmentLearning(Learning[EnvironmentProgress]):
         self._since += finished
         return finished
 
+    def _worker_players(self, plan: RolloutPlan) -> WorkerPlayers:
+        session = self.progress.session
+        pool = worker_pool(
+            min(session.workers, plan.games),
+            ray=session.ray,
+            errors=self._folder.logs / "workers.err",
+            problem=self._problem,
+        )
+        kind = AheadPlayers if session.config.train.asynchronous else WorkerPlayers
+        return kind(plan, pool, note=self.progress.news.append)
+
+    def _note_workers(self, players: WorkerPlayers, learning_s: float) -> None:
+        """Show how the workers do; say once where they do not pay."""
+        progress = self.progress
+        progress.workers = players.report()
+        if progress.updates > 1:  # the first one compiled
+            self._learning_s.append(learning_s)
+        if len(self._learning_s) == _JUDGED and not self._judged_workers:
+            self._judged_workers = True
+            words = do_not_pay(progress.workers, float(np.mean(self._learning_s)))
+            if words:
+                self._journal.write(events.Note(where=_WHERE, message=words))
+                if self.league is None:  # else it hears of it by the journal
+                    progress.news.append(words)
+
     def _problem(self, message: str) -> None:
         self._journal.write(events.Problem(where=_WHERE, message=message))
         if self.league is None:  # else it hears of it by the journal
@@ -319,7 +355,7 @@ class EnvironmentLearning(Learning[EnvironmentProgress]):
                 self.progress.news.append(event.message)
             self.progress.problem = event.message if isinstance(event, events.Problem) else ""
 
-    def _learn(self, segments: Segments, finished: list[Finished]) -> None:
+    def _learn(self, segments: Segments, finished: list[Finished], *, lag: NDArray | None) -> None:
         from understudy.learner.hardware import as_numpy, float32_products
         from understudy.learner.maths.segments import improve
 
@@ -346,6 +382,7 @@ class EnvironmentLearning(Learning[EnvironmentProgress]):
                 seconds=time.monotonic() - began,
                 learning_rate=rate,
                 samples_per_insert=float(self._config.learner.epochs),
+                version_lag=_lag_counts(segments, lag),
                 **metrics,
             )
         )
@@ -399,6 +436,14 @@ def fit_first_segment(trainer: Trainer, segments: Segments, gamma: float) -> Non
     trainer.restore({**trainer.snapshot(), WEIGHTS: levelled}, what="the first segment")
 
 
+def _lag_counts(segments: Segments, lag: NDArray | None) -> dict[str, int]:
+    """How many decisions were so many updates old; nothing where none can be."""
+    if lag is None:
+        return {}
+    counted = np.asarray(segments.valid).sum(0)
+    return {str(age): int(counted[lag == age].sum()) for age in np.unique(lag)}
+
+
 def seen(segments: Segments) -> NDArray:
     """The observations [N, F] that count."""
     counted: NDArray = segments.obs[segments.valid > 0]
@@ -449,10 +494,32 @@ class Endings:
         return events.Problem(where=_WHERE, message=message)
 
 
+def do_not_pay(workers: WorkersReport, learning_s: float) -> str:
+    """Why more workers make a session no faster, in words; empty: they may."""
+    whole = workers.wait_s + learning_s
+    share = workers.wait_s / max(whole, 1e-9)
+    if share < _LITTLE:
+        return (
+            f"workers do not pay: playing takes {share:.0%} of an iteration ({workers.wait_s:.2f} "
+            f"of {whole:.2f} s), the learner the rest; fewer workers would do"
+        )
+    if workers.busy < _LITTLE:
+        return (
+            f"workers do not pay: they play {workers.busy:.0%} of the time that a segment takes, "
+            "and else wait for each other or for what travels; fewer workers, more train.games or "
+            "a longer train.segment would do"
+        )
+    return ""
+
+
 def _segments_of(played: Played) -> Segments:
+    """What follows a segment is needed only where older weights played it."""
     from understudy.learner.maths.segments import Segments
 
-    return Segments(**played.arrays, memory=played.memory)
+    arrays = dict(played.arrays)
+    if played.lag is None or not played.lag.any():
+        del arrays["next_obs"], arrays["next_first"]
+    return Segments(**arrays, memory=played.memory)
 
 
 def open_folder(session: EnvironmentSession, make: Callable[[], Any]) -> RunFolder:

@@ -20,6 +20,7 @@ from understudy.policy.spec import AnyNetwork
 from understudy.supervise.budget import Budget
 from understudy.training import named_configs
 from understudy.training.session import LeagueProgress, TrainingSummary
+from understudy.workers.players import WorkersReport
 
 ALL = "all"
 """`train.opponents` where no opponents are named: the policy plays every agent."""
@@ -74,7 +75,9 @@ class EnvironmentSession:
     bots: tuple[str, ...] = ()
     """Files and modules with scripted opponents."""
     workers: int = 0
-    """Processes that play the environments; 0: this one does."""
+    """Workers that play the environments; 0: this process does."""
+    ray: str = ""
+    """Where workers are Ray actors: `local` or `auto`; empty: they are processes."""
 
     @property
     def league(self) -> bool:
@@ -88,6 +91,13 @@ class EnvironmentSession:
             raise ConfigError(f"--eval: expected 0 or more, got {self.evaluate}")
         if self.workers < 0:
             raise ConfigError(f"--workers: expected 0 or more, got {self.workers}")
+        if self.ray and not self.workers:
+            raise ConfigError(f"--ray {self.ray}: say how many workers there are: --workers N")
+        if self.config.train.asynchronous and not self.workers:
+            raise ConfigError(
+                "train.asynchronous: needs workers, which play while this process learns: "
+                "--workers N, or --no-async"
+            )
         for section in (*_ARENA_SECTIONS, *(() if self.league else _LEAGUE_SECTIONS)):
             changed = _changed(getattr(self.config, section), getattr(Config(), section))
             if changed:
@@ -123,6 +133,8 @@ class EnvironmentProgress(LeagueProgress[EnvironmentSession]):
     recent: deque[Finished] = field(default_factory=lambda: deque(maxlen=_RECENT))
     problem: str = ""
     """What keeps the run from learning; empty: nothing known."""
+    workers: WorkersReport | None = None
+    """None: there are none, or nothing is known of them yet."""
 
     @property
     def reward(self) -> float:
@@ -203,6 +215,7 @@ class EnvironmentSummary(TrainingSummary):
     anchor: str = ""
     """The opponent whose rating never moves."""
     snapshots: int = 0
+    workers: WorkersReport | None = None
 
     @property
     def reward(self) -> float | None:
@@ -222,6 +235,8 @@ class EnvironmentSummary(TrainingSummary):
         }
         if self.problem:
             result["problem"] = self.problem
+        if self.workers is not None:
+            result["workers"] = self.workers.as_dict()
         if self.rating is not None:
             result |= {
                 "opponents": {name: tally.as_dict() for name, tally in self.win_rates.items()},

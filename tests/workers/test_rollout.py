@@ -10,11 +10,16 @@ import numpy as np
 import pytest
 from match.tug import Tug
 from policy.makers import MLP, TRANSFORMER, lively_policy
-
 from training.environments.contest import ROUNDS, Contest
 from training.environments.toys import Countdown, Echo, Mirror
+
 from understudy.adapters.environments.factory import Alone, maker
-from understudy.adapters.environments.matches import EnvironmentMatches, FrozenMatch, play_series
+from understudy.adapters.environments.matches import (
+    EnvironmentMatches,
+    FrozenMatch,
+    by_rounds,
+    play_matches,
+)
 from understudy.adapters.environments.parallel import Environments, Finished
 from understudy.adapters.environments.sides import PolicySide, RandomSide
 from understudy.adapters.gymnasium.spaces import SpaceTranslator
@@ -26,13 +31,13 @@ from understudy.policy import distributions
 from understudy.policy.policy import Policy
 from understudy.policy.spec import AnyNetwork, PolicySpec
 from understudy.policy.weights import normalise
-from understudy.training.environments.rollout import (
+from understudy.training.environments.session import zero_sum
+from understudy.workers.rollout import (
     OpponentOrder,
     Played,
     SharedRollout,
     SideRollout,
 )
-from understudy.training.environments.session import zero_sum
 
 GAMMA = 0.9
 
@@ -246,7 +251,9 @@ def frozen(
     rows = environments.rows
     player = PolicySide(policy, environments.spaces, rows=rows, seed=1, sampled=sampled)
     other = player if alone else RandomSide(environments.spaces, rows=rows, seed=2)
-    return play_series(environments, player, other, matches, seeds=seeds(count))
+    each = -(-matches // count)
+    played = play_matches(environments, player, other, each, seeds=seeds(count))
+    return by_rounds(played)[:matches]
 
 
 def test_every_environment_is_judged_equally_often() -> None:
@@ -389,7 +396,7 @@ def test_an_environment_that_is_broken_is_named() -> None:
         ("gymnasium:no.such.module:X-v0", "no"),
         ("pettingzoo:no_such_module", "no_such_module"),
         (
-            "pettingzoo:training.environments.test_rollout",
+            "pettingzoo:workers.test_rollout",
             r"has no parallel_env\(\) and no env\(\)",
         ),
     ],

@@ -80,6 +80,9 @@ class Played(NamedTuple):
     finished: list[ColumnMatch]
     started: list[tuple[int, str]]
     """The environment and the opponent of each match that began; empty where all share a policy."""
+    lag: NDArray | None = None
+    """int [B]: updates between the weights that played a column and those that learn from it; None:
+    there are none."""
 
 
 class _Draws:
@@ -169,7 +172,8 @@ class SharedRollout:
             ColumnMatch(int(self._numbers[index]), match) for index, match in environments.finished
         ]
         environments.finished.clear()
-        return Played(_stacked(recorded, ahead / scale), began, finished, [])
+        arrays = _stacked(recorded, ahead / scale, next_obs=now.obs, next_first=now.first)
+        return Played(arrays, began, finished, [])
 
     def close(self) -> None:
         self._environments.close()
@@ -275,7 +279,8 @@ class SideRollout:
             )
         obs, legal, first = self._decisions()
         ahead = rows.act(at, obs, first, legal=legal, keep=False).values
-        played = Played(_stacked(recorded, ahead / scale), began, self._finished, self._started)
+        arrays = _stacked(recorded, ahead / scale, next_obs=obs, next_first=first)
+        played = Played(arrays, began, self._finished, self._started)
         self._finished, self._started = [], []
         self._forget()
         return played
@@ -425,11 +430,22 @@ def _taken_over(rows: PolicyRows | None, policy: Policy, count: int) -> PolicyRo
     return rows
 
 
-def _stacked(recorded: list[dict[str, NDArray]], bootstrap: NDArray) -> dict[str, NDArray]:
+def _stacked(
+    recorded: list[dict[str, NDArray]],
+    bootstrap: NDArray,
+    *,
+    next_obs: NDArray,
+    next_first: NDArray,
+) -> dict[str, NDArray]:
     arrays: dict[str, NDArray] = {
         key: np.stack([row[key] for row in recorded]) for key in recorded[0]
     }
     arrays.setdefault("opponent_actions", np.zeros_like(arrays["actions"]))
     arrays.setdefault("foretold", np.zeros_like(arrays["valid"]))
     arrays.setdefault("opponent_kinds", np.full(arrays["valid"].shape, -1, np.int32))
-    return {**arrays, "bootstrap": np.asarray(bootstrap, np.float32)}
+    return {
+        **arrays,
+        "bootstrap": np.asarray(bootstrap, np.float32),
+        "next_obs": next_obs.copy(),
+        "next_first": next_first.copy(),
+    }

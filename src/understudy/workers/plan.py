@@ -22,7 +22,7 @@ from understudy.adapters.environments.matches import EnvironmentMatches
 from understudy.adapters.environments.parallel import Environments
 from understudy.match.live_match import TRAINING, match_seeds
 from understudy.policy.spec import PolicySpec
-from understudy.training.environments.rollout import SharedRollout, SideRollout
+from understudy.workers.rollout import SharedRollout, SideRollout
 
 
 class RolloutPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -41,6 +41,10 @@ class RolloutPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     seed: int = 0
     start: int = 0
     """The steps of the run when the session began: it plays other matches than those before."""
+
+    def with_bots(self, bots: tuple[str, ...]) -> RolloutPlan:
+        """The same, with its bots found elsewhere."""
+        return msgspec.structs.replace(self, bots=bots)
 
     def rollout(
         self,

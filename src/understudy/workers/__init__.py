@@ -1,0 +1,1 @@
+"""Who plays environments: this process, worker processes beside it, or Ray actors on a cluster."""

@@ -1,0 +1,300 @@
+"""Workers as Ray actors: on this machine (`local`), or on a cluster (`auto`).
+
+`local` starts Ray for this command alone, whatever `RAY_ADDRESS` says, and stops it at the end.
+`auto` attaches to the cluster of the job, of `RAY_ADDRESS`, or of this machine, and leaves it as it
+was; the user's code travels to its nodes (`travelling_code`), Understudy must be installed there.
+
+Messages are the JSON and bytes of `wire`, so nothing of ours is pickled. Weights are put into Ray's
+object store once (`ray.put`) and read there by all actors of a node. An actor that dies is not
+restarted by Ray: the pool starts another one, on any node with a free CPU, and tells it anew what
+to play.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import signal
+import sys
+import tempfile
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from understudy.core.arrays import NDArray
+from understudy.core.dependencies import needs
+from understudy.core.errors import ConfigError
+from understudy.workers import wire
+from understudy.workers.pool import ONE_THREAD, WorkerDied
+from understudy.workers.ray_mode import ADDRESS, AUTO, LOCAL, check_mode
+from understudy.workers.travelling_code import copy_user_code, job_working_dir
+from understudy.workers.worker import EnvironmentWorker
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+_LOST = {
+    "ActorDiedError": "its process is lost",
+    "ActorUnavailableError": "its process or its node is lost",
+    "ObjectLostError": "its node is lost",
+}
+"""Errors of Ray that need no more words."""
+_BEAT_S, _SILENT_S = 1.0, 7.0
+"""How often a node is asked whether it is there, and how long it may be silent."""
+
+
+class RayWorker:
+    """The actor: a worker whose messages are calls."""
+
+    def __init__(self) -> None:
+        import ray
+
+        node = ray.get_runtime_context().get_node_id()
+        self._worker = EnvironmentWorker(host=platform.node(), node=node)
+
+    def answer(self, head: bytes, *bodies: NDArray) -> tuple[bytes, ...]:
+        """The answer to a message, as JSON and bodies."""
+        reply, data = self._worker.answer(
+            wire.decode(head), [np.asarray(body).tobytes() for body in bodies]
+        )
+        return (wire.encode(reply), *data)
+
+    def close(self) -> None:
+        self._worker.close()
+
+
+class Pulse:
+    """An actor that answers as long as its node is there."""
+
+    def beat(self) -> None:
+        pass
+
+
+class NodeWatch:
+    """Notices that a node is lost: one actor on each, which takes no CPU, is asked every second.
+
+    Ray reports a process that dies at once. A node that dies, or is cut off, it reports after
+    several checks of its health: 15 s and more, while a session would wait.
+    """
+
+    def __init__(self) -> None:
+        self._asked: dict[str, tuple[Any, float, Future[None]]] = {}
+        self._seen: set[str] = set()
+        """Nodes whose actor has answered."""
+
+    def is_lost(self, node: str) -> bool:
+        """Whether a node has been silent for too long; does not wait."""
+        now = time.monotonic()
+        if node not in self._asked:
+            self._ask(node, self._place(node))
+            return False
+        actor, since, answer = self._asked[node]
+        if answer.done():
+            if answer.exception() is not None:  # its process ended: ask another one
+                self._seen.discard(node)
+                self._ask(node, self._place(node))
+            else:
+                self._seen.add(node)
+                if now - since > _BEAT_S:
+                    self._ask(node, actor)
+            return False
+        return node in self._seen and now - since > _SILENT_S
+
+    def _ask(self, node: str, actor: Any) -> None:
+        self._asked[node] = actor, time.monotonic(), actor.beat.remote().future()
+
+    def _place(self, node: str) -> Any:
+        import ray
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        there = NodeAffinitySchedulingStrategy(node, soft=False)
+        return ray.remote(Pulse).options(num_cpus=0, scheduling_strategy=there).remote()
+
+
+class RayLink:
+    """A worker as a Ray actor."""
+
+    def __init__(self, actor: Any, wake: threading.Event, watch: NodeWatch | None) -> None:
+        self._actor = actor
+        self._wake = wake
+        self._watch = watch
+        self._node = ""
+        self._answers: deque[Future[tuple[bytes, ...]]] = deque()
+        self._end: Any = None
+
+    def send(self, message: wire.Message, bodies: Sequence[Any]) -> None:
+        answer = self._actor.answer.remote(wire.encode(message), *bodies).future()
+        answer.add_done_callback(lambda _: self._wake.set())
+        self._answers.append(answer)
+
+    def poll(self) -> tuple[wire.Message, list[bytes]] | None:
+        from ray.exceptions import RayError
+
+        if not self._answers:
+            return None
+        if not self._answers[0].done():
+            if self._watch and self._node and self._watch.is_lost(self._node):
+                raise WorkerDied("its node is silent")
+            return None
+        try:
+            head, *bodies = self._answers.popleft().result()
+        except RayError as error:
+            raise WorkerDied(_why(error)) from error
+        message = wire.decode(head)
+        if isinstance(message, wire.WorkerReady):
+            self._node = message.node
+        return message, bodies
+
+    def end(self) -> None:
+        self._end = self._actor.close.remote()
+
+    def close(self, *, deadline: float) -> None:
+        import ray
+
+        if self._end is not None:
+            # An environment may have processes of its own, which a killed actor would leave.
+            ray.wait([self._end], timeout=max(deadline - time.monotonic(), 0.0))
+        ray.kill(self._actor)
+
+
+class RayTransport:
+    """Workers on a Ray cluster; `errors` gets what they print, on whichever node."""
+
+    def __init__(self, mode: str, workers: int, *, errors: Path | None = None) -> None:
+        check_mode(mode)
+        with needs("--ray needs Ray", extra="scale"):
+            import ray
+        if mode == LOCAL and ray.is_initialized():
+            raise ConfigError(
+                "--ray local: this process is connected to a Ray cluster already; say auto to use "
+                "it, or call ray.shutdown() before"
+            )
+        self.logs = "logs/workers.err in the run folder" if errors else "what they printed above"
+        self._mode = mode
+        self._stack = contextlib.ExitStack()
+        self._watch = NodeWatch() if mode == AUTO else None
+        self._code: dict[str, str] = {}
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(_printed_to(errors))
+            if not ray.is_initialized():
+                stack.callback(ray.shutdown)
+                with _signals_kept():
+                    self._connect(workers, stack)
+            self._stack = stack.pop_all()
+        env = {**ONE_THREAD}
+        if mode == LOCAL:
+            env["PYTHONPATH"] = os.pathsep.join(part for part in sys.path if part)
+        self._actors = ray.remote(RayWorker).options(
+            num_cpus=1, max_restarts=0, runtime_env={"env_vars": env}
+        )
+
+    def link(self, name: str, wake: threading.Event) -> RayLink:
+        return RayLink(self._actors.remote(), wake, self._watch)
+
+    def share(self, data: bytes) -> Any:
+        import ray
+
+        return ray.put(np.frombuffer(data, np.uint8))  # as an array: read where it lies
+
+    def local_path(self, source: str) -> str:
+        path = Path(source)
+        if self._mode == LOCAL or path.suffix != ".py":
+            return source
+        resolved = path.resolve()
+        if str(resolved) in self._code:
+            return self._code[str(resolved)]
+        here = Path.cwd().resolve()  # what the job's working directory is a copy of
+        return str(resolved.relative_to(here)) if resolved.is_relative_to(here) else source
+
+    def shortage(self) -> str:
+        import ray
+
+        total = ray.cluster_resources().get("CPU", 0.0)
+        free = ray.available_resources().get("CPU", 0.0)
+        return f" (each needs a CPU; of the {total:g} of the cluster {free:g} are free)"
+
+    def close(self) -> None:
+        self._stack.close()
+
+    def _connect(self, workers: int, stack: contextlib.ExitStack) -> None:
+        import ray
+
+        # Ray would send statistics about its use elsewhere.
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        common = {"logging_level": "ERROR", "log_to_driver": True}
+        if self._mode == LOCAL:
+            ray.init(address="local", num_cpus=workers, include_dashboard=False, **common)
+            return
+        runtime_env: dict[str, Any] = {}
+        if job_working_dir() is None:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="understudy-")))
+            self._code = copy_user_code(folder)
+            if any(folder.iterdir()):
+                runtime_env["working_dir"] = str(folder)
+        try:
+            ray.init(address="auto", runtime_env=runtime_env, **common)
+        except (ConnectionError, ray.exceptions.AuthenticationError) as error:
+            address = os.environ.get(ADDRESS)
+            where = f"at {ADDRESS}={address}" if address else "on this machine"
+            raise ConfigError(
+                f"--ray auto: no Ray cluster could be reached {where} ({_last_line(error)}); "
+                f"start one with `ray start --head`, set {ADDRESS}=HOST:6379 or submit a job to "
+                "one; a cluster that asks for a token needs RAY_AUTH_MODE=token here, too"
+            ) from error
+
+
+def _why(error: Exception) -> str:
+    """What ended an actor, in a few words."""
+    text = str(error)
+    if "node" in text and ("node has died" in text or "node was terminated" in text):
+        return "its node is lost"
+    kind = type(error).__name__
+    if kind in _LOST:
+        return _LOST[kind]
+    return f"{kind}: {_last_line(error)}"
+
+
+def _last_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [""])[-1][:200]
+
+
+@contextlib.contextmanager
+def _signals_kept() -> Iterator[None]:
+    """Keeps the session's handlers: `ray.init` replaces that of SIGTERM by one that exits."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGTERM)
+    yield
+    signal.signal(signal.SIGTERM, before)
+
+
+@contextlib.contextmanager
+def _printed_to(errors: Path | None) -> Iterator[None]:
+    """Sends what actors and Ray print to a file, or to standard error: Ray would write it on
+    standard output, which belongs to the command. There is no public way to say so."""
+    from ray._private import worker
+
+    original = worker.print_to_stdstream
+
+    def note(data: dict[str, Any], ignore_prefix: bool = False) -> None:
+        if data.get("pid") == "autoscaler":  # how many nodes there are, every few seconds
+            return
+        lines = "".join(f"{line}\n" for line in data.get("lines", ()))
+        if errors is None:
+            sys.stderr.write(lines)
+            return
+        with errors.open("a", encoding="utf-8") as file:
+            file.write(lines)
+
+    worker.print_to_stdstream = note
+    try:
+        yield
+    finally:
+        worker.print_to_stdstream = original
