@@ -269,7 +269,8 @@ def test_sigterm_before_the_first_version_keeps_what_there_is_and_exits_143() ->
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 def test_ctrl_c_twice_does_not_wait_and_loses_nothing() -> None:
     passes = 20_000  # the learner is in its first batch for minutes, and drains no faster
-    slow = ("drain_s=600", f"samples_per_insert={passes}", f"epochs={passes}")
+    # Without replay: a batch of few matches beside earlier ones is one pass.
+    slow = ("drain_s=600", f"samples_per_insert={passes}", f"epochs={passes}", "replay_matches=0")
     flags = [flag for one in slow for flag in ("--set", f"learner.{one}")]
     with playing("--minutes", 5, "--json", *flags) as play:
         wait_for(play, lambda: status().matches >= 3 and status().learner_pid)

@@ -355,11 +355,9 @@ def test_the_learner_behind_a_server_goes_on(fixture: Fixture) -> None:
         key for number in fixture.versions() for key in folder.versions.manifest(number).ingested
     }
     line = [sys.executable, "-m", "understudy", "learner", "--continuous", "--run", "run"]
-    with subprocess.Popen(line, stdout=subprocess.PIPE, text=True) as child:
-        assert child.stdout is not None
-        for text in child.stdout:
-            if text.startswith(f"version {fixture.newest + 1}:"):
-                child.send_signal(signal.SIGTERM)
+    with subprocess.Popen(line) as child:
+        until(lambda: child.poll() is not None or fixture.newest + 1 in folder.versions.numbers())
+        child.send_signal(signal.SIGTERM)
     assert child.returncode == 0
     first = folder.versions.verify(fixture.newest + 1)
     assert first.parent == fixture.newest

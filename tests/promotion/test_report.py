@@ -147,7 +147,7 @@ def test_a_server_is_told_by_its_segments_and_their_score() -> None:
     assert "mode auto" not in text, "evidence decides on this server"
     assert "version 4 is tried in 20% of the segments" in text
     assert "that of the rules (50%, not known yet). 8 of 10" in text, "a score has no ties"
-    assert "Results     player     segments  mean  95% interval  against" in text
+    assert "Results     player     segments  mean result  95% interval  against" in text
     assert "no rematch of this segment" in text
     assert text.count("match") == text.count("runs/match") + 1
     narrow = describe_promotion(status, run="r", at=0.0, width=80)

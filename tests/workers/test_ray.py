@@ -34,7 +34,11 @@ from understudy.workers.ray_mode import check_mode
 from workers.test_players import CONTEST, ORDER, plan, same, until_whole, work
 
 TESTS = Path(__file__).parent.parent
-pytestmark = pytest.mark.xdist_group("ray")  # one cluster, where groups are kept together
+pytestmark = [
+    pytest.mark.xdist_group("ray"),  # one cluster, where groups are kept together
+    # The cluster's nodes are forked by Ray's own test code; another test may have imported JAX.
+    pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning"),
+]
 
 
 class TwoNodes:

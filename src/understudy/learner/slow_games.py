@@ -17,7 +17,7 @@ from understudy.core.config import LearnerConfig
 from understudy.experience.episode import Episode
 
 FEW = 3
-"""Fewer new matches than this in a batch are few."""
+"""Fewer matches than this are few."""
 _RATE, _KL = 16.0, 0.02
 """One step instead of dozens may be larger, as far as it moves the policy this much less."""
 _ENTROPY = 0.5

@@ -136,7 +136,7 @@ class Trainer:
         )
         if self._config.priority != "uniform":
             batch = without_replayed_values(batch, new=len(new))
-        fixed_share = by_evidence and self._mixed and len(new) < slow_games.FEW
+        fixed_share = by_evidence and self._mixed and _few(batch)
         share = settling.BESIDE_RULES if fixed_share else None
         most = settings.learning_rate_max * (share or 1.0)
         wanted, self.learning_rate = self.learning_rate, min(self.learning_rate, most)
@@ -236,8 +236,8 @@ class Trainer:
     ) -> tuple[dict[str, float], UpdateReport]:
         kept = self._saved_state()
         self._absorb(new, batch, whole=whole)
-        few, mixed = whole and len(new) < slow_games.FEW, whole and self._mixed
-        slow = settings is not self._config
+        slow, mixed = settings is not self._config, whole and self._mixed
+        few = slow or (whole and _few(batch))
         settles = not (by_evidence and few and mixed)  # there the share is fixed
         if settles:
             self._settling = settling.begun(self._settling, self._state.params)
@@ -518,6 +518,10 @@ class Trainer:
         share = min(self._settling.share, settling.BESIDE_RULES if self._mixed else 1.0)
         least = self._config.learning_rate_min * share
         self.learning_rate = max(self.learning_rate / 2.0, least)
+
+
+def _few(batch: Batch) -> bool:
+    return int(np.asarray(batch.valid).any(0).sum()) < slow_games.FEW
 
 
 def _with_value_fit(fixed: FixedInputs, fit: ValueFit) -> FixedInputs:

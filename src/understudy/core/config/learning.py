@@ -53,8 +53,8 @@ class LearnerConfig(Section, frozen=True, kw_only=True):
     max_gradient_norm: float = 0.5
     """Gradients are scaled down to this norm."""
     epochs: int = 4
-    """Passes over a batch; each counts as one sample of every match in it. One where a policy played
-    and a batch has one or two new matches."""
+    """Passes over a batch; each counts as one sample of every match in it. One, where a policy
+    played and a batch has one or two new matches."""
     minibatches: int = 8
     """Gradient steps a pass; likewise."""
     kl_stop: float = 0.0
@@ -67,8 +67,8 @@ class LearnerConfig(Section, frozen=True, kw_only=True):
     gather_s: float = 0.3
     """How long to wait for a batch to fill before training on what there is."""
     replay_matches: int = 6
-    """At most this many earlier matches beside them; where a batch has one or two new matches, up to
-    `samples_per_insert` for each. 0: none."""
+    """At most this many earlier matches beside them; where a batch has one or two new matches, up
+    to `samples_per_insert` for each. 0: none."""
     samples_per_insert: int = 8
     """No match is ever sampled more often than this."""
     replay_capacity: int = 200
