@@ -20,6 +20,7 @@ import sys
 import tempfile
 import threading
 import time
+import warnings
 from collections import deque
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -229,7 +230,10 @@ class RayTransport:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         common = {"logging_level": "ERROR", "log_to_driver": True}
         if self._mode == LOCAL:
-            ray.init(address="local", num_cpus=workers, include_dashboard=False, **common)
+            with warnings.catch_warnings():
+                # Ray's processes are forked and replaced at once: no thread of JAX is waited for.
+                warnings.filterwarnings("ignore", "os.fork", RuntimeWarning)
+                ray.init(address="local", num_cpus=workers, include_dashboard=False, **common)
             return
         runtime_env: dict[str, Any] = {}
         if job_working_dir() is None:
