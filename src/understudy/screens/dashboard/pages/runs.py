@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from understudy.core.errors import UnderstudyError
-from understudy.screens.dashboard.answers import RunAnswer, health, learning, playing
+from understudy.screens.dashboard.answers import RunAnswer, answers, health, learning, playing
 from understudy.screens.dashboard.layout import run_path
 from understudy.screens.dashboard.page import PagePart, RunReading, empty
 from understudy.screens.html.elements import Element, HtmlNode, tag
@@ -39,6 +39,8 @@ def parts(rows: Sequence[RunRow]) -> Iterator[PagePart]:
         yield empty("runs", "Runs", words)
         return
     yield PagePart("runs", tag("div", *(_card(one) for one in rows), class_="runs"))
+    if len(rows) == 1 and (only := rows[0].reading) is not None:
+        yield answer_cards(only)
     if len(rows) > 1:
         link = tag("a", "Compare runs", href="/compare")
         yield PagePart("compare", tag("p", link, ": their curves in the same charts."))
@@ -61,6 +63,23 @@ def _card(one: RunRow) -> Element:
         *([] if drawn is None else [drawn]),
         tag("dl", *told, class_="told"),
         class_=f"run-card {healthy.tone}",
+    )
+
+
+def answer_cards(reading: RunReading) -> PagePart:
+    """The first questions with their answers, a card each."""
+    cards = [_answer(one) for one in answers(reading)]
+    return PagePart("answers", tag("div", *cards, class_="answers"))
+
+
+def _answer(answer: RunAnswer) -> Element:
+    return tag(
+        "article",
+        tag("h2", answer.question),
+        tag("p", answer.short, class_="short"),
+        tag("p", answer.words),
+        *([tag("p", answer.why, class_="soft")] if answer.why else []),
+        class_=f"answer {answer.tone}",
     )
 
 
