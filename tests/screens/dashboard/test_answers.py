@@ -13,12 +13,13 @@ from run.dashboards import unpacked
 
 from understudy.doctor.findings import Finding, section
 from understudy.run import controls
-from understudy.screens.dashboard.answers import health, learning, playing
+from understudy.screens.dashboard.answers import health, learning, notes_of, playing
 from understudy.screens.dashboard.page import RunReading
 from understudy.screens.dashboard.pages import runs
 from understudy.screens.report.summary import key_figures
 from understudy.telemetry import events as ev
 from understudy.telemetry.journal import Entry
+from understudy.telemetry.promotion_status import PracticeStatus, PromotionStatus
 from understudy.telemetry.trends import Trend
 
 from .readings import reading_of
@@ -93,6 +94,24 @@ def test_health_is_the_worst_finding() -> None:
     assert notes.words == "It is so. It is so."
     many = health(tuple(finding("a", "note") for _ in range(5)))
     assert many.words.endswith("2 more below.")
+
+
+def test_what_the_bot_noted_and_suspended_practice_are_named(ring: RunReading) -> None:
+    practice = PracticeStatus(
+        version=7, share=0.0, suspended=42, mean=0.63, incumbent_mean=0.74,
+    )  # fmt: skip
+    status = msgspec.structs.replace(
+        ring.status,
+        last_note="bot: 110 matches wait to be learned from. To wait: --pace learner",
+        promotion=PromotionStatus(incumbent=5, practice=practice),
+    )
+    answer = health((), notes_of(status))
+    assert (answer.short, answer.tone) == ("Yes, with 2 notes", "good")
+    assert "110 matches wait to be learned from." in answer.words
+    assert "worse (63% lately) than version 5 (74%)." in answer.words
+
+
+def test_a_finding_comes_before_notes() -> None:
     several = health((finding("a"), finding("b", "warning")))
     assert (several.short, several.tone) == ("No", "problem")
     assert "1 more finding" in several.words
@@ -130,6 +149,18 @@ def test_a_champion_that_a_person_approved_is_not_proven(tmp_path: Path) -> None
     run.play(60, {0: 0.5, 3: 0.5})
     assert playing(reading_of(run.folder.root)).short == "Version 3"
     assert learning(reading_of(run.folder.root)).short == "Not yet better than the rules"
+
+
+def test_practice_that_rises_is_no_yes_while_the_rules_play(tmp_path: Path) -> None:
+    run = scripted(tmp_path / "auto")
+    run.commit(3)
+    reading = reading_of(run.folder.root)
+    rising = msgspec.structs.replace(
+        reading.view, trends={"win_rate": won(lambda match: match > 200)}
+    )
+    answer = learning(replace(reading, view=rising, findings=()))
+    assert answer.short == "Not yet better than the rules"
+    assert "0% of their first 80" in answer.why
 
 
 def test_a_test_against_the_rules_is_no_yes_before_it_is_decided(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from understudy.screens.dashboard.page import RunReading
 from understudy.telemetry.promotion_lines import player_name, playing_text, why_text
 from understudy.telemetry.promotion_status import ArmResult
 from understudy.telemetry.status import Status
+from understudy.telemetry.text import plain
 from understudy.telemetry.trends import Trend
 
 AnswerTone: TypeAlias = Literal["good", "note", "warning", "problem"]
@@ -47,7 +48,7 @@ class RunAnswer(NamedTuple):
 
 def answers(reading: RunReading) -> tuple[RunAnswer, ...]:
     """In the order in which people ask."""
-    return learning(reading), health(reading.findings), playing(reading)
+    return learning(reading), health(reading.findings, notes_of(reading.status)), playing(reading)
 
 
 def learning(reading: RunReading) -> RunAnswer:
@@ -110,14 +111,16 @@ def _beside_rules(reading: RunReading) -> RunAnswer | None:
             f"{practice.incumbent_mean:.0%} (mean result: a tie counts half)."
         )
         answer = _unproven(words, practice.matches)
+    trend = _enough(reading.trends.get("win_rate"))
+    if answer is None and trend is not None and not now.plays:
+        answer = _unproven("The rules play.", round(trend.weight))
     if answer is None:
         return None
-    trend = _enough(reading.trends.get("win_rate"))
     return answer if trend is None else answer._replace(why=_of_trend(trend, reading).words)
 
 
 def _champion_beside(champion: ArmResult, rules: ArmResult, *, proven: bool) -> RunAnswer:
-    words = _results(champion, rules)
+    words = _results(champion, rules, over="all its ")
     if champion.high < rules.low:
         return RunAnswer("", "No, it plays worse than the rules", words, "problem")
     if champion.low > rules.high or (proven and champion.mean > rules.mean):
@@ -132,11 +135,11 @@ def _unproven(words: str, matches: int) -> RunAnswer:
     return RunAnswer("", "Not yet better than the rules", words, "note")
 
 
-def _results(one: ArmResult, other: ArmResult) -> str:
+def _results(one: ArmResult, other: ArmResult, *, over: str = "") -> str:
     return (
-        f"{_sentence(player_name(one.version))[:-1]} scores {one.mean:.0%} in {one.matches:,} "
-        f"matches, {player_name(other.version)} {other.mean:.0%} in {other.matches:,} (mean "
-        "result: a tie counts half)."
+        f"{_sentence(player_name(one.version))[:-1]} scores {one.mean:.0%} in {over}"
+        f"{one.matches:,} matches, {player_name(other.version)} {other.mean:.0%} in "
+        f"{other.matches:,} (mean result: a tie counts half)."
     )
 
 
@@ -171,7 +174,7 @@ def _of_trend(trend: Trend, reading: RunReading, *, share: bool = True) -> RunAn
     if share:
         who = (
             "Learned versions, with all that were tested or practised,"
-            if (reading.status.rules_matches)
+            if reading.status.rules_matches
             else "Learned versions"
         )
         words = (
@@ -207,19 +210,35 @@ def _before_the_first(status: Status) -> str:
     return f"No version of the policy was made yet; the learner: {status.learner}."
 
 
-def health(findings: tuple[Finding, ...] | None) -> RunAnswer:
-    """The doctor's worst finding."""
+def notes_of(status: Status) -> tuple[str, ...]:
+    """What is worth knowing and is no finding of the doctor, a sentence each."""
+    notes, now = [], status.promotion
+    if status.last_note:
+        said = plain(status.last_note).partition(". ")[0]
+        notes.append(_sentence(now.in_units(said) if now is not None else said))
+    if now is not None and now.practice is not None and now.practice.suspended:
+        notes.append(
+            "Practice is suspended: the newest versions were worse "
+            f"({now.practice.mean:.0%} lately) than {player_name(now.incumbent)} "
+            f"({now.practice.incumbent_mean:.0%})."
+        )
+    return tuple(notes)
+
+
+def health(findings: tuple[Finding, ...] | None, told: tuple[str, ...] = ()) -> RunAnswer:
+    """The doctor's worst finding; where there is none, its notes and those that were `told`."""
     question = "Is it healthy?"
     if findings is None:
         return RunAnswer(question, "Being examined", "The checks of the doctor run.", "note")
     serious = [one for one in findings if one.weight != "note"]
     if not serious:
-        if not findings:
+        notes = [*told, *(f"{one.title.rstrip('.')}." for one in findings)]
+        if not notes:
             return RunAnswer(question, _YES, "All checks passed.", "good")
-        count = f"{len(findings)} {'note' if len(findings) == 1 else 'notes'}"
-        named = " ".join(f"{one.title.rstrip('.')}." for one in findings[:_NOTES])
-        more = f" {len(findings) - _NOTES} more below." if len(findings) > _NOTES else ""
-        return RunAnswer(question, f"Yes, with {count}", f"{named}{more}", "good")
+        count = f"{len(notes)} {'note' if len(notes) == 1 else 'notes'}"
+        more = f" {len(notes) - _NOTES} more below." if len(notes) > _NOTES else ""
+        words = f"{' '.join(notes[:_NOTES])}{more}"
+        return RunAnswer(question, f"Yes, with {count}", words, "good")
     worst, others = serious[0], len(serious) - 1
     short = "No" if worst.weight == "problem" else "Mostly"
     more = f" {others} more {'finding' if others == 1 else 'findings'} below." if others else ""

@@ -6,7 +6,14 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from understudy.core.errors import UnderstudyError
-from understudy.screens.dashboard.answers import RunAnswer, answers, health, learning, playing
+from understudy.screens.dashboard.answers import (
+    RunAnswer,
+    answers,
+    health,
+    learning,
+    notes_of,
+    playing,
+)
 from understudy.screens.dashboard.layout import run_path
 from understudy.screens.dashboard.page import PagePart, RunReading, empty
 from understudy.screens.html.elements import Element, HtmlNode, tag
@@ -52,7 +59,8 @@ def _card(one: RunRow) -> Element:
         words = f"It cannot be read: {one.error}"
         return tag("article", heading, tag("p", words), class_="run-card problem")
     reading = one.reading
-    learns, healthy = learning(reading), health(reading.findings)
+    learns = learning(reading)
+    healthy = health(reading.findings, notes_of(reading.status))
     trend = reading.trends.get("win_rate") or reading.trends.get("return")
     drawn = None if trend is None else spark_line(trend, share="win_rate" in reading.trends)
     told = [_told("Learning", learns), _told("Healthy", healthy), _told("Plays", playing(reading))]
