@@ -107,7 +107,7 @@ def test_what_the_bot_noted_and_suspended_practice_are_named(ring: RunReading) -
     )
     answer = health((), notes_of(status))
     assert (answer.short, answer.tone) == ("Yes, with 2 notes", "good")
-    assert "110 matches wait to be learned from." in answer.words
+    assert "Noted: 110 matches wait to be learned from." in answer.words
     assert "worse (63% lately) than version 5 (74%)." in answer.words
 
 

@@ -214,7 +214,7 @@ def notes_of(status: Status) -> tuple[str, ...]:
     """What is worth knowing and is no finding of the doctor, a sentence each."""
     notes, now = [], status.promotion
     if status.last_note:
-        said = plain(status.last_note).partition(". ")[0]
+        said = f"noted: {plain(status.last_note).partition('. ')[0].removeprefix('bot: ')}"
         notes.append(_sentence(now.in_units(said) if now is not None else said))
     if now is not None and now.practice is not None and now.practice.suspended:
         notes.append(
