@@ -75,7 +75,7 @@ def test_50_to_70_percent_is_expected_to_take_about_150_matches() -> None:
     assert due.pace == pytest.approx(6.0) and due.seconds == pytest.approx(600.0 * due.matches)
     text = text_of(status)
     assert f"promoted in about {due.matches} more matches (" in text
-    assert "at the present pace), if both go on as so far. 8 of 10 such tests end after" in text
+    assert "at the pace so far), if both go on as so far. 8 of 10 such tests end after" in text
     assert f"{due.fewest} to {due.most} more (" in text
 
 

@@ -258,10 +258,10 @@ def test_who_plays(unpacked: dict[str, Path], mode: str, version: int, words: st
 @pytest.mark.parametrize(
     ("matches", "late", "fifths"),
     [
-        (20, "the policy's 20 matches", False),
-        (49, "the policy's last 30 matches", False),
-        (50, "the policy's last 30 matches", True),
-        (400, "the policy's last 80 matches", True),
+        (20, "20 matches of learned versions", False),
+        (49, "the last 30 matches of learned versions", False),
+        (50, "the last 30 matches of learned versions", True),
+        (400, "the last 80 matches of learned versions", True),
     ],
 )
 def test_no_figure_is_of_a_few_matches(

@@ -63,6 +63,22 @@ def playing_text(status: PromotionStatus) -> str:
     return f"{champion} {plays}; {', '.join(parts)}"
 
 
+def role_text(status: PromotionStatus) -> str:
+    """What the player is that plays, and which version is tested beside it, in a few words."""
+    if status.pinned is not None:
+        return "pinned by a person"
+    if status.policy == "latest":
+        return "without a test"
+    test = next((one for one in status.tests if not one.recheck), None)
+    if any(one.recheck for one in status.tests):
+        beside = "rechecked against the rules"
+    elif test is not None:
+        beside = f"version {test.version} under test"
+    else:
+        beside = "the newest version practises" if status.practice_now else "no version under test"
+    return f"champion; {beside}" if status.incumbent else beside
+
+
 def why_text(status: PromotionStatus) -> str:
     """Why that is so."""
     if status.pinned is not None:
@@ -255,7 +271,7 @@ def _when(expected: ExpectedVerdict, unit: str) -> str:
     text = f"in about {expected.matches:,} more {many}"
     if expected.seconds is None:
         return text
-    return f"{text} ({duration(expected.seconds)} at the present pace)"
+    return f"{text} ({duration(expected.seconds)} at the pace so far)"
 
 
 def _range(expected: ExpectedVerdict) -> str:

@@ -37,7 +37,9 @@ def test_win_rates_by_opponent_have_their_intervals(tmp_path: Path) -> None:
         ring.bot.write(match("victory", role="rules", tags={"opponent": "terran"}))
     page = PageOutline(matches.parts(reading_of(tmp_path / "run")))
     assert "zerg 75% 53% to 89% of 20" in page.text
-    assert "terran 0% 0% to 16% of 20 the policy 100% 84% to 100% of 20 the rules" in page.text
+    assert (
+        "terran 0% 0% to 16% of 20 learned versions 100% 84% to 100% of 20 the rules" in page.text
+    )
     assert "By opponent" in page.text and "By seed" not in page.text
     assert "zerg from" in page.chart("Win rate by opponent")
 

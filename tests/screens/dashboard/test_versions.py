@@ -17,6 +17,10 @@ from understudy.registry.scores import Score
 from understudy.registry.versions import WEIGHTS, Manifest
 from understudy.run import controls
 from understudy.screens.dashboard.pages import versions
+from understudy.screens.html import run_charts
+from understudy.screens.html.parts import TrendCharts
+from understudy.telemetry.events import BotStopped
+from understudy.telemetry.trends import Trend
 
 from .readings import HOSTILE, actions_of, outlines, reading_of
 
@@ -40,12 +44,33 @@ def test_a_running_test_is_shown_with_its_evidence_and_can_be_stopped(tested: Sc
     assert "enough to promote (3.33333) at 3.33" in chart
     assert any("The last 2 tests" in one for one in more)
     assert "version 3: promoted" in page["evidence"].text
-    assert "goes on" in page["evidence"].text
+    assert "It has not ended" in page["evidence"].text
     assert "promoted: it became the champion" in page["story"].text
     actions = actions_of(page["roles"])
     assert actions["approve"]["data-version"] == "4"
     assert "stop" in actions
     assert "release" not in actions, "nothing is pinned"
+
+
+def test_versions_and_rules_have_their_colours_in_every_chart(tested: ScriptedRun) -> None:
+    reading = reading_of(tested.folder.root)
+    keys = [one for one in versions.parts(reading) if one.key == "evidence"]
+    drawn = str(keys[0].body).partition("Mean result by player (a tie counts half)")[2]
+    assert '<li class="k1">versions' in drawn and '<li class="k2">the rules' in drawn
+    assert 'f2"><title>the rules:' in drawn and 'f1"><title>version 3:' in drawn
+    rules = {"rules_win_rate": Trend()}
+    for match in range(20):
+        rules["rules_win_rate"].add(float(match), 1.0, 0)
+    before = str(TrendCharts(rules).draw(run_charts.WIN_RATE))
+    assert "thick s2" in before and "s1" not in before, "before a version has played, too"
+
+
+def test_after_the_end_the_page_tells_of_the_next_session(tested: ScriptedRun) -> None:
+    assert "Now: " in outlines(versions.parts, reading_of(tested.folder.root))["roles"].text
+    tested.journal.write(BotStopped(matches=9))
+    page = outlines(versions.parts, reading_of(tested.folder.root))
+    assert "In the next session: version 3" in page["roles"].text
+    assert "Now: " not in page["roles"].text
 
 
 def test_names_of_opponents_stay_text(tested: ScriptedRun) -> None:

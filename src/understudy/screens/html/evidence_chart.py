@@ -42,7 +42,7 @@ class TrialCurve(NamedTuple):
     def name(self) -> str:
         """Which test it is, and how it ended."""
         what = "recheck" if self.recheck else "version"
-        return f"{what} {self.version}: {self.ending or 'goes on'}"
+        return f"{what} {self.version}: {self.ending or 'not ended'}"
 
 
 def trial_curve(span: TrialSpan) -> TrialCurve:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from understudy.doctor.findings import Finding
 from understudy.screens.html.elements import Element, HtmlNode, tag
 from understudy.screens.html.line_chart import ChartLine, PlayTime, line_chart
-from understudy.screens.html.plot import AxisMark, ChartLevel, Unit
+from understudy.screens.html.plot import COLOURS, AxisMark, ChartLevel, Unit
 from understudy.telemetry.trends import Trends
 
 _CLASSES = {"n": "number", "w": "line"}
@@ -101,11 +101,16 @@ class TrendCharts:
 
     def draw(self, chart: TrendChart, *, levels: Sequence[ChartLevel] = ()) -> Element | None:
         """The chart, or None where the run has nothing of it; `levels` are drawn across it."""
+        # Rules have their colour before the first version plays, too.
+        fixed = 1 < len(chart.names) <= COLOURS
         lines = [
-            ChartLine(called, self._trends[name], self.time.along(self._trends[name]))
-            for name, called in chart.names.items()
+            ChartLine(
+                called, self._trends[name], self.time.along(self._trends[name]),
+                place if fixed else None,
+            )
+            for place, (name, called) in enumerate(chart.names.items(), start=1)
             if name in self._trends
-        ]
+        ]  # fmt: skip
         return line_chart(
             lines, self.axis, title=chart.title, explains=chart.explains, unit=chart.unit,
             levels=levels,

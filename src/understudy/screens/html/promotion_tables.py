@@ -21,10 +21,10 @@ _ARMS = 16
 
 
 def tests_table(tests: Sequence[TrialStatus]) -> Element:
-    """Tests that run now."""
+    """Tests that have not ended."""
     return table(
-        "Tests that run now: results of both sides, and the evidence so far with how much is "
-        "enough.",
+        "Tests that have not ended: mean results of both sides (a tie counts half), and the "
+        "evidence so far with how much is enough.",
         ("tested", "its result", "against", "its result", "E for it", "E against it"),
         [_test_row(one) for one in tests],
         kinds="wwwwww",

@@ -11,9 +11,9 @@ MET, JUDGED = "win_rate.", "benchmark."
 
 WIN_RATE = TrendChart(
     "Win rate",
-    "The share of matches won, as a moving average; the band is its 95% interval. The "
-    "horizontal axis is time of play; dashed lines are pauses.",
-    {"win_rate": "the policy", "rules_win_rate": "the rules"},
+    "The share of matches won (a tie is not a win), as a moving average; the band is its 95% "
+    "interval. The horizontal axis is time of play; dashed lines are pauses.",
+    {"win_rate": "learned versions", "rules_win_rate": "the rules"},
     "win rate",
 )
 RETURN = TrendChart(

@@ -8,7 +8,7 @@ from datetime import datetime
 from understudy.core.statistics import margin, points
 from understudy.doctor.evidence import RunKind
 from understudy.screens.report.facts import ReportFacts
-from understudy.telemetry.promotion_lines import playing_text
+from understudy.telemetry.promotion_lines import playing_text, role_text
 from understudy.telemetry.report_parts import estimate
 from understudy.telemetry.run_view import RunView
 from understudy.telemetry.text import duration
@@ -223,7 +223,7 @@ def key_figures(view: RunView, kind: RunKind) -> list[tuple[str, str, str]]:
         late = trend.last(max(trend.weight / 5, _LATE))
         mean, count = trend.mean(of=late), sum(one.weight for one in late)
         whole = len(late) == len(trend.bins)
-        words = f"the policy's {'' if whole else 'last '}{count:,.0f} matches"
+        words = f"{'' if whole else 'the last '}{count:,.0f} matches of learned versions"
         shown.append(("Win rate", f"{mean:.0%}", words))
     elif status.reward is not None:
         words = f"mean of the last {status.reward_matches:,} matches"
@@ -236,11 +236,11 @@ def key_figures(view: RunView, kind: RunKind) -> list[tuple[str, str, str]]:
     if status.versions:
         shown.append(("Versions", f"{status.versions:,}", f"the newest is {status.version}"))
     if status.promotion is not None:
-        version, stage = status.promotion.plays, f"stage {status.promotion.stage}"
+        version, role = status.promotion.plays, role_text(status.promotion)
         if version == 0:
-            shown.append(("Plays now", "the rules", stage))
+            shown.append(("Plays", "the rules", role))
         else:
-            shown.append(("Version that plays", str(version or "newest"), stage))
+            shown.append(("Version that plays", str(version or "newest"), role))
     if status.rating is not None:
         doubt = margin(status.rating.sigma)
         shown.append(("Rating", f"{points(status.rating.mu):.0f}", f"give or take {doubt:.0f}"))

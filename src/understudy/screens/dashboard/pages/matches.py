@@ -81,9 +81,10 @@ def _figures(reading: RunReading) -> Iterator[tuple[str, str, str]]:
         wins, draws, losses = status.wins, status.ties, status.defeats
     finished = wins + draws + losses
     yield "Matches", f"{max(status.matches, finished):,}", "in the whole run"
+    whose = " of versions and rules" if status.rules_matches else ""
     for name, count in (("Won", wins), ("Drawn", draws), ("Lost", losses)):
         if finished:
-            yield name, f"{count / finished:.0%}", f"{count:,} matches"
+            yield name, f"{count / finished:.0%}", f"{count:,} matches{whose}"
     if status.aborted:
         yield "Aborted", f"{status.aborted:,}", "without a result, in no win rate"
     if status.reward is not None:
@@ -155,10 +156,13 @@ def _matches_of(results: Mapping[Player, Won]) -> int:
 
 def _shares(results: Mapping[Player, Won]) -> list[WinShare]:
     """The players are named where the rules played, too."""
-    players: tuple[tuple[Player, int], ...] = (("policy", 1), ("rules", 2))
+    players: tuple[tuple[Player, str, int], ...] = (
+        ("policy", "learned versions", 1),
+        ("rules", "the rules", 2),
+    )
     return [
-        WinShare(*results[who], f"the {who}" if "rules" in results else "", colour)
-        for who, colour in players
+        WinShare(*results[who], name if "rules" in results else "", colour)
+        for who, name, colour in players
         if who in results
     ]
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from understudy.doctor.findings import Finding
-from understudy.screens.dashboard.answers import RunAnswer, answers
 from understudy.screens.dashboard.page import PagePart, RunReading, empty, part
-from understudy.screens.dashboard.pages.runs import about
+from understudy.screens.dashboard.pages.runs import about, answer_cards
 from understudy.screens.dashboard.pages.server import reward_chart
 from understudy.screens.html import run_charts
 from understudy.screens.html.elements import Element, HtmlNode, tag
@@ -22,8 +21,7 @@ _FINDINGS, _LINES = 8, 14
 def parts(reading: RunReading) -> Iterator[PagePart]:
     """Answers, figures, curves, findings, and the log."""
     yield PagePart("about", tag("p", *about(reading), class_="soft"))
-    cards = [_card(one) for one in answers(reading)]
-    yield PagePart("answers", tag("div", *cards, class_="answers"))
+    yield answer_cards(reading)
     figures = key_figures(reading.view, reading.kind)
     if figures:
         yield PagePart("figures", key_figures_list(figures))
@@ -31,17 +29,6 @@ def parts(reading: RunReading) -> Iterator[PagePart]:
         yield part("curves", "How it goes", *curves)
     yield _findings(reading.findings)
     yield _log(reading)
-
-
-def _card(answer: RunAnswer) -> Element:
-    return tag(
-        "article",
-        tag("h2", answer.question),
-        tag("p", answer.short, class_="short"),
-        tag("p", answer.words),
-        *([tag("p", answer.why, class_="soft")] if answer.why else []),
-        class_=f"answer {answer.tone}",
-    )
 
 
 def _curves(reading: RunReading) -> list[HtmlNode]:

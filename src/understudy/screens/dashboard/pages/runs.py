@@ -6,7 +6,14 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from understudy.core.errors import UnderstudyError
-from understudy.screens.dashboard.answers import RunAnswer, health, learning, playing
+from understudy.screens.dashboard.answers import (
+    RunAnswer,
+    answers,
+    health,
+    learning,
+    notes_of,
+    playing,
+)
 from understudy.screens.dashboard.layout import run_path
 from understudy.screens.dashboard.page import PagePart, RunReading, empty
 from understudy.screens.html.elements import Element, HtmlNode, tag
@@ -39,6 +46,8 @@ def parts(rows: Sequence[RunRow]) -> Iterator[PagePart]:
         yield empty("runs", "Runs", words)
         return
     yield PagePart("runs", tag("div", *(_card(one) for one in rows), class_="runs"))
+    if len(rows) == 1 and (only := rows[0].reading) is not None:
+        yield answer_cards(only)
     if len(rows) > 1:
         link = tag("a", "Compare runs", href="/compare")
         yield PagePart("compare", tag("p", link, ": their curves in the same charts."))
@@ -50,7 +59,8 @@ def _card(one: RunRow) -> Element:
         words = f"It cannot be read: {one.error}"
         return tag("article", heading, tag("p", words), class_="run-card problem")
     reading = one.reading
-    learns, healthy = learning(reading), health(reading.findings)
+    learns = learning(reading)
+    healthy = health(reading.findings, notes_of(reading.status))
     trend = reading.trends.get("win_rate") or reading.trends.get("return")
     drawn = None if trend is None else spark_line(trend, share="win_rate" in reading.trends)
     told = [_told("Learning", learns), _told("Healthy", healthy), _told("Plays", playing(reading))]
@@ -61,6 +71,23 @@ def _card(one: RunRow) -> Element:
         *([] if drawn is None else [drawn]),
         tag("dl", *told, class_="told"),
         class_=f"run-card {healthy.tone}",
+    )
+
+
+def answer_cards(reading: RunReading) -> PagePart:
+    """The first questions with their answers, a card each."""
+    cards = [_answer(one) for one in answers(reading)]
+    return PagePart("answers", tag("div", *cards, class_="answers"))
+
+
+def _answer(answer: RunAnswer) -> Element:
+    return tag(
+        "article",
+        tag("h2", answer.question),
+        tag("p", answer.short, class_="short"),
+        tag("p", answer.words),
+        *([tag("p", answer.why, class_="soft")] if answer.why else []),
+        class_=f"answer {answer.tone}",
     )
 
 

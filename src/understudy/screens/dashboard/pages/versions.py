@@ -115,14 +115,19 @@ def _roles(reading: RunReading, known: _Known) -> PagePart:
         )
     ]
     if canary is not None:
-        figures.append(("Canary", player_name(canary), "is tested now"))
+        figures.append(("Canary", player_name(canary), "under test"))
     newest = known.role("candidate") or status.version
     if newest:
         figures.append(("Candidate", player_name(newest), "the newest"))
     figures.append(("Kept", f"{len(known.rows):,}", f"of {status.versions:,} versions"))
     body: list[HtmlNode] = [key_figures_list(figures)]
     if now is not None:
-        body.append(_sentence("Now", now.in_units(playing_text(now))))
+        body.append(
+            _sentence(
+                "In the next session" if reading.ended_at is not None else "Now",
+                now.in_units(playing_text(now)),
+            )
+        )
         if why := why_text(now):
             body.append(_sentence("Why", now.in_units(why)))
     if buttons := list(_actions(reading, known)):
@@ -294,7 +299,7 @@ def _test_charts(curves: Sequence[TrialCurve], unit: str) -> Iterator[Element | 
         title=f"{'Recheck' if last.recheck else 'Test'} of version {last.version}",
         explains=f"It ended after {count}: {last.ending}."
         if last.ending
-        else f"It goes on; {count} so far.",
+        else f"It has not ended; {count} so far.",
         unit=unit,
     )
     if len(curves) > 1:
@@ -312,16 +317,16 @@ def _arms_chart(now: PromotionStatus | None, unit: str) -> Element | None:
         [
             IntervalRow(
                 player_name(one.version), one.mean, one.low, one.high,
-                f"{one.mean:.0%} of {one.matches:,}", 2 if one.version else 1,
+                f"{one.mean:.0%} of {one.matches:,}", 1 if one.version else 2,
             )
             for one in arms
         ],
-        title="Mean result by player",
+        title="Mean result by player (a tie counts half)",
         explains="A dot is the mean result (a win counts 1, a tie one half), the line its 95% "
         f"interval; behind it, of how many assigned {unit}. Lines that do not overlap surely "
         "differ.",
         axis=PERCENT,
-        groups=("the rules", "versions"),
+        groups=("versions", "the rules"),
     )  # fmt: skip
 
 
