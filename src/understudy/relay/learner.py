@@ -94,7 +94,7 @@ class LearnerSide:
         return self._kept[-1] if self._kept else None
 
     def start(self) -> None:
-        """Go on from the newest commit, whoever made it, if this run folder descends from it.
+        """Go on from the newest commit, of any learner, if this run folder descends from it.
 
         Raises:
             RunFolderError: It does not: the store has the versions of another learner.

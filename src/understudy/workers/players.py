@@ -126,7 +126,7 @@ class _Share:
 
 
 class _Orders:
-    """One work as messages; weights are encoded and shared once, whoever gets them."""
+    """One work as messages; weights are encoded and shared once for all workers."""
 
     def __init__(self, pool: WorkerPool, work: PlayWork) -> None:
         self._pool = pool
@@ -288,7 +288,7 @@ class _Flight(NamedTuple):
 class AheadPlayers(WorkerPlayers):
     """Workers that play on while the learner learns.
 
-    A segment is as many parts as there are workers, whoever played them: a fast worker may play
+    A segment is as many parts as there are workers, in any assignment: a fast worker may play
     two while a slow one plays none. At most two segments of parts are begun at a time, so when one
     has been handed out at most another is left, all of the newest work. The next `play` waits for
     those before it hands anything out, and hands them out first. A part is therefore learned from
