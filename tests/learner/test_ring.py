@@ -152,7 +152,8 @@ def test_suspects_are_tried_again_before_a_long_queue(tmp_path: Path) -> None:
             raise NotFinite("the loss is nan")
 
     work_to_the_end(learner(folder, Toy(folder.config, meet)))
-    assert met[:5] == [["0", "1"], ["2", "3"], ["2", "3"], ["2", "3"], ["2"]]
+    assert met[:6] == [["7", "8"], ["5", "6"], ["3", "4"], ["1", "2"], ["1", "2"], ["1", "2"]]
+    assert met[6:] == [["1"], ["2"], ["2"], ["2"], ["0"]]
     assert quarantined(folder) == ["2"]
     check_ingested_once(folder, set("01345678"))
 
@@ -406,21 +407,38 @@ def test_a_long_queue_is_not_listed_for_every_batch(
     mind = learner(folder)
     pending, listed = Spool.pending, 0
 
-    def count(self: Spool) -> list[str]:
+    def slow(self: Spool) -> list[str]:
         nonlocal listed
         listed += 1
+        clock.advance(1.0)
         return pending(self)
 
-    monkeypatch.setattr(Spool, "pending", count)
+    monkeypatch.setattr(Spool, "pending", slow)
     for _ in range(10):
         assert mind.work()
     assert listed == 1
     play(folder, "late")
     assert mind.pending() == 21, "those that were not listed are counted"
     work_to_the_end(mind)
-    order = [key for manifest in manifests(folder) for key in manifest.ingested]
-    assert order == [*map(str, range(40)), "late"]
+    check_ingested_once(folder, {*map(str, range(40)), "late"})
     assert listed < 6
+
+
+def test_where_more_waits_than_a_batch_takes_the_newest_matches_are_learned_from_first(
+    tmp_path: Path,
+) -> None:
+    clock = SetClock()
+    folder = open_run(tmp_path, settings(learner__batch_matches=2), clock)
+    met: list[list[str]] = []
+    mind = learner(folder, Toy(folder.config, lambda ids: met.append(list(ids))))
+    for number in range(5):
+        play(folder, str(number))
+        clock.advance(0.001)
+    mind.work()
+    play(folder, "late")
+    work_to_the_end(mind)
+    assert met == [["3", "4"], ["2", "late"], ["0", "1"]]
+    check_ingested_once(folder, {*"01234", "late"})
 
 
 # --- publishing ----------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import pytest
 
 from understudy.core.arrays import NDArray
 from understudy.learner import settling
-from understudy.learner.settling import MATCHES, Settling
+from understudy.learner.settling import MATCHES, WITH_MEMORY, Settling
 
 WINDOW, LEAST = MATCHES.window, 0.01
 SHAPES = {"policy.w": (60, 50), "policy.b": (50,)}
@@ -137,3 +137,32 @@ def test_a_sketch_keeps_cosines(alike: float, seed: int) -> None:
 
     exact = cosine(flat(one), flat(mixed))
     assert cosine(settling.sketch(one), settling.sketch(mixed)) == pytest.approx(exact, abs=0.05)
+
+
+@pytest.mark.parametrize(
+    ("later", "grows"), [(0.5, False), (0.52, False), (0.7, True), (0.3, True)]
+)
+def test_steps_of_a_network_with_memory_grow_only_where_results_change(
+    later: float, *, grows: bool
+) -> None:
+    """They agree for hundreds of batches in which nothing is gained."""
+    rng = np.random.default_rng(0)
+    params, ahead = params_of(rng), params_of(rng)
+    now = settling.begun(Settling(0.05), params)
+    for won in (0.5, 0.5, 0.5, later):
+        params = plus(params, ahead)
+        results = (np.arange(200) < 200 * won).astype(float).tolist()
+        now = settling.settled(now, params, decisions=WINDOW, pace=WITH_MEMORY, returns=results)
+    assert now.agreement > 0.99
+    assert now.share == pytest.approx(0.1 if grows else 0.05, rel=1e-2)
+
+
+def test_results_are_compared_with_those_of_the_last_few_windows() -> None:
+    params = params_of(np.random.default_rng(0))
+    now = settling.begun(Settling(), params)
+    for window in range(20):
+        now = settling.settled(
+            now, params, decisions=WINDOW, pace=WITH_MEMORY, returns=[float(window)] * 10
+        )
+    assert now.results.size == 0 and now.earlier.size == 50
+    assert 15.0 < now.earlier.mean < 17.0, "the older ones have faded"

@@ -31,6 +31,8 @@ from understudy.telemetry.journal import Journal
 _TRIES = 3
 _READ_TRIES = 5
 _READ_AGAIN_S = 5.0
+_LISTING_SHARE = 0.05
+"""Share of the time that listing a long queue may take."""
 _PRUNE_EVERY = 20
 """Files that are quarantined from one removal of the oldest to the next."""
 
@@ -135,6 +137,8 @@ class Intake:
         """What was finished up to then may have been ingested: it is too old to learn from."""
         self._backlog: dict[str, None] = {}
         """Names known to wait, oldest first: what is finished later has a later name."""
+        self._list_again_at = -float("inf")
+        """When the buffer is listed again although a batch is known, by the monotonic clock."""
         self._unread: dict[str, tuple[int, float]] = {}
         """How often reading a file has failed, and when to try again."""
         self._odd: dict[str, str] = {}
@@ -176,18 +180,28 @@ class Intake:
         return [name for name in self.spool.pending() if name not in taken]
 
     def look(self, enough: int) -> int:
-        """How many can be learned from now; lists the buffer only if fewer than `enough` are known.
+        """How many can be learned from now; lists the buffer if fewer than `enough` are known.
 
-        With a long queue, listing all of it for every batch would take longer than training.
+        Else only now and then, to see what came in: with a long queue, listing all of it for every
+        batch would take longer than training.
         """
-        if len(self._backlog) < enough:
-            now = self._folder.clock.monotonic()
+        clock = self._folder.clock
+        now = clock.monotonic()
+        if len(self._backlog) < enough or now >= self._list_again_at:
             ready = (name for name in self.waiting() if self._unread.get(name, (0, now))[1] <= now)
             self._backlog = dict.fromkeys(ready)
+            took_s = clock.monotonic() - now
+            self._list_again_at = now + took_s / _LISTING_SHARE
         return len(self._backlog)
 
     def next_names(self, most: int) -> Sequence[str]:
-        """What to learn from next, of what `look` saw: suspects alone, else the oldest."""
+        """What to learn from next, of what `look` saw: suspects alone, else the newest, oldest of
+        them first.
+
+        Where the bot plays faster than the learner learns, the oldest would be ever further from
+        the policy of today, which learns nothing good from them (ADR 0053). They are learned from
+        when there is time.
+        """
         while (group := self.suspects.next_group()) is not None:
             poison = self.suspects.poison()
             gone = [name for name in group.names if name not in self._backlog]
@@ -198,7 +212,7 @@ class Intake:
                 return self._take(group.names)
             for name in gone:
                 self.suspects.forget(name)
-        return self.oldest(most)
+        return self._take(list(islice(reversed(self._backlog), most))[::-1])
 
     def oldest(self, most: int) -> Sequence[str]:
         """The oldest of what `look` saw, suspected or not."""

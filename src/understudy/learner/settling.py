@@ -15,7 +15,7 @@ sums. That keeps inner products (up to 2% here) and versions small.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import NamedTuple
@@ -24,6 +24,7 @@ import numpy as np
 
 from understudy.core import chance
 from understudy.core.arrays import NDArray
+from understudy.learner.maths.returns import Moments, pooled
 
 
 class SettlingWindows(NamedTuple):
@@ -35,13 +36,15 @@ class SettlingWindows(NamedTuple):
     """The cosine between windows of learning that still gets somewhere."""
     stretch: float = 1.0
     """How many times as long a window may become while steps are small."""
+    by_results: bool = False
+    """Whether steps grow only where the results of matches have changed."""
 
 
 MATCHES = SettlingWindows(20_000.0, 0.05, stretch=8.0)
 """Batches of whole matches, a network without memory."""
-WITH_MEMORY = SettlingWindows(20_000.0, 0.3)
+WITH_MEMORY = SettlingWindows(20_000.0, 0.2, by_results=True)
 """A minibatch of a network with memory is whole matches, whose decisions pull alike: its steps
-agree more, with less behind them. Longer windows agree even where nothing is gained."""
+agree more, with less behind them, for hundreds of batches in which nothing is gained (ADR 0053)."""
 ITEMS = SettlingWindows(4_000.0, 0.3, stretch=8.0)
 """Batches drawn from everything that is held. A window is few decisions, and windows agree at 0.1
 even where nothing is gained."""
@@ -61,6 +64,11 @@ _SMALL = 0.1
 """Below this share, windows become longer as steps become smaller."""
 _MOST_CHANGE = 2.0
 """One window changes the share by this factor at most."""
+_CHANGED = 2.0
+"""Standard errors by which the mean result of a window differs from earlier ones, where it has
+changed."""
+_EARLIER = 4.0
+"""Windows that results are compared with."""
 _BINS = 4096
 
 
@@ -81,6 +89,10 @@ class Settling:
     """Sketch of what the last window moved; empty: there was none."""
     agreement: float = 0.0
     """Cosine between the last two windows."""
+    results: Moments = field(default_factory=Moments)
+    """Of the rewards of each match in this window."""
+    earlier: Moments = field(default_factory=Moments)
+    """The same in the windows before."""
 
 
 def begun(old: Settling, params: Mapping[str, NDArray]) -> Settling:
@@ -89,32 +101,59 @@ def begun(old: Settling, params: Mapping[str, NDArray]) -> Settling:
 
 
 def settled(
-    old: Settling, params: Mapping[str, NDArray], *, decisions: float, pace: SettlingWindows
+    old: Settling,
+    params: Mapping[str, NDArray],
+    *,
+    decisions: float,
+    pace: SettlingWindows,
+    returns: Sequence[float] = (),
 ) -> Settling:
     """After a batch of so many decisions: closes the window when it is full.
 
     Agreement above what is expected makes steps larger, below it smaller. A longer window has the
-    effect of the shorter ones that it replaces.
+    effect of the shorter ones that it replaces. `returns`: the sum of rewards of each new match.
     """
     decisions += old.decisions
+    old = replace(old, results=pooled(old.results, _moments(returns)))
     stretch = float(np.clip(_SMALL / old.share, 1.0, pace.stretch))
     if decisions < pace.window * stretch:
         return replace(old, decisions=decisions)
     now = sketch(params)
     moved = now - old.start
+    most = _EARLIER * float(old.results.size)
+    kept = old.earlier._replace(size=min(float(old.earlier.size), most))
+    after = Settling(
+        old.share, 0.0, now, moved, results=Moments(), earlier=pooled(kept, old.results)
+    )
     if not len(old.moved):
-        return replace(old, decisions=0.0, start=now, moved=moved)
+        return after
     lengths = float(np.linalg.norm(moved)) * float(np.linalg.norm(old.moved))
     agreement = float(moved @ old.moved) / lengths if lengths > 0.0 else 0.0
     change = np.exp(stretch * (agreement - pace.expected))
-    change = np.clip(change, 1.0 / _MOST_CHANGE, _MOST_CHANGE)
+    most_change = 1.0 if pace.by_results and not _changed(old) else _MOST_CHANGE
+    change = np.clip(change, 1.0 / _MOST_CHANGE, most_change)
     share = float(np.clip(old.share * change, _LEAST, 1.0))
-    return Settling(share, 0.0, now, moved, agreement)
+    return replace(after, share=share, agreement=agreement)
+
+
+def _moments(returns: Sequence[float]) -> Moments:
+    if not returns:
+        return Moments()
+    return Moments(float(np.mean(returns)), float(np.mean(np.square(returns))), len(returns))
+
+
+def _changed(old: Settling) -> bool:
+    """Whether the results of this window differ from those of the windows before it."""
+    now, before = old.results, old.earlier
+    if now.size < 2 or before.size < 2:
+        return False
+    error = sum(max(one.square - one.mean**2, 0.0) / one.size for one in (now, before))
+    return bool(abs(now.mean - before.mean) > _CHANGED * np.sqrt(error))
 
 
 def interrupted(old: Settling) -> Settling:
     """The parameters have changed otherwise than by learning: windows begin anew."""
-    return Settling(old.share)
+    return Settling(old.share, results=old.results, earlier=old.earlier)
 
 
 def sketch(params: Mapping[str, NDArray]) -> NDArray:

@@ -9,6 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from msgspec import structs
 
 from understudy.core.arrays import NDArray, from_npz, to_npz
 from understudy.core.config import LearnerConfig
@@ -44,6 +45,12 @@ _FORGETTING = 4.0
 _FEW_BEHAVIOUR_KL = 0.03
 """`learner.max_behaviour_kl` with few matches a batch: one result for many decisions says next to
 nothing of what another policy would have done (ADR 0037)."""
+_MOST_RATIO = 2.0
+"""How far the policy may outrun what played, where no evidence holds it: a decision that is so many
+times as likely, or unlikely, as it was when it was played is pushed no further (ADR 0053)."""
+_MEMORY_MINIBATCH = 4
+"""Matches in a minibatch, for a network with memory. Its minibatches are whole matches, whose
+decisions pull alike, so a step on two of them follows their noise (ADR 0053)."""
 _SAMPLE = 256
 """Observations by which the effect of a fit is measured, where there is no batch."""
 
@@ -74,6 +81,11 @@ class Trainer:
         # Fixed, so that every batch of one length has one shape; a multiple of the minibatches.
         step = config.minibatches
         self._columns = -(-(config.batch_matches + config.replay_matches) // step) * step
+        self._match_config = config
+        """Of batches of whole matches."""
+        if spec.remembers:
+            most = max(self._columns // _MEMORY_MINIBATCH, 1)
+            self._match_config = structs.replace(config, minibatches=min(step, most))
         self._start_over()
 
     def _start_over(self) -> None:
@@ -124,7 +136,7 @@ class Trainer:
             NotFinite: A loss or a parameter is not finite. The trainer is as it was before.
         """
         kept = self._own, self._imitated, self._mixed, self._settling, self.learning_rate
-        settings = slow_games.batch_settings(self._config, new, by_evidence=by_evidence)
+        settings = slow_games.batch_settings(self._match_config, new, by_evidence=by_evidence)
         self._count_players(new, by_evidence=by_evidence)
         batch = assemble(
             [*new, *replayed],
@@ -142,13 +154,18 @@ class Trainer:
         wanted, self.learning_rate = self.learning_rate, min(self.learning_rate, most)
         self.entropy_weight = settings.entropy_weight * (share or self._settling.share)
         try:
-            metrics, _ = self._update(
+            metrics, report = self._update(
                 batch, new, settings, whole=True, by_evidence=by_evidence, champion=champion
             )
         except NotFinite:
             self._own, self._imitated, self._mixed, self._settling, self.learning_rate = kept
             raise
-        self.adapt(metrics["kl"], share=share, settings=settings)
+        self.adapt(
+            metrics["kl"],
+            share=share,
+            settings=settings,
+            outrun=report.advantages.size < 0.5 * batch.on_policy.sum(),
+        )
         metrics |= self._step_metrics(batch, share=share)
         if self.learning_rate == most:  # a small batch bounds its own rate alone
             self.learning_rate = max(wanted, most)
@@ -236,7 +253,7 @@ class Trainer:
     ) -> tuple[dict[str, float], UpdateReport]:
         kept = self._saved_state()
         self._absorb(new, batch, whole=whole)
-        slow, mixed = settings is not self._config, whole and self._mixed
+        slow, mixed = whole and settings is not self._match_config, whole and self._mixed
         few = slow or (whole and _few(batch))
         settles = not (by_evidence and few and mixed)  # there the share is fixed
         if settles:
@@ -259,6 +276,8 @@ class Trainer:
             limit = self._config.max_behaviour_kl
             limit = min(limit, _FEW_BEHAVIOUR_KL) if few else limit
             fixed = fixed._replace(max_behaviour_kl=np.float32(limit))
+        elif whole:
+            fixed = fixed._replace(most_ratio=np.float32(_MOST_RATIO))
         if champion is not None:
             near = ChampionWeights(champion.params, champion.obs_mean, champion.obs_scale)
             fixed = fixed._replace(champion=near)
@@ -279,6 +298,7 @@ class Trainer:
                 # Of rules' decisions, which no longer move the policy, a window is soon full.
                 decisions=float((batch.on_policy if mixed else batch.valid).sum()),
                 pace=_pace(self.spec, whole=whole, few=few, slow=slow),
+                returns=[float(episode.rewards.sum()) for episode in new],
             )
         return metrics, report
 
@@ -371,6 +391,7 @@ class Trainer:
             "settling": np.array([step.share, step.decisions, step.agreement]),
             "settling.start": step.start,
             "settling.moved": step.moved,
+            "settling.results": np.array([*step.results, *step.earlier], np.float64),
             "learning_rate": np.array(self.learning_rate),
             "entropy_left": np.array(self.entropy_left),
             "players": np.array([self._own, self._imitated, self._mixed]),
@@ -496,19 +517,25 @@ class Trainer:
         self._weights = replace(self._weights, obs_mean=normaliser.mean, obs_scale=normaliser.scale)
 
     def adapt(
-        self, kl: float, *, share: float | None = None, settings: LearnerConfig | None = None
+        self,
+        kl: float,
+        *,
+        share: float | None = None,
+        settings: LearnerConfig | None = None,
+        outrun: bool = False,
     ) -> None:
         """Slower when a batch moved the policy too far, faster when it hardly moved.
 
         What is too far is less once the learner has settled. `share`: the share of full steps that
         the batch took; None: the one that the learner has settled at. `settings`: of the batch;
-        None: those of the trainer.
+        None: those of the trainer. `outrun`: most of the batch could not move the policy, so a
+        batch that hardly did says nothing of the rate.
         """
         c, share = settings or self._config, share or self._settling.share
         target = c.kl_target * share
         if kl > 2.0 * target:
             self.learning_rate /= _RATE_STEP
-        elif kl < 0.5 * target:
+        elif kl < 0.5 * target and not outrun:
             self.learning_rate *= _RATE_STEP
         least, most = c.learning_rate_min * share, c.learning_rate_max * share
         self.learning_rate = min(max(self.learning_rate, least), most)
@@ -564,7 +591,16 @@ def _settling(rest: Mapping[str, NDArray]) -> Settling:
     if "settling" not in rest:
         return Settling()
     share, decisions, agreement = (float(number) for number in rest["settling"])
-    return Settling(share, decisions, rest["settling.start"], rest["settling.moved"], agreement)
+    results = [float(number) for number in rest.get("settling.results", np.zeros(6))]
+    return Settling(
+        share,
+        decisions,
+        rest["settling.start"],
+        rest["settling.moved"],
+        agreement,
+        Moments(*results[:3]),
+        Moments(*results[3:]),
+    )
 
 
 def _metrics(report: UpdateReport) -> dict[str, float]:

@@ -74,6 +74,9 @@ class FixedInputs(NamedTuple):
     """the share of the largest entropy that the policy keeps where `explored` says"""
     max_behaviour_kl: Array | None = None
     """how far a column may be from what played it and still train the policy; None: any"""
+    most_ratio: Array | None = None
+    """how many times as likely as when it was played a decision may be, and still be pushed
+    further; None: any"""
     champion: ChampionWeights | None = None
     """the version that the policy stays near to; None: none"""
 

@@ -79,9 +79,12 @@ def update(
     counted = jnp.maximum(batch.on_policy, batch.imitated)
     advantages = targets.advantages * fixed.value_scale
     scaled = standardised_beside(advantages, counted, fixed.advantages)
+    if fixed.most_ratio is not None:
+        batch = _without_outrun(batch, targets.anchor_log_probs, scaled, most=fixed.most_ratio)
+        counted = jnp.maximum(batch.on_policy, batch.imitated)
     training_batch = _training_batch(batch, targets._replace(advantages=scaled))._replace(
         # Where the policy is neither rewarded nor shown what to do, entropy has no counterweight.
-        explored=None if fixed.imitation is None else counted,
+        explored=None if fixed.imitation is None and fixed.most_ratio is None else counted,
         champion_log_probs=champion,
     )
     memory = spec.network.memory(JAX, batch.valid.shape[1])
@@ -168,6 +171,18 @@ def _without_far(batch: Batch, log_probs: Array, *, limit: Array) -> Batch:
     apart = from_behaviour(log_probs, batch.log_probs, batch.on_policy)
     mean = (apart * batch.on_policy).sum(0) / jnp.maximum(batch.on_policy.sum(0), 1.0)
     return batch._replace(on_policy=batch.on_policy * (mean <= limit))
+
+
+def _without_outrun(batch: Batch, log_probs: Array, advantages: Array, *, most: Array) -> Batch:
+    """Decisions that the policy has outrun train the value alone: what turned out well is `most`
+    times as likely by now as it was when it was played, or what turned out badly that much less.
+
+    Without this, matches of old versions go on pushing where they have pushed already: the answer
+    to the push is in matches that are not learned from yet (ADR 0053). The policy gives the actions
+    these `log_probs` [T, B].
+    """
+    gained = jnp.sign(advantages) * (log_probs - batch.log_probs)
+    return batch._replace(on_policy=batch.on_policy * (gained <= jnp.log(most)))
 
 
 def _surprise(targets: Array, values: Array, batch: Batch) -> Array:
