@@ -1,6 +1,7 @@
 """The tournament's stand-in: how fast it is, and how well `train ai2 --config tournament` learns.
 
-    python benchmarks/tournament_stand_in.py [--speed] [--seeds 2] [--minutes 45] [--json]
+    python benchmarks/tournament_stand_in.py [--speed] [--first-seed 101] [--seeds 2] [--minutes 45]
+                                                [--json]
 
 Speed: frames a second of one process, with random keys on both sides: the stand-in by itself, and
 behind the pipe of the adapter, with one and with `DECISION_FRAMES` frames a decision. `--speed`
@@ -28,7 +29,7 @@ from understudy.adapters.ai2.env import SIDES, parallel_env
 from understudy.adapters.ai2.layout import DECISION_FRAMES, KEYS
 from understudy.adapters.ai2.stand_in import write_stand_in
 
-FRAMES, MATCHES, WORKERS, FIRST_SEED = 40_000, 200, 2, 101
+FRAMES, MATCHES, WORKERS = 40_000, 200, 2
 GOALS = (0.75, 0.9)
 """Win rates against `based` after the first and the second half."""
 LEAST_FRAMES_S = 5_000
@@ -89,12 +90,14 @@ def trained(home: Path, run: Path, seed: int, minutes: float) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--speed", action="store_true")
+    parser.add_argument("--first-seed", type=int, default=101)
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--minutes", type=float, default=45.0)
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     result: dict[str, Any] = {"machine": machine.describe("numpy", "jax", "gymnasium")}
     failed = []
+    first = arguments.first_seed
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder) / "stand_in"
         write_stand_in(home)
@@ -109,7 +112,7 @@ def main() -> None:
         if not arguments.json:
             print(result["machine"])
             print("".join(f"\n{name:16} {one:10,.0f} frames/s" for name, one in speeds.items()))
-        for seed in range(FIRST_SEED, FIRST_SEED + (0 if arguments.speed else arguments.seeds)):
+        for seed in [] if arguments.speed else range(first, first + arguments.seeds):
             run = Path(folder) / f"seed-{seed}"
             for half, goal in enumerate(GOALS, start=1):
                 summary = trained(home, run, seed, arguments.minutes)
