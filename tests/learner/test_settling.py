@@ -166,3 +166,22 @@ def test_results_are_compared_with_those_of_the_last_few_windows() -> None:
         )
     assert now.results.size == 0 and now.earlier.size == 50
     assert 15.0 < now.earlier.mean < 17.0, "the older ones have faded"
+
+
+def test_a_version_keeps_all_of_it_and_an_older_one_has_no_results() -> None:
+    params = params_of(np.random.default_rng(0))
+    now = settling.begun(Settling(), params)
+    for returns in ([1.0, 2.0], [3.0], [5.0]):
+        params = plus(params, params)
+        now = settling.settled(
+            now, params, decisions=0.6 * WINDOW, pace=WITH_MEMORY, returns=returns
+        )
+    arrays = settling.to_arrays(now)
+    again = settling.to_arrays(settling.from_arrays(arrays))
+    assert now.results.size == 1 and now.earlier.size == 3
+    assert again.keys() == arrays.keys()
+    for name, value in arrays.items():
+        np.testing.assert_array_equal(again[name], value)
+    del arrays["settling.results"]
+    old = settling.from_arrays(arrays)
+    assert old.share == now.share and old.results.size == old.earlier.size == 0

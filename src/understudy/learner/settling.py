@@ -169,3 +169,31 @@ def _places(count: int) -> tuple[NDArray, NDArray]:
     words = chance.mix(np.arange(count, dtype=np.uint32))
     bins = (words % np.uint32(_BINS)).astype(np.int64)
     return bins, np.where(words >> np.uint32(31), -1.0, 1.0)
+
+
+def to_arrays(s: Settling) -> dict[str, NDArray]:
+    """As a version keeps it, by name."""
+    return {
+        "settling": np.array([s.share, s.decisions, s.agreement]),
+        "settling.start": s.start,
+        "settling.moved": s.moved,
+        "settling.results": np.array([*s.results, *s.earlier], np.float64),
+    }
+
+
+def from_arrays(arrays: Mapping[str, NDArray]) -> Settling:
+    """As a version has it; older ones know nothing of it, or not of results. KeyError: what is
+    missing."""
+    if "settling" not in arrays:
+        return Settling()
+    share, decisions, agreement = (float(number) for number in arrays["settling"])
+    results = [float(number) for number in arrays.get("settling.results", np.zeros(6))]
+    return Settling(
+        share,
+        decisions,
+        arrays["settling.start"],
+        arrays["settling.moved"],
+        agreement,
+        Moments(*results[:3]),
+        Moments(*results[3:]),
+    )

@@ -9,7 +9,7 @@ absurd number does not count for more than the range of the others allows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -221,4 +221,33 @@ def absorb_values(old: ValueFit, values: Sequence[NDArray], returns: Sequence[ND
         mine * new.value_variance + theirs * old.value_variance + between * apart[0] ** 2,
         mine * new.return_variance + theirs * old.return_variance + between * apart[1] ** 2,
         mine * new.covariance + theirs * old.covariance + between * apart[0] * apart[1],
+    )
+
+
+def to_arrays(s: Statistics) -> dict[str, NDArray]:
+    """As a version keeps them, by name."""
+    sums = [s.count, s.return_squares, s.fitted_at, s.seen, s.matches, *s.advantages]
+    return {
+        "statistics.sums": np.array(sums),
+        "statistics.mean": s.obs_mean,
+        "statistics.spread": s.obs_spread,
+        "statistics.value_fit": np.array(s.value_fit),
+    }
+
+
+def from_arrays(arrays: Mapping[str, NDArray]) -> Statistics:
+    """As a version has them; older ones know of fewer sums. KeyError: what is missing."""
+    sums = [float(number) for number in arrays["statistics.sums"]]
+    count, squares, fitted = sums[:3]
+    seen, matches, *advantages = sums[3:] or [count, ENOUGH_MATCHES, 0.0, 0.0, 0.0]
+    return Statistics(
+        count,
+        arrays["statistics.mean"],
+        arrays["statistics.spread"],
+        squares,
+        fitted,
+        seen,
+        matches,
+        Moments(*advantages),
+        ValueFit(*(float(number) for number in arrays.get("statistics.value_fit", ()))),
     )

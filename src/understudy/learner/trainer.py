@@ -367,8 +367,8 @@ class Trainer:
                 jax.tree.unflatten(structure, [jnp.asarray(leaf) for leaf in moments]),
                 jnp.asarray(rest["key"]),
             )
-            self._statistics = _statistics(rest)
-            self._settling = _settling(rest)
+            self._statistics = statistics.from_arrays(rest)
+            self._settling = settling.from_arrays(rest)
             self.learning_rate = float(rest["learning_rate"])
             self.entropy_left = float(rest.get("entropy_left", 1.0))  # older versions do not say
             own, imitated, mixed = (*rest.get("players", ()), 0.0, 0.0, 0.0)[:3]  # nor here
@@ -378,20 +378,11 @@ class Trainer:
 
     def _rest(self) -> dict[str, NDArray]:
         leaves = jax.tree.leaves(self._state.optimiser)
-        s, step = self._statistics, self._settling
         return {
             **{f"optimiser.{index}": np.asarray(leaf) for index, leaf in enumerate(leaves)},
             "key": np.asarray(self._state.key),
-            "statistics.sums": np.array(
-                [s.count, s.return_squares, s.fitted_at, s.seen, s.matches, *s.advantages]
-            ),
-            "statistics.mean": s.obs_mean,
-            "statistics.spread": s.obs_spread,
-            "statistics.value_fit": np.array(s.value_fit),
-            "settling": np.array([step.share, step.decisions, step.agreement]),
-            "settling.start": step.start,
-            "settling.moved": step.moved,
-            "settling.results": np.array([*step.results, *step.earlier], np.float64),
+            **statistics.to_arrays(self._statistics),
+            **settling.to_arrays(self._settling),
             "learning_rate": np.array(self.learning_rate),
             "entropy_left": np.array(self.entropy_left),
             "players": np.array([self._own, self._imitated, self._mixed]),
@@ -566,41 +557,6 @@ def _pace(spec: PolicySpec, *, whole: bool, few: bool, slow: bool) -> settling.S
     if few:
         return settling.SLOW_GAME if slow else settling.FEW_MATCHES
     return settling.MATCHES if whole else settling.ITEMS
-
-
-def _statistics(rest: Mapping[str, NDArray]) -> Statistics:
-    """As a version has them; older ones know of fewer sums."""
-    sums = [float(number) for number in rest["statistics.sums"]]
-    count, squares, fitted = sums[:3]
-    seen, matches, *advantages = sums[3:] or [count, statistics.ENOUGH_MATCHES, 0.0, 0.0, 0.0]
-    return Statistics(
-        count,
-        rest["statistics.mean"],
-        rest["statistics.spread"],
-        squares,
-        fitted,
-        seen,
-        matches,
-        Moments(*advantages),
-        ValueFit(*(float(number) for number in rest.get("statistics.value_fit", ()))),
-    )
-
-
-def _settling(rest: Mapping[str, NDArray]) -> Settling:
-    """As a version has it; older ones know nothing of it."""
-    if "settling" not in rest:
-        return Settling()
-    share, decisions, agreement = (float(number) for number in rest["settling"])
-    results = [float(number) for number in rest.get("settling.results", np.zeros(6))]
-    return Settling(
-        share,
-        decisions,
-        rest["settling.start"],
-        rest["settling.moved"],
-        agreement,
-        Moments(*results[:3]),
-        Moments(*results[3:]),
-    )
 
 
 def _metrics(report: UpdateReport) -> dict[str, float]:
