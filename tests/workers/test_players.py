@@ -156,6 +156,39 @@ def test_a_worker_that_is_killed_is_started_again_and_its_columns_are_masked(
         workers.close()
 
 
+def test_a_segment_whose_workers_died_does_not_wait_for_one_that_cannot_start(
+    tmp_path: Path,
+) -> None:
+    made = tmp_path / "made"
+    made.mkdir()
+    options = {"folder": str(made)}
+    spaces = shared_spaces(maker("pettingzoo:workers.numbered", **options)())
+    spec = PolicySpec(spaces.features, spaces.actions, MLP)
+    asked = RolloutPlan(
+        environment="pettingzoo:workers.numbered", options=options, spec=spec, games=2, sides=False
+    )
+    workers = in_processes(asked, 2, tmp_path / "err", lambda words: None)
+    wanted = work(lively_policy(spec, 1))
+    try:
+        assert workers.play(wanted) is not None
+        (made / "hold").touch()
+        _kill(workers, 1)
+        assert workers.play(wanted) is not None
+        while not (made / "held").exists():  # the second worker cannot start
+            time.sleep(0.01)
+        _kill(workers, 0)
+        deadline = time.monotonic() + 60.0
+        played = workers.play(wanted, stop=lambda: time.monotonic() > deadline)
+        assert played is not None, "the first worker is back, and would not be asked"
+        assert played.arrays["valid"].mean(0).tolist() == [1.0, 0.0]
+        assert workers.pool.workers[1].ready is None
+        (made / "held").unlink()
+        until_whole(workers, wanted)
+    finally:
+        (made / "held").unlink(missing_ok=True)
+        workers.close()
+
+
 def _kill(workers: WorkerPlayers, index: int) -> None:
     link = workers.pool.workers[index].link
     assert isinstance(link, ProcessLink)

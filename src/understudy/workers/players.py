@@ -191,6 +191,9 @@ class WorkerPlayers:
                     asked.add(worker.name)
             for share, played in self._gather(work.policy):
                 answers[share.worker.name] = played
+            if self._stalled(answers):
+                answers.clear()
+                asked.clear()
         self._waits.append(time.monotonic() - began)
         return self._merged([answers.get(share.worker.name) for share in self._shares], work)
 
@@ -258,6 +261,13 @@ class WorkerPlayers:
             return False
         now = time.monotonic()
         return all(now - worker.since > _COMES_BACK_S for worker in missing)
+
+    def _stalled(self, answers: Mapping[str, Played | None]) -> bool:
+        """Whether all that were asked have died while the others are not back: those that come
+        back first must be asked, or the segment would wait for workers that may never start."""
+        missing = [one.worker for one in self._shares if one.worker.name not in answers]
+        waiting = bool(missing) and not any(worker.ready for worker in missing)
+        return waiting and not any(answers.values())
 
     def _merged(self, parts: Sequence[Played | None], work: PlayWork) -> Played | None:
         """All columns in the order of the environments; those that were lost are masked."""

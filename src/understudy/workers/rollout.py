@@ -17,6 +17,7 @@ in 16 steps.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -106,7 +107,101 @@ class _Draws:
         return fresh
 
 
-class SharedRollout:
+class _Moment(NamedTuple):
+    """What the policy decides on in every column."""
+
+    obs: NDArray
+    """float32 [B, F]"""
+    legal: NDArray
+    """bool [B, options]"""
+    first: NDArray
+    """bool [B]: a match begins"""
+
+
+class _Consequences(NamedTuple):
+    """What became of one decision in every column."""
+
+    arrays: dict[str, NDArray]
+    """Fields of the segment, [B, ...]: at least `rewards`, `ongoing` and `valid`."""
+    cut: NDArray
+    """bool [B]: a time limit ended the match"""
+    last_obs: NDArray
+    """float32 [B, F]: what it ended with, where it was cut"""
+
+
+class Rollout(ABC):
+    """Plays segments; a column of them is a row of the policy."""
+
+    def __init__(self, columns: NDArray, rows: int, *, seed: int, noise_steps: int) -> None:
+        """`columns`, int [B], are the rows that are played here, of all `rows` of the run."""
+        self._columns = columns
+        self._total_rows = rows
+        self._draws = _Draws(rows, seed, noise_steps=noise_steps)
+        self._policy: PolicyRows | None = None
+
+    def play(
+        self,
+        policy: Policy,
+        steps: int,
+        *,
+        gamma: float,
+        order: OpponentOrder | None = None,
+        stop: Callable[[], bool] = lambda: False,
+    ) -> Played | None:
+        """The next segment, of so many steps; None if `stop` ended it early. The memory of the
+        policy goes on from the segment before."""
+        at, parts, scale = self._columns, len(policy.spec.actions.parts), policy.weights.value_scale
+        self._prepare(policy, order)
+        rows = self._policy = _taken_over(self._policy, policy, self._total_rows)
+        began, recorded = rows.memory(at), []
+        for _ in range(steps):
+            if stop():
+                return None
+            now = self._moment()
+            uniforms = self._draws.draw(at, now.first, parts)
+            choice = rows.act(at, now.obs, now.first, legal=now.legal, uniforms=uniforms)
+            after = self._carry_on(choice.actions)
+            if after.cut.any():
+                cut = np.flatnonzero(after.cut)
+                goes_on = np.zeros(len(cut), np.bool_)
+                beyond = rows.act(at[cut], after.last_obs[cut], goes_on, keep=False).values
+                after.arrays["rewards"][cut] += np.float32(gamma) * beyond
+            recorded.append(
+                {
+                    **now._asdict(),
+                    "actions": choice.actions,
+                    "log_probs": choice.log_probs,
+                    "values": choice.values / scale,
+                    **after.arrays,
+                }
+            )
+        now = self._moment()
+        ahead = rows.act(at, now.obs, now.first, legal=now.legal, keep=False).values
+        arrays = _stacked(recorded, ahead / scale, next_obs=now.obs, next_first=now.first)
+        return Played(arrays, began, *self._news())
+
+    @abstractmethod
+    def close(self) -> None: ...
+
+    @abstractmethod
+    def _prepare(self, policy: Policy, order: OpponentOrder | None) -> None:
+        """Before a segment of this policy; `self._policy` is None before the first one."""
+
+    @abstractmethod
+    def _moment(self) -> _Moment:
+        """What the policy decides on next."""
+
+    @abstractmethod
+    def _carry_on(self, actions: NDArray) -> _Consequences:
+        """Act, actions [B, parts], and go on to the next decision in every column."""
+
+    @abstractmethod
+    def _news(self) -> tuple[list[ColumnMatch], list[tuple[int, str]]]:
+        """The matches that ended and those that began, as `Played` has them, since the last
+        time."""
+
+
+class SharedRollout(Rollout):
     """The policy plays every agent; `first` is the number of the first environment among all
     `total` of the run."""
 
@@ -119,67 +214,43 @@ class SharedRollout:
         first: int = 0,
         total: int | None = None,
     ) -> None:
-        self._environments = environments
         agents, columns = len(environments.agents), environments.columns
-        rows = columns if total is None else total * agents
-        self._numbers = np.arange(columns // agents) + first
-        self._rows = np.arange(columns) + first * agents
-        self._draws = _Draws(rows, seed, noise_steps=noise_steps)
-        self._total_rows = rows
-        self._policy: PolicyRows | None = None
-
-    def play(
-        self,
-        policy: Policy,
-        steps: int,
-        *,
-        gamma: float,
-        order: OpponentOrder | None = None,
-        stop: Callable[[], bool] = lambda: False,
-    ) -> Played | None:
-        environments, at = self._environments, self._rows
-        parts, scale = len(policy.spec.actions.parts), policy.weights.value_scale
-        rows = _taken_over(self._policy, policy, self._total_rows)
-        self._policy = rows
-        began, recorded = rows.memory(at), []
-        for _ in range(steps):
-            if stop():
-                return None
-            now = environments.moment()
-            uniforms = self._draws.draw(at, now.first, parts)
-            choice = rows.act(at, now.obs, now.first, legal=now.legal, uniforms=uniforms)
-            after = environments.step(choice.actions)
-            rewards = after.rewards
-            if after.cut.any():
-                beyond = rows.act(at, after.last_obs, np.zeros_like(now.first), keep=False).values
-                rewards = np.where(after.cut, rewards + np.float32(gamma) * beyond, rewards)
-            recorded.append(
-                {
-                    "obs": now.obs,
-                    "legal": now.legal,
-                    "actions": choice.actions,
-                    "log_probs": choice.log_probs,
-                    "values": choice.values / scale,
-                    "rewards": rewards.astype(np.float32),
-                    "ongoing": (now.alive & ~after.ended).astype(np.float32),
-                    "first": now.first,
-                    "valid": now.alive.astype(np.float32),
-                }
-            )
-        now = environments.moment()
-        ahead = rows.act(at, now.obs, now.first, legal=now.legal, keep=False).values
-        finished = [
-            ColumnMatch(int(self._numbers[index]), match) for index, match in environments.finished
-        ]
-        environments.finished.clear()
-        arrays = _stacked(recorded, ahead / scale, next_obs=now.obs, next_first=now.first)
-        return Played(arrays, began, finished, [])
+        super().__init__(
+            np.arange(columns) + first * agents,
+            columns if total is None else total * agents,
+            seed=seed,
+            noise_steps=noise_steps,
+        )
+        self._environments = environments
+        self._first_number = first
+        self._alive = np.zeros(columns, np.bool_)
 
     def close(self) -> None:
         self._environments.close()
 
+    def _prepare(self, policy: Policy, order: OpponentOrder | None) -> None:
+        """Nothing: there are no opponents."""
 
-class SideRollout:
+    def _moment(self) -> _Moment:
+        now = self._environments.moment()
+        self._alive = now.alive
+        return _Moment(now.obs, now.legal, now.first)
+
+    def _carry_on(self, actions: NDArray) -> _Consequences:
+        after = self._environments.step(actions)
+        arrays = {
+            "rewards": after.rewards,
+            "ongoing": (self._alive & ~after.ended).astype(np.float32),
+            "valid": self._alive.astype(np.float32),
+        }
+        return _Consequences(arrays, after.cut, after.last_obs)
+
+    def _news(self) -> tuple[list[ColumnMatch], list[tuple[int, str]]]:
+        finished, self._environments.finished = self._environments.finished, []
+        return [ColumnMatch(self._first_number + index, match) for index, match in finished], []
+
+
+class SideRollout(Rollout):
     """The policy plays one side of each environment.
 
     Without orders for opponents the same policy plays the other sides: that is how agents that act
@@ -196,15 +267,14 @@ class SideRollout:
         noise_steps: int = 1,
     ) -> None:
         """`seeds` are those of the first matches; later ones follow from them."""
-        self._environments = environments
         self._agents = len(environments.agents)
+        self._total = environments.rows // self._agents
+        self._numbers = np.array([environments.number(i) for i in range(len(environments))])
+        super().__init__(self._numbers, self._total, seed=seed, noise_steps=noise_steps)
+        self._environments = environments
         self._seed = seed
         self._seeds = list(seeds)
-        self._numbers = np.array([environments.number(i) for i in range(len(environments))])
-        self._total = environments.rows // self._agents
-        self._draws = _Draws(self._total, seed, noise_steps=noise_steps)
         self._meeting = RowChance(self._total, seed, purpose=_MEETING)
-        self._policy: PolicyRows | None = None
         self._same: PolicySide | None = None
         spaces, rows = environments.spaces, environments.rows
         self._players: dict[str, SidePlayer] = {
@@ -225,18 +295,11 @@ class SideRollout:
             policy, self._environments.spaces, rows=self._environments.rows, seed=self._seed
         )
 
-    def play(
-        self,
-        policy: Policy,
-        steps: int,
-        *,
-        gamma: float,
-        order: OpponentOrder | None = None,
-        stop: Callable[[], bool] = lambda: False,
-    ) -> Played | None:
-        environments, at = self._environments, self._numbers
-        parts, scale = len(policy.spec.actions.parts), policy.weights.value_scale
-        rows = _taken_over(self._policy, policy, self._total)
+    def close(self) -> None:
+        self._environments.close()
+
+    def _prepare(self, policy: Policy, order: OpponentOrder | None) -> None:
+        environments = self._environments
         self._order = order
         if order is None:
             self._same = self._same or PolicySide(
@@ -245,56 +308,34 @@ class SideRollout:
             self._same.replace(policy)
         if self._policy is None:
             self._begin_all()
-        self._policy = rows
-        began, recorded = rows.memory(at), []
-        for _ in range(steps):
-            if stop():
-                return None
-            obs, legal, first = self._decisions()
-            uniforms = self._draws.draw(at, first, parts)
-            choice = rows.act(at, obs, first, legal=legal, uniforms=uniforms)
-            kinds = self._kind.copy()
-            after = self._carry_on(choice.actions)
-            rewards = after.rewards
-            if after.cut.any():
-                cut = np.flatnonzero(after.cut)
-                still = np.zeros(len(cut), np.bool_)
-                beyond = rows.act(at[cut], after.last_obs[cut], still, keep=False).values
-                rewards[cut] += np.float32(gamma) * beyond
-            recorded.append(
-                {
-                    "obs": obs,
-                    "legal": legal,
-                    "actions": choice.actions,
-                    "log_probs": choice.log_probs,
-                    "values": choice.values / scale,
-                    "rewards": rewards,
-                    "ongoing": (~after.ended).astype(np.float32),
-                    "first": first,
-                    "valid": np.ones(len(at), np.float32),
-                    "opponent_actions": after.opponent_actions,
-                    "foretold": after.foretold,
-                    "opponent_kinds": kinds,
-                }
-            )
-        obs, legal, first = self._decisions()
-        ahead = rows.act(at, obs, first, legal=legal, keep=False).values
-        arrays = _stacked(recorded, ahead / scale, next_obs=obs, next_first=first)
-        played = Played(arrays, began, self._finished, self._started)
-        self._finished, self._started = [], []
-        self._forget()
-        return played
 
-    def close(self) -> None:
-        self._environments.close()
-
-    def _decisions(self) -> tuple[NDArray, NDArray, NDArray]:
-        """obs [B, F], legal [B, options] and first [B] of the sides that the policy plays."""
+    def _moment(self) -> _Moment:
         found = [
             self._environments.decision(index, int(side)) for index, side in enumerate(self._side)
         ]
         obs, legal, first = zip(*found, strict=True)
-        return np.stack(obs), np.stack(legal), np.array(first)
+        return _Moment(np.stack(obs), np.stack(legal), np.array(first))
+
+    def _carry_on(self, actions: NDArray) -> _Consequences:
+        spaces, kinds = self._environments.spaces, self._kind.copy()
+        row = _Row.of(self, actions)
+        own = {index: spaces.action_of(action) for index, action in enumerate(actions)}
+        self._reach(list(range(len(own))), own, row)
+        arrays = {
+            "rewards": row.rewards,
+            "ongoing": (~row.ended).astype(np.float32),
+            "valid": np.ones(len(actions), np.float32),
+            "opponent_actions": row.opponent_actions,
+            "foretold": row.foretold,
+            "opponent_kinds": kinds,
+        }
+        return _Consequences(arrays, row.cut, row.last_obs)
+
+    def _news(self) -> tuple[list[ColumnMatch], list[tuple[int, str]]]:
+        finished, self._finished = self._finished, []
+        started, self._started = self._started, []
+        self._forget()
+        return finished, started
 
     def _begin_all(self) -> None:
         count = len(self._environments)
@@ -330,14 +371,6 @@ class SideRollout:
     def _is_next(self, index: int) -> bool:
         """Whether the policy must decide."""
         return self._environments.waits_for(index, int(self._side[index]))
-
-    def _carry_on(self, actions: NDArray) -> _Row:
-        """Act in every environment, and go on to the policy's next decision in each."""
-        spaces = self._environments.spaces
-        row = _Row.of(self, actions)
-        own = {index: spaces.action_of(action) for index, action in enumerate(actions)}
-        self._reach(list(range(len(own))), own, row)
-        return row
 
     def _reach(self, todo: list[int], own: Mapping[int, Any], row: _Row) -> None:
         """Turn after turn until the policy must decide in every environment."""

@@ -3,8 +3,8 @@ update that learns from them.
 
 Where the policy that is trained is the policy that played, advantages come from the values that it
 gave while it played; nothing is computed again before the first gradient step. Where segments were
-played with older weights (`next_obs` is given), the policy of now gives values and
-probabilities, and V-trace corrects for how its probabilities differ from those that played.
+played with older weights (`next_obs` is given), the policy of now gives values, and V-trace
+corrects for how its probabilities differ from those that played.
 """
 
 from __future__ import annotations
@@ -157,25 +157,30 @@ def _corrected(
     fixed: FixedInputs,
     segments: Segments,
 ) -> _Targets:
-    """V-trace, from what the policy says now. Decisions of columns that are not older have a ratio
-    of 1: for them it is GAE."""
+    """V-trace, from the values of the policy of now. Decisions of columns that are not older have a
+    ratio of 1: for them it is GAE.
+
+    The update is clipped around the policy that played, not around that of now, and its KL is the
+    distance from there. The update before has gone a step already that these decisions know nothing
+    of: with a whole step of its own from there, the policy goes twice as far as its data reaches.
+    """
     assert segments.next_obs is not None and segments.next_first is not None
     obs = normalised(fixed, jnp.concatenate([segments.obs, segments.next_obs[None]]))
     first = jnp.concatenate([segments.first, segments.next_first[None]])
     outputs = forward(spec, config, state.params, obs, first, segments.memory)
     values = outputs.values
-    anchor = distributions.log_prob(
+    now = distributions.log_prob(
         JAX, spec.actions, outputs.logits[:-1], segments.actions, segments.legal
     )
     targets, advantages = vtrace(
         rewards=_rewards(segments, values[:-1], fixed.value_scale),
         discounts=config.gamma * segments.ongoing,
         values=values,
-        ratios=jnp.where(segments.valid > 0, jnp.exp(anchor - segments.log_probs), 1.0),
+        ratios=jnp.where(segments.valid > 0, jnp.exp(now - segments.log_probs), 1.0),
         lam=config.gae_lambda,
         cap=config.behaviour_clip,
     )
-    return _Targets(anchor, values[:-1], targets, advantages)
+    return _Targets(segments.log_probs, values[:-1], targets, advantages)
 
 
 def _rewards(segments: Segments, values: Array, scale: Array) -> Array:
