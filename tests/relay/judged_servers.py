@@ -7,9 +7,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from promotion.runs import assigned
 from session.played import ATTACK, ServedGame, publish
 from session.sessions import FakeClock
+from walk.toys import spool_of
 
 from relay.judged import World
 from relay.makers import Machine
@@ -53,13 +55,25 @@ class PlacedServer:
             settings=world.settings,
         )
         self.game.tick = tick
+        if world.same_coins:
+            sequence = self.game.writer.promotion.state.sequence
+            self.game.writer._rng = np.random.default_rng((number, sequence))
         self.watcher = Watcher(
-            self.game.folder, adopt=self._adopt, problem=self.game.problems.append, playing=0
+            self.game.folder,
+            adopt=self._adopt,
+            problem=self.game.problems.append,
+            tick=lambda: None,
+            playing=0,
         )
         self.watcher.look()
 
     def _adopt(self, policy: Policy) -> None:
         self.game.newest = policy
+
+    def play(self, seconds: float) -> None:
+        self.game.play(seconds)
+        while self.game.episodes:
+            spool_of(self.game.folder).put(self.game.episodes.pop(0))
 
     def die(self) -> None:
         """Nothing is written any more: what was open stays open."""
@@ -67,7 +81,8 @@ class PlacedServer:
 
 
 class ServedWorld(World):
-    """Servers of one game, and the machine that learns and judges."""
+    """Servers of one game, and the machine that learns and judges. `same_coins`: those of a server
+    are the same in every run of a test; else they are by chance, as they are outside of tests."""
 
     def __init__(
         self,
@@ -77,8 +92,10 @@ class ServedWorld(World):
         reward: Callable[[str, int], float] = lambda action, shard: float(action == ATTACK),
         settings: Mapping[str, Any] | None = None,
         stores: tuple[ObjectStore, ...] = (),
+        same_coins: bool = True,
     ) -> None:
         self.root = root
+        self.same_coins = same_coins
         self.servers = servers
         self.reward = reward
         self.settings = {**SHARED, **(settings or {})}
@@ -115,7 +132,7 @@ class ServedWorld(World):
             now = self.clock.now
             for place, one in enumerate(self.placed):
                 self.clock.now = now
-                one.game.play(LOOK_S)
+                one.play(LOOK_S)
                 if place not in silent:
                     one.machine.look()
             self.learner.look()
