@@ -39,13 +39,12 @@ class PlacedServer:
     def __init__(self, world: ServedWorld, number: int, store: ObjectStore) -> None:
         self.world = world
         self.number = number
-        self.open()
+        self.open(tick=0)
         self.machine = Machine(self.game.folder.root, store, "player", folder=self.game.folder)
 
-    def open(self) -> None:
-        """Start the server, the first time or again."""
+    def open(self, *, tick: int) -> None:
+        """Start the server, the first time or again, with clients that are at this tick."""
         world, number = self.world, self.number
-        tick = self.game.tick if hasattr(self, "game") else 0
         self.game = ServedGame(
             world.root / f"server{number}",
             clock=world.clock,
@@ -78,6 +77,9 @@ class PlacedServer:
     def die(self) -> None:
         """Nothing is written any more: what was open stays open."""
         self.game.ledger.stop()
+
+    def open_again(self) -> None:
+        self.open(tick=self.game.tick)
 
 
 class ServedWorld(World):

@@ -103,7 +103,7 @@ def test_a_server_that_was_killed_voids_what_it_left_and_goes_on(tmp_path: Path)
     after = by_shard(world.learner.folder)
     assert after["shard=1/2"] > before["shard=1/2"] + 5, "it holds up no other"
     assert after["shard=0/2"] == before["shard=0/2"]
-    victim.open()
+    victim.open_again()
     world.placed = [victim, other]
     world.play(20.0)
     world.stop()
@@ -217,7 +217,7 @@ def test_no_failure_of_the_store_loses_or_repeats_a_segment(
         world.nominate(1)
         world.play(4.0)
         world.placed[1].die()
-        world.placed[1].open()
+        world.placed[1].open_again()
         world.play(3.0)
         world.stop()
         world.stop()
