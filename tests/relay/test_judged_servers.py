@@ -3,6 +3,7 @@ learner is."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from promotion.runs import assigned, folded, records, resolved
 from session.played import ATTACK, RETREAT
 from walk.power import UnsyncedDisk
+from walk.toys import metas
 
 from relay.judged import brought, own_log
 from relay.judged_servers import ServedWorld, by_shard
@@ -44,6 +46,8 @@ def test_a_version_takes_over_by_segments_of_two_servers(tmp_path: Path) -> None
     (nominated,) = (one for _, one in records(world.learner.folder) if isinstance(one, Nominated))
     assert nominated.settings.harm_spread == HARM_SPREAD, "as beside a server"
     assert any("segments" in one for one in world.learner.problems), "in words of a server"
+    came = Counter(one.id for one in metas(world.learner.folder.root / "buffer"))
+    assert len(came) > 20 and set(came.values()) == {1}, "no two servers name a segment alike"
     for one in world.placed:
         assert any("version 1 plays from now on" in words for words in one.game.said)
         assert one.game.problems == [] and one.machine.problems == []
