@@ -48,11 +48,12 @@ from understudy.policy.mlp import Mlp
 from understudy.policy.policy import Policy, untrained
 from understudy.policy.spec import PolicySpec
 from understudy.policy.weights import Weights, encode
+from understudy.promotion.served import HARM_SPREAD
 from understudy.registry.checkpoints import INGESTED
 from understudy.registry.pointers import LATEST
 from understudy.registry.run_folder import RunFolder
 from understudy.registry.versions import WEIGHTS, Manifest
-from understudy.run.segment_writer import HARM_SPREAD, open_segments
+from understudy.run.segment_writer import open_segments
 from understudy.session import schema
 from understudy.session.inbox import Incoming
 from understudy.session.segments import PlayerSegments

@@ -263,7 +263,11 @@ def test_the_summary_counts_segments(waiting: int, words: str) -> None:
         ("serve --schema nowhere.toml", "nowhere.toml"),
         ("serve territory --learner thread", "--learner"),
         ("serve territory --relay store --learner process", "--learner"),
-        ("serve territory --relay store --promotion auto", "--promotion latest"),
+        (
+            "serve territory --relay store --promotion auto --set promotion.judge=here",
+            "promotion.judge",
+        ),
+        ("serve territory --promotion auto --set promotion.judge=learner", "promotion.judge"),
         ("serve territory --relay s3://me:secret@bucket/x", "credentials"),
         ("serve territory --shard 3/3", "--shard"),
         ("serve territory --port 70000", "--port"),

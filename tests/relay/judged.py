@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from typing import Protocol
 from uuid import uuid4
 
 import msgspec
@@ -18,6 +19,7 @@ from understudy.gates.promotion.records import Assigned, Declared, Record, Resol
 from understudy.gates.promotion.roles import PromotionState
 from understudy.promotion.log import OWN, PromotionLog
 from understudy.promotion.promotion import Promotion
+from understudy.registry.run_folder import RunFolder
 from understudy.relay.stores import FolderStore, ObjectStore
 
 SHARED = {
@@ -39,6 +41,13 @@ def player(root: Path, store: ObjectStore) -> Machine:
 def judge(root: Path, store: ObjectStore) -> Machine:
     (root / "promotion").mkdir(parents=True)
     return Machine(root, store, "learner", LEARNER)
+
+
+class Place(Protocol):
+    """A machine that plays: its name in the store, and its run folder."""
+
+    name: str
+    folder: RunFolder
 
 
 class Bot:
@@ -140,11 +149,11 @@ def story(world: World) -> None:
     world.settle(1)
 
 
-def own_log(machine: Machine) -> list[tuple[int, Record]]:
+def own_log(machine: Place) -> list[tuple[int, Record]]:
     return PromotionLog(machine.folder.promotion / OWN).new()
 
 
-def own_prefix(machine: Machine) -> list[tuple[Record, Resolved | None]]:
+def own_prefix(machine: Place) -> list[tuple[Record, Resolved | None]]:
     """What a machine has to tell: declarations and matches, up to the first that is not over."""
     results: dict[int, Resolved] = {}
     for _, record in own_log(machine):
@@ -161,9 +170,7 @@ def own_prefix(machine: Machine) -> list[tuple[Record, Resolved | None]]:
     return prefix
 
 
-def brought(
-    log: list[tuple[int, Record]], machine: Machine
-) -> list[tuple[Record, Resolved | None]]:
+def brought(log: list[tuple[int, Record]], machine: Place) -> list[tuple[Record, Resolved | None]]:
     """What the log has of a machine, as the machine has written it."""
     mine = {
         record.origin: number

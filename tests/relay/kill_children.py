@@ -109,6 +109,7 @@ def kill_at_random(root: Path, store_port: int, kills: int, seed: int) -> dict[s
     children = {name: fork(work) for name, work in works.items()}
     try:
         found = _kill_some(children, works, kills, random.Random(seed))
+        _wait_for_matches(told, kills)  # a busy machine may have played few
         for one in players:
             _end(children, f"bot of {one.name}")
         _drain(root, players)
@@ -138,6 +139,13 @@ def _kill_some(
         found[victim] += 1
         children[victim] = fork(works[victim])
     return found
+
+
+def _wait_for_matches(told: Path, kills: int) -> None:
+    deadline = time.monotonic() + 120.0
+    while not told.exists() or len(told.read_bytes().split()) <= kills:
+        assert time.monotonic() < deadline, "bots finish no matches"
+        time.sleep(0.05)
 
 
 def _end(children: dict[str, int], name: str) -> None:

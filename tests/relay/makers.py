@@ -15,6 +15,7 @@ from understudy.registry.run_folder import RunFolder
 from understudy.relay.learner import LearnerSide
 from understudy.relay.local import LocalState
 from understudy.relay.player import PlayerSide
+from understudy.relay.side import StoreSide
 from understudy.relay.stores import FolderStore, ObjectStore, StoredObject
 
 T = TypeVar("T")
@@ -70,8 +71,9 @@ class Machine:
         store: ObjectStore,
         side: Literal["player", "learner"],
         config: Config = CONFIG,
+        folder: RunFolder | None = None,
     ) -> None:
-        self.folder: RunFolder = open_run(root, config, SystemClock())
+        self.folder: RunFolder = folder or open_run(root, config, SystemClock())
         self.problems: list[str] = []
         self._store = store
         self._side = side
@@ -82,18 +84,9 @@ class Machine:
         self._started = False
         local = LocalState(self.folder.root, self._store.name, self._side)
         self.name = local.machine
-        if self._side == "player":
-            self.side: PlayerSide | LearnerSide = PlayerSide(
-                self.folder, self._store, local, problem=self.problems.append
-            )
-        else:
-            self.side = LearnerSide(
-                self.folder,
-                self._store,
-                local,
-                problem=self.problems.append,
-                note=self.problems.append,
-            )
+        kind = PlayerSide if self._side == "player" else LearnerSide
+        told = self.problems.append
+        self.side: StoreSide = kind(self.folder, self._store, local, problem=told, note=told)
 
     def play(self, *names: str) -> None:
         """Finish matches with these ids."""

@@ -220,6 +220,22 @@ def test_an_empty_run_folder_takes_the_evidence_of_a_lost_learner_over(tmp_path:
     assert sum(one.matches for one in state.records.values()) > 14
 
 
+def test_a_match_that_was_open_in_a_copied_run_folder_holds_up_no_machine(tmp_path: Path) -> None:
+    """A run that was judged by itself moves to a relay with a copy of its folder."""
+    world = World(tmp_path)
+    alone = Promotion(world.learner.folder)
+    alone.declare(rules="rules", score=None)
+    order, _ = alone.assign("open", {}, INCUMBENT)
+    assert order
+    alone.close()
+    world.settle()
+    world.bots[0].play(3)
+    world.settle()
+    state = folded(world.learner.folder)
+    assert not state.open
+    assert sum(one.matches for one in state.records.values()) == 4, "it is lost, and counts 0"
+
+
 def test_a_log_that_was_judged_elsewhere_is_refused(tmp_path: Path) -> None:
     world = World(tmp_path)
     story(world)

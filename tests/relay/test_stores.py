@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from required import skip_without
 
+from relay.google_storage import GoogleStorage
 from relay.store_servers import SECRET, environment, free_port, has_rclone, rclone
 from understudy.core.errors import ConfigError, StoreUnavailable
 from understudy.relay import stores
@@ -20,13 +21,15 @@ from understudy.relay.stores import ObjectStore, check, open_store
 pytestmark = pytest.mark.xdist_group("relay")
 
 
-@pytest.fixture(params=["folder", "s3", "azure"])
+SCHEMES = {"s3": "s3", "azure": "az", "google": "gs"}
+
+
+@pytest.fixture(params=["folder", *SCHEMES])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> ObjectStore:
     if request.param == "folder":
         return open_store(str(tmp_path / "store"))
     request.getfixturevalue(request.param)
-    scheme = "az" if request.param == "azure" else "s3"
-    return open_store(f"{scheme}://bucket/{tmp_path.name}")
+    return open_store(f"{SCHEMES[request.param]}://bucket/{tmp_path.name}")
 
 
 def test_a_name_is_created_once_and_keeps_its_bytes(store: ObjectStore) -> None:
@@ -75,6 +78,15 @@ def test_a_store_that_overwrites_is_refused_by_name(
             monkeypatch.setenv(name, value)
         with pytest.raises(ConfigError, match=r"s3://bucket/run: this store overwrites"):
             check(open_store("s3://bucket/run"))
+
+
+def test_a_store_of_google_is_asked_to_create_only_what_is_absent(google: GoogleStorage) -> None:
+    store = open_store("gs://bucket/run")
+    check(store)
+    assert google.conditions == ["0", "0"], "of the probe: generation 0 is an absent object"
+    google.overwrites = True
+    with pytest.raises(ConfigError, match=r"gs://bucket/run: this store overwrites"):
+        check(store)
 
 
 class _Conflicts(BaseHTTPRequestHandler):

@@ -3,6 +3,7 @@ log, and versions that prefer one action each."""
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -27,6 +28,7 @@ from understudy.run.segment_writer import open_segments
 from understudy.session.inbox import Incoming
 from understudy.session.segments import PlayerSegments
 from understudy.session.session import Session
+from understudy.session.shards import Shard
 from understudy.telemetry.journal import Journal
 
 from .sessions import FakeClock, game
@@ -55,6 +57,22 @@ def preferring(spec: PolicySpec, action: str, *, times: float = 40.0) -> Weights
     )
 
 
+def publish(
+    folder: RunFolder, number: int, action: str, *, learned: int = 50, **weights: Any
+) -> None:
+    """A learner's new version, which prefers this action."""
+    made = preferring(folder.spec, action, **weights)
+    manifest = Manifest(
+        number=number,
+        parent=None,
+        created_at=0.0,
+        spec=folder.spec,
+        counters={INGESTED: learned},
+    )
+    folder.versions.commit(manifest, {WEIGHTS: encode(made)})
+    folder.pointers.move("candidate", number, by=LATEST)
+
+
 class ServedGame:
     """Territories of one client, 10 decisions a second each.
 
@@ -70,6 +88,7 @@ class ServedGame:
         clock: FakeClock | None = None,
         network: AnyNetwork = Mlp(widths=(8,)),  # noqa: B008  frozen
         gate: DecisionGate | None = None,
+        shard: Shard | None = None,
         seed: int = 0,
         settings: Mapping[str, Any] | None = None,
     ) -> None:
@@ -82,6 +101,9 @@ class ServedGame:
         )
         self.reward = reward
         self.territories = territories
+        names = (f"t{one}" for one in itertools.count())
+        mine = (one for one in names if shard is None or not shard.refusal(one))
+        self.names = list(itertools.islice(mine, territories))
         self.newest: Policy = untrained(spec, 0)
         self.said: list[str] = []
         self.problems: list[str] = []
@@ -100,6 +122,7 @@ class ServedGame:
             journal=Journal(self.folder.journal, "server", self.clock),
             say=self.said.append,
             problem=lambda words, error=None: self.problems.append(f"{words} {error}"),
+            shard=shard,
             seed=seed,
             background=False,
         )
@@ -122,30 +145,22 @@ class ServedGame:
             clock=self.clock,
             seed=seed,
             segments=self.segments,
+            shard=shard,
             problem=lambda words, error: self.problems.append(f"{words} {error}"),
         )
 
     def publish(self, number: int, action: str, *, learned: int = 50, **weights: Any) -> None:
         """A learner's new version, which the watcher adopts."""
-        made = preferring(self.folder.spec, action, **weights)
-        manifest = Manifest(
-            number=number,
-            parent=None,
-            created_at=0.0,
-            spec=self.folder.spec,
-            counters={INGESTED: learned},
-        )
-        self.folder.versions.commit(manifest, {WEIGHTS: encode(made)})
-        self.folder.pointers.move("candidate", number, by=LATEST)
+        publish(self.folder, number, action, learned=learned, **weights)
         self.newest = self.folder.versions.policy(number)
 
     def decide(self) -> list[dict[str, Any]]:
         """One observation of each territory, and the reward of each decision."""
         self.tick += 1
         asked = [
-            {"type": "observation", "territory": f"t{one}", "features": self.features(self.tick),
+            {"type": "observation", "territory": name, "features": self.features(self.tick),
              "tick": self.tick}
-            for one in range(self.territories)
+            for name in self.names[: self.territories]
         ]  # fmt: skip
         decisions = self.say(asked)
         rewards = [

@@ -33,6 +33,7 @@ from understudy.bot.validation import result_of
 from understudy.core.arrays import NDArray
 from understudy.core.errors import InputError, UnderstudyError, nearest
 from understudy.experience.episode import Outcome
+from understudy.gates.promotion.records import Arm
 from understudy.policy.policy import Policy
 
 if TYPE_CHECKING:
@@ -64,6 +65,8 @@ class MatchPlayer(NamedTuple):
     cameos: bool = False
     """Whether the policy may have short windows in this match of the rules: it is no control of a
     test."""
+    arm: Arm = "incumbent"
+    """Of the assignment. In a recheck the champion has that of a canary."""
 
 
 class MatchDecision(NamedTuple):

@@ -96,21 +96,22 @@ class Roster:
         order, assigned = self._promotion.assign(match, tags, uniform, practice=practice)
         version, state = assigned.version, self._promotion.state
         if assigned.arm == "practice":
-            return MatchPlayer("practice", version, newest, order=order, id=match)
+            return MatchPlayer("practice", version, newest, order=order, id=match, arm="practice")
         if version == RULES:
             role: PlayerRole = "holdout" if assigned.arm == "holdout" else "rules"
             counts = assigned.test or assigned.forced or state.is_paused or not order
             cameos = role == "rules" and not counts
-            return MatchPlayer(role, order=order, id=match, cameos=cameos)
+            return MatchPlayer(role, order=order, id=match, cameos=cameos, arm=assigned.arm)
         role = "canary" if assigned.arm == "canary" else "champion"
         if version == state.incumbent:
             role = "champion"  # in a recheck it has the arm of a canary
         elif role == "champion" and state.policy == "latest":
             role = "newest"
+        player = MatchPlayer(role, version, order=order, id=match, arm=assigned.arm)
         policy = self._policy(version)
         if isinstance(policy, str):
-            return MatchPlayer(role, version, order=order, id=match, fault=policy)
-        return MatchPlayer(role, version, policy, order=order, id=match)
+            return player._replace(fault=policy)
+        return player._replace(policy=policy)
 
     def incumbent(self) -> MatchPlayer:
         """Who plays outside of any test: what a person pinned, or the newest by policy `latest`,

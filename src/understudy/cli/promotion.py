@@ -14,12 +14,8 @@ from understudy.cli.progress import working
 from understudy.core.errors import RunFolderError
 from understudy.gates.promotion.records import RULES, Order
 from understudy.promotion.history import read_history
-from understudy.promotion.report import (
-    MATCH_COLUMNS,
-    is_served,
-    match_rows,
-    read_promotion,
-)
+from understudy.promotion.report import MATCH_COLUMNS, match_rows, read_promotion
+from understudy.promotion.served import is_served
 from understudy.registry.run_folder import RunFolder
 from understudy.run.controls import check_promotion, order
 from understudy.telemetry.events import RoleChanged

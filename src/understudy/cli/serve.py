@@ -19,6 +19,7 @@ from understudy.telemetry.text import duration
 if TYPE_CHECKING:
     from understudy.core.config import Config
     from understudy.policy.spec import AnyNetwork
+    from understudy.registry.run_folder import RunFolder
     from understudy.run.serve import ServeProgress, ServeSummary
     from understudy.session.translation import Translator
 
@@ -152,15 +153,9 @@ def serve(
         own["live.score"] = declared if score is None else _score(score)
     settings = config_from(set_ or [], base=base, defaults=own)
     if relay is not None and settings.live.promotion == "auto":
-        raise ConfigError(
-            "--relay: expected --promotion latest: a relay carries the evidence of bots in mode "
-            "auto, and not yet that of servers"
-        )
-    if settings.promotion.judge == "learner":
-        raise ConfigError(
-            "promotion.judge: expected 'here', got 'learner': a relay does not carry the evidence "
-            "of servers yet"
-        )
+        own["promotion.judge"] = "learner"
+        settings = config_from(set_ or [], base=base, defaults=own)
+    _check_judge(settings, before, relay=relay is not None, learner=learner)
     options = ServeOptions(
         translator=translator,
         game=label,
@@ -272,6 +267,32 @@ def _check_relay(relay: str | None, learner: str) -> None:
     from understudy.relay.stores import open_store
 
     open_store(relay)
+
+
+def _check_judge(settings: Config, before: RunFolder | None, *, relay: bool, learner: str) -> None:
+    """Segments are judged where the learner is, in one log from the first one on."""
+    if settings.live.promotion != "auto":
+        return
+    there = settings.promotion.judge == "learner"
+    if relay and not there:
+        raise ConfigError(
+            "promotion.judge: expected 'learner' together with --relay, got 'here': segments of "
+            "several servers are judged on the learner's machine"
+        )
+    if there and learner != "off":
+        raise ConfigError(
+            "promotion.judge: expected 'here' with a learner beside the server, got 'learner': "
+            "the learner is on another machine (--relay URL)"
+        )
+    if before is None or before.config.promotion.judge == settings.promotion.judge:
+        return
+    from understudy.promotion.log import PromotionLog
+
+    if there and PromotionLog(before.promotion).new():
+        raise ConfigError(
+            f"--relay: {before.root} was judged by its own log. Serve from a new run folder, or "
+            "start the learner's side of the relay with a copy of this one"
+        )
 
 
 def _line(progress: ServeProgress) -> ProgressLine:

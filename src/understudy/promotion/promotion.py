@@ -279,6 +279,11 @@ class Promotion:
                 self._compact()  # here, since no game waits for it
             return not self._waiting
 
+    def note_lost(self) -> None:
+        """Give the matches that are lost a result; for a process that assigns none itself."""
+        with self._lock, self._tolerating(_MEANWHILE):
+            self._note_lost()
+
     def bring(self, record: Record) -> int:
         """Append a record of another machine, which a relay brought, as it is; its number.
 

@@ -39,6 +39,7 @@ from understudy.promotion.history import (
     TrialHistory,
 )
 from understudy.promotion.promotion import Promotion
+from understudy.promotion.served import is_served
 from understudy.registry.checkpoints import learned_matches
 from understudy.registry.run_folder import RunFolder
 from understudy.telemetry.promotion_stage import staged
@@ -147,11 +148,6 @@ def _with_newest(status: PromotionStatus, folder: RunFolder) -> PromotionStatus:
     except (FileFormatError, RunFolderError, OSError):  # damaged, or pruned meanwhile
         return status
     return staged(msgspec.structs.replace(status, learned=learned))
-
-
-def is_served(folder: RunFolder) -> bool:
-    """Whether a server assigns segments by evidence here."""
-    return folder.config.live.promotion == "auto"
 
 
 def pinned_champion(folder: RunFolder) -> int | None:

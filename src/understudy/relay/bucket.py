@@ -59,8 +59,8 @@ class RunRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     served: bool = False
     """Whether a server made it: its learner is the continuous one."""
     by_evidence: bool = False
-    """Whether the rules play until evidence says otherwise (mode `shadow`); else every version
-    becomes the champion (mode `learn`)."""
+    """Whether the rules play until evidence says otherwise (mode `shadow` or `auto`); else every
+    version becomes the champion (mode `learn`)."""
 
 
 class StoredVersion(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -239,6 +239,16 @@ def decode_sent(data: bytes, *, what: str) -> SentRecords:
 
 def encode_log_part(bodies: list[bytes]) -> bytes:
     return seal(msgspec.msgpack.encode(_LogPart(SCHEMA, bodies)))
+
+
+def read_version(store: ObjectStore, stored: StoredVersion) -> dict[str, bytes]:
+    """The files of a version; FileNotFoundError where it is gone, FileFormatError where it came
+    damaged."""
+    contents = {name: store.get(stored.key(name)) for name in stored.files}
+    for name, data in contents.items():
+        if seal_of(data) != stored.files[name]:
+            raise FileFormatError(f"{store.name}: version {stored.number}: {name} came damaged")
+    return contents
 
 
 def read_log_part(store: ObjectStore, stored: StoredRecords) -> list[bytes]:

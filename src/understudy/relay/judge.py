@@ -29,6 +29,7 @@ from understudy.policy.policy import Policy
 from understudy.promotion.candidates import CandidateSearch
 from understudy.promotion.log import PromotionLog
 from understudy.promotion.promotion import Promotion, role_changed
+from understudy.promotion.served import HARM_SPREAD, LEAST_LEAD, is_served
 from understudy.registry.run_folder import RunFolder
 from understudy.registry.versions import seal_of
 from understudy.relay import bucket
@@ -37,6 +38,7 @@ from understudy.relay.evidence import LogCopy
 from understudy.relay.stores import ObjectStore
 from understudy.telemetry import events
 from understudy.telemetry.journal import Journal
+from understudy.telemetry.promotion_status import in_units
 from understudy.telemetry.verdicts import verdict_line
 
 _PART = 1000
@@ -74,8 +76,22 @@ class Judge:
         self._problem = problem
         self._journal = Journal(folder.journal, "relay", folder.clock)
         self._note = note
-        self._promotion = Promotion(folder, tell=self._tell, problem=problem)
-        self._candidates = CandidateSearch(folder, self._promotion, refused=self._refused_version)
+        self._served = served = is_served(folder)
+        # Segments are judged here as beside their server: each of these belongs to the nomination
+        # or to the judging machine, and none of them to the machine that plays.
+        self._promotion = Promotion(
+            folder,
+            tell=self._tell,
+            problem=problem,
+            lost="void" if served else "vanished",
+            harm_spread=HARM_SPREAD if served else 0.0,
+        )
+        self._candidates = CandidateSearch(
+            folder,
+            self._promotion,
+            refused=self._refused_version,
+            least_lead=LEAST_LEAD if served else 0.0,
+        )
         self._newest: Policy | None = None
         self._log = PromotionLog(folder.promotion)
         self._taken: dict[str, int] = {}
@@ -189,6 +205,9 @@ class Judge:
 
     def look(self) -> None:
         """Follow the log, and nominate the newest version if it is time to try it."""
+        # Of matches that were assigned in this folder, before it was the learner's or by a bot
+        # that plays in it: one that is lost would hold up those of all machines.
+        self._promotion.note_lost()
         state = self._promotion.follow()
         candidate = self._folder.pointers.read("candidate")
         # Until a match was assigned no bot plays by evidence: it may be a run of mode `shadow`.
@@ -206,7 +225,7 @@ class Judge:
     def _tell(self, verdict: PromotionVerdict) -> None:
         self._journal.write(role_changed(verdict))
         if verdict.kind != "refused":
-            self._note(verdict_line(verdict, self._folder.root))
+            self._note(in_units(verdict_line(verdict, self._folder.root), served=self._served))
 
     def _refused_version(self, version: int, words: str) -> None:
         self._note(f"version {version} is not tried: {words}")

@@ -29,8 +29,6 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 
 from understudy.core.errors import Fenced, FileFormatError, RunFolderError
-from understudy.experience.ledger.recovery import LEDGER
-from understudy.experience.spool import Spool
 from understudy.registry.pointers import NAMES
 from understudy.registry.run_folder import RunFolder
 from understudy.registry.versions import MANIFEST, seal_of
@@ -38,7 +36,7 @@ from understudy.relay import bucket
 from understudy.relay.bucket import BundleKey, Commit, DoneBundles, StoredPointer, StoredVersion
 from understudy.relay.judge import Judge, Judged
 from understudy.relay.local import LocalState
-from understudy.relay.report import RelayCounts
+from understudy.relay.side import StoreSide
 from understudy.relay.stores import ObjectStore, StoredObject
 
 _LISTED = 1000
@@ -55,8 +53,8 @@ _DAMAGED_S = 60.0
 """A bundle that cannot be read may be one that a shared folder shows before it is whole."""
 
 
-class LearnerSide:
-    """One look after the other: `cycle`, after `start`."""
+class LearnerSide(StoreSide):
+    """Fetches matches, judges them where evidence decides, and publishes versions."""
 
     def __init__(
         self,
@@ -67,13 +65,7 @@ class LearnerSide:
         problem: Callable[[str], None],
         note: Callable[[str], None],
     ) -> None:
-        self._folder = folder
-        self._config = folder.config.relay
-        self._store = store
-        self._local = local
-        self._problem = problem
-        self._note = note
-        self._spool = Spool(folder.root, folder.spec, folder.clock)
+        super().__init__(folder, store, local, problem=problem, note=note)
         self._token = secrets.token_hex(6)
         self._received: dict[BundleKey, frozenset[str]] = {}
         """Bundles whose matches were all put into the spool, and their names."""
@@ -85,9 +77,8 @@ class LearnerSide:
         """Objects among the bundles that are none, and were told."""
         self._full = False
         self._judge: Judge | None = None
-        if folder.by_evidence and not (folder.root / LEDGER).is_dir():
+        if folder.by_evidence:
             self._judge = Judge(folder, store, token=self._token, problem=problem, note=note)
-        self.counts = RelayCounts()
 
     @property
     def _last(self) -> Commit | None:
@@ -332,9 +323,7 @@ class LearnerSide:
     def _take_over(self, commit: Commit) -> None:
         """A new run folder goes on from the versions in the store."""
         for stored in commit.versions:
-            contents = {name: self._store.get(stored.key(name)) for name in stored.files}
-            if any(seal_of(data) != stored.files[name] for name, data in contents.items()):
-                raise FileFormatError(f"{self._store.name}: version {stored.number} is damaged")
+            contents = bucket.read_version(self._store, stored)
             self._folder.versions.copied(stored.number, contents)
         for name in NAMES:
             pointer = commit.pointers.get(name)

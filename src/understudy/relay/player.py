@@ -23,12 +23,12 @@ from understudy.experience.spool import Spool, saved_at
 from understudy.registry.pointers import NAMES, RELAY, Name
 from understudy.registry.retention import prune
 from understudy.registry.run_folder import RunFolder
-from understudy.registry.versions import MANIFEST, seal_of
+from understudy.registry.versions import MANIFEST
 from understudy.relay import bucket
-from understudy.relay.bucket import BundleKey, Commit, StoredPointer, StoredVersion
+from understudy.relay.bucket import BundleKey, Commit, StoredPointer
 from understudy.relay.evidence import LogCopy, ResultsSender
 from understudy.relay.local import LocalState, OutgoingBundle
-from understudy.relay.report import RelayCounts
+from understudy.relay.side import StoreSide
 from understudy.relay.stores import ObjectStore
 
 _BUNDLES = 20
@@ -38,8 +38,8 @@ _TIDY_EVERY = 10
 """Versions that come in from one pruning to the next."""
 
 
-class PlayerSide:
-    """One look after the other: `cycle`. The problem of a look is told by `problem`, once."""
+class PlayerSide(StoreSide):
+    """Sends matches, and follows what the learner's side says."""
 
     def __init__(
         self,
@@ -48,13 +48,9 @@ class PlayerSide:
         local: LocalState,
         *,
         problem: Callable[[str], None],
+        note: Callable[[str], None],
     ) -> None:
-        self._folder = folder
-        self._config = folder.config.relay
-        self._store = store
-        self._local = local
-        self._problem = problem
-        self._spool = Spool(folder.root, folder.spec, folder.clock)
+        super().__init__(folder, store, local, problem=problem, note=note)
         self._commit: Commit | None = None
         self._followed = 0
         """The last commit whose versions and pointers are all here."""
@@ -65,10 +61,9 @@ class PlayerSide:
         self._judged_there = folder.config.promotion.judge == "learner"
         self._results = ResultsSender(folder, store, local.machine)
         self._log = LogCopy(folder, store)
-        self.counts = RelayCounts()
 
     def start(self) -> None:
-        """What needs the store before the first look."""
+        """There is nothing to go on from: the store says everything at the first look."""
 
     def cycle(self) -> bool:
         """Send what waits, then follow the learner's side; True: there is more to send."""
@@ -252,7 +247,8 @@ class PlayerSide:
                 "side with a copy of it, or play on in a new run folder"
             )
         try:
-            manifest = self._folder.versions.copied(number, self._download(stored))
+            contents = bucket.read_version(self._store, stored)
+            manifest = self._folder.versions.copied(number, contents)
         except FileNotFoundError as error:  # newer versions have replaced it in the store
             raise StoreUnavailable(
                 f"{self._store.name}: version {number} is gone from the store; looking again"
@@ -266,15 +262,6 @@ class PlayerSide:
         self._fetched += 1
         self.counts.versions += 1
         return True
-
-    def _download(self, stored: StoredVersion) -> dict[str, bytes]:
-        contents: dict[str, bytes] = {}
-        for name, expected in stored.files.items():
-            data = self._store.get(stored.key(name))
-            if seal_of(data) != expected:
-                raise FileFormatError(f"version {stored.number}: {name} came damaged")
-            contents[name] = data
-        return contents
 
     def _once(self, message: str) -> None:
         if message not in self._told:

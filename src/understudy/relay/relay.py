@@ -30,6 +30,7 @@ from understudy.relay.learner import LearnerSide
 from understudy.relay.local import LocalState, Side, read_side
 from understudy.relay.player import PlayerSide
 from understudy.relay.report import RelayCounts
+from understudy.relay.side import StoreSide
 from understudy.relay.stores import ObjectStore, check, open_store
 from understudy.supervise.lock import learner_runs, relay_lock
 from understudy.telemetry import events
@@ -139,7 +140,7 @@ class _Relay:
         self._journal: Journal | None = None
         self._failures = 0
         self._trouble = ""
-        self._side: PlayerSide | LearnerSide | None = None
+        self._side: StoreSide | None = None
         self._folder_now: RunFolder | None = None
         self._log: PromotionLog | None = None
         self._by_evidence: bool | None = None
@@ -181,7 +182,7 @@ class _Relay:
                 return True
         return False
 
-    def _look(self, side: PlayerSide | LearnerSide) -> bool:
+    def _look(self, side: StoreSide) -> bool:
         """Whether there is more to do at once."""
         self._check_mode()  # a bot may have opened the run in another one
         try:
@@ -247,19 +248,15 @@ class _Relay:
             self._by_evidence = record.by_evidence
         self._open(folder).start()
 
-    def _open(self, folder: RunFolder) -> PlayerSide | LearnerSide:
+    def _open(self, folder: RunFolder) -> StoreSide:
         """Our side of this run folder, once."""
         if self._side is not None:
             return self._side
         local = LocalState(folder.root, self._store.name, self._name)
         self._journal = Journal(folder.journal, "relay", self._clock)
         self._folder_now = folder
-        if self._name == "player":
-            self._side = PlayerSide(folder, self._store, local, problem=self._problem)
-        else:
-            self._side = LearnerSide(
-                folder, self._store, local, problem=self._problem, note=self._say_note
-            )
+        kind = PlayerSide if self._name == "player" else LearnerSide
+        self._side = kind(folder, self._store, local, problem=self._problem, note=self._say_note)
         note = f"the {self._name}'s side of {self._store.name}, as machine {local.machine}"
         self._journal.write(events.Note(where=_WHERE, message=note))
         return self._side
@@ -302,27 +299,17 @@ class _Relay:
             return
         if self._by_evidence not in (None, folder.by_evidence):
             raise ConfigError(_other_mode(folder, self._store.name))
-        served = (folder.root / LEDGER).is_dir()
         judged_there = folder.config.promotion.judge == "learner"
-        if judged_there and (self._name == "learner" or served):
-            why = "of a server" if served else "of the learner's side"
+        if judged_there and self._name == "learner":
             raise ConfigError(
-                f"{folder.root}: promotion.judge: expected 'here' in a run folder {why}, got "
-                "'learner'"
+                f"{folder.root}: promotion.judge: expected 'here' in a run folder of the learner's "
+                "side, got 'learner'"
             )
-        if judged_there or (self._name == "learner" and not served):
+        if judged_there or self._name == "learner":
             return
         for _, record in self._promotion_log(folder).new() if folder.by_evidence else ():
             if not isinstance(record, Declared):
-                raise ConfigError(
-                    f"{folder.root}: matches were judged in this run folder, by its own log. "
-                    + (
-                        "A relay does not carry the evidence of servers: use --promotion latest"
-                        if served
-                        else "Open the bot in a new run folder with promotion.judge = 'learner': "
-                        "then a relay carries its matches of mode auto to the learner's machine"
-                    )
-                )
+                raise ConfigError(_judged_here(folder))
 
     def _promotion_log(self, folder: RunFolder) -> PromotionLog:
         if self._log is None:
@@ -363,6 +350,20 @@ def _record_of(folder: RunFolder) -> RunRecord:
     )
 
 
+def _judged_here(folder: RunFolder) -> str:
+    if (folder.root / LEDGER).is_dir():
+        return (
+            f"{folder.root}: segments were judged in this run folder, by its own log. Serve from a "
+            "new one with --relay and --promotion auto: then they are judged on the learner's "
+            "machine"
+        )
+    return (
+        f"{folder.root}: matches were judged in this run folder, by its own log. Open the bot in a "
+        "new run folder with promotion.judge = 'learner': then a relay carries its matches of mode "
+        "auto to the learner's machine"
+    )
+
+
 def _check_same(folder: RunFolder, record: RunRecord, store: str) -> None:
     other: Identity = record.identity
     try:
@@ -378,9 +379,11 @@ def _check_same(folder: RunFolder, record: RunRecord, store: str) -> None:
 
 
 def _other_mode(folder: RunFolder, store: str) -> str:
-    modes = ("learn", "shadow")
+    served = (folder.root / LEDGER).is_dir()
+    what = "promotion" if served else "mode"
+    modes = ("latest", "auto") if served else ("learn", "shadow")
     theirs, ours = modes if folder.by_evidence else modes[::-1]
     return (
-        f"{store} is for a run of mode {theirs}, and {folder.root} was opened in mode {ours}: all "
-        "machines of a run need the same mode; use another address, or another run folder"
+        f"{store} is for a run of {what} {theirs}, and {folder.root} was opened in {what} {ours}: "
+        f"all machines of a run need the same {what}; use another address, or another run folder"
     )

@@ -26,7 +26,8 @@ class RelayCounts:
     not_sent: int = 0
     """Matches that were archived without being sent, since too many waited"""
     judged: int = 0
-    """Assigned matches that were sent or received with their results, in mode `auto`"""
+    """Assigned matches, or segments of a server, that were sent or received with their results,
+    in mode `auto`"""
     refused: int = 0
     """Bundles that could not be read"""
 

@@ -295,9 +295,10 @@ class CloudStore:
 def _plain_http(environment: Mapping[str, str]) -> bool:
     """Whether the user asked for an endpoint without TLS, as emulators have."""
     endpoints = (environment.get(name, "") for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT"))
-    asked = environment.get("AWS_ALLOW_HTTP", "").lower() in ("1", "true")
-    emulator = environment.get("AZURE_STORAGE_USE_EMULATOR", "").lower() in ("1", "true")
-    return asked or emulator or any(one.startswith("http://") for one in endpoints)
+    asked = ("AWS_ALLOW_HTTP", "GOOGLE_ALLOW_HTTP", "AZURE_STORAGE_USE_EMULATOR")
+    return any(environment.get(name, "").lower() in ("1", "true") for name in asked) or any(
+        one.startswith("http://") for one in endpoints
+    )
 
 
 def _provider(scheme: str) -> dict[str, Any]:

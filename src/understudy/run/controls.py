@@ -14,7 +14,8 @@ from understudy.core.pause import switch_pause
 from understudy.gates.promotion.records import RULES, Order, Ordered
 from understudy.gates.promotion.roles import PromotionVerdict
 from understudy.promotion.promotion import Promotion, role_changed
-from understudy.promotion.report import is_served, read_brief
+from understudy.promotion.report import read_brief
+from understudy.promotion.served import is_served
 from understudy.registry.retention import kept, scores_of
 from understudy.registry.rewards import score_text
 from understudy.registry.run_folder import RunFolder

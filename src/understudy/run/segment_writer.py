@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from uuid import uuid4
 
 import numpy as np
@@ -28,6 +28,7 @@ from understudy.policy.policy import Policy, untrained
 from understudy.promotion.candidates import RecentMatch, likeliest
 from understudy.promotion.promotion import Promotion
 from understudy.promotion.report import read_brief
+from understudy.promotion.served import HARM_SPREAD, LEAST_LEAD
 from understudy.registry.run_folder import RunFolder
 from understudy.session.limits import Rate
 from understudy.session.segments import (
@@ -36,17 +37,10 @@ from understudy.session.segments import (
     SegmentPlayer,
     score_scale,
 )
+from understudy.session.shards import Shard
 from understudy.telemetry.journal import Journal
 from understudy.telemetry.promotion_status import PromotionStatus, in_units
 
-HARM_SPREAD = 2.0
-"""Standard deviations to both sides of the mean on which a served version is judged for harm: means
-of segments lie close together on the scale of rewards (`benchmarks/serve_promotion.py`)."""
-LEAST_LEAD = 3.0
-"""Standard errors by which practice must be above the incumbent before a version is tried. A score
-of a segment is the mean of about 100 rewards, so a version that is hardly better than the rules
-looks better at once; its test takes 300 segments and ends without a verdict, while the versions
-after it wait (`benchmarks/serve_takeover.py`)."""
 _LOOK_EVERY_S = 0.1
 _REMEMBERED = 32
 """Episodes that wait to be looked at; older ones are let go, since only recent ones are of use."""
@@ -100,6 +94,7 @@ class SegmentWriter:
         newest: The newest policy, as it is adopted.
         agreement: What the policy and the rules had in common.
         per_s: Segments that are assigned at most.
+        tags: By which segments are compared like with like, of those that `promotion.strata` names.
         rest_s: How long none is assigned after the champion could not be loaded.
         read_status: What a person is shown, read in this thread.
         background: False: only calls of `work` do anything, for tests and simulated time.
@@ -118,10 +113,12 @@ class SegmentWriter:
         rest_s: float,
         read_status: Callable[[], PromotionStatus],
         problem: Callable[[str, Exception], None],
+        tags: Mapping[str, str] | None = None,
         seed: int | None = None,
         background: bool = True,
     ) -> None:
         self._roster = roster
+        self._tags = tags or {}
         self.promotion = promotion
         self._newest = newest
         self._untrained = untrained
@@ -132,8 +129,11 @@ class SegmentWriter:
         self._rests_until = -np.inf
         self._read_status = read_status
         self._problem = problem
-        # Not the draws of actions, and not those of the start before.
-        entropy = None if seed is None else (seed, promotion.state.sequence, 1)
+        # Not the draws of actions, and not those of the start before. Coins of several servers must
+        # be independent, and these may have been given one seed.
+        entropy = None
+        if seed is not None and promotion.judges:
+            entropy = seed, promotion.state.sequence, 1
         self._rng = np.random.default_rng(entropy)
         self._lock = threading.Lock()
         """Never held while something is read or written."""
@@ -266,7 +266,7 @@ class SegmentWriter:
             if territory not in self._wanted or territory in self._ready:
                 return
         try:
-            assigned = self._roster.assign(uuid4().hex, {}, float(self._rng.random()))
+            assigned = self._roster.assign(uuid4().hex, self._tags, float(self._rng.random()))
         except BaseException:
             with self._lock:
                 self._wanted.discard(territory)  # it may ask again
@@ -281,7 +281,7 @@ class SegmentWriter:
             self._wanted.discard(territory)  # it may ask again
         if not assigned.order:  # it could not be written, or counts for nothing
             return
-        if assigned.fault and self._is_incumbent(assigned.order):
+        if assigned.fault and assigned.arm == "incumbent":
             # The rules play, so it counts for no arm; nothing is assigned until it may be loaded.
             self._rests_until = self._clock.monotonic() + self._rest_s
             self._roster.resolve(assigned.order, 0.0, "void", assigned.fault)
@@ -289,10 +289,6 @@ class SegmentWriter:
             self._roster.resolve(assigned.order, 0.0, "fault", assigned.fault)
         else:
             self._roster.resolve(assigned.order, 0.0, "void", "its territory is gone")
-
-    def _is_incumbent(self, order: int) -> bool:
-        assigned = self.promotion.state.open.get(order)
-        return assigned is not None and assigned.arm == "incumbent"
 
     def _read_roles(self) -> None:
         incumbent = _player(self._roster.incumbent())
@@ -317,13 +313,15 @@ def open_segments(
     journal: Journal,
     say: Callable[[str], None],
     problem: Callable[..., None],
+    shard: Shard | None = None,
     seed: int | None = None,
     background: bool = True,
 ) -> SegmentWriter:
     """The promotion of a served run, declared with the scale of its rewards.
 
     `newest` is the newest policy, as it is adopted; `say` gets verdicts in words, `problem` what a
-    person must know, and what was raised.
+    person must know, and what was raised. `shard`: which of several servers this is. Their
+    territories differ, so results are compared by shard.
     """
 
     def say_segments(words: str) -> None:
@@ -342,6 +340,8 @@ def open_segments(
         alone=True,
     )
     agreement = ServedAgreement(folder.config.promotion)
+    # Servers that are judged together have one log, so they share what it takes.
+    servers = 1 if shard is None or promotion.judges else shard.servers
     roster = Roster(
         folder,
         promotion,
@@ -360,7 +360,8 @@ def open_segments(
         agreement=agreement,
         untrained=untrained(folder.spec, folder.config.learner.seed),
         clock=folder.clock,
-        per_s=live.promotion_segments_per_s,
+        per_s=live.promotion_segments_per_s / servers,
+        tags=None if shard is None else {"shard": str(shard)},
         rest_s=live.promotion_segment_s,
         read_status=lambda: read_brief(
             folder, promotion, agreement=roster.agreement, waits=roster.waits

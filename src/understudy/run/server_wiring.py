@@ -256,6 +256,7 @@ class ServerWiring:
             journal=self._journal,
             say=self._say,
             problem=self._errors.note,
+            shard=options.shard,
             seed=options.seed,
         )
         return PlayerSegments(writer, live), writer

@@ -66,8 +66,9 @@ class PromotionConfig(Section, frozen=True, kw_only=True):
     """A version whose decisions take longer, three times in a row, gives its match to the rules."""
     match_timeout_s: float = 7200.0
     """A match that has no result after this time counts as lost for who played it."""
-    strata: tuple[str, ...] = ("opponent", "map", "race", "difficulty")
-    """Tags by which results are compared like with like."""
+    strata: tuple[str, ...] = ("opponent", "map", "race", "difficulty", "shard")
+    """Tags by which results are compared like with like. `shard`: which of several servers it was
+    (`serve --shard`)."""
     simulator_share: float = 0.25
     """With evidence of a simulator: share of one core that its matches may take."""
 

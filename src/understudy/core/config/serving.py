@@ -74,7 +74,8 @@ class LiveConfig(Section, frozen=True, kw_only=True):
     with fewer, those of the wash-out count as well."""
     promotion_segments_per_s: float = 10.0
     """Segments that are assigned at most, in all territories; beyond it the incumbent plays and
-    nothing is counted, so that neither the disk nor the log is overrun."""
+    nothing is counted, so that neither the disk nor the log is overrun. Servers that are judged
+    together (`serve --relay`) share it by `--shard`: each of N has an N-th."""
     score: tuple[float, ...] = ()
     """The lowest and the highest mean reward of a segment, which count 0 and 1; beyond them the
     mean is clipped. Empty: plus and minus `reward_clip`."""

@@ -142,7 +142,7 @@ def _drop_impossible(found: Recovered, tell: Callable[[str], None]) -> None:
                 assert entry is not None
                 entry.sealed = True
             continue
-        tell(f"segment live-{first} lost a decision to damage: its {len(entries)} are left out")
+        tell(f"segment {first} lost a decision to damage: its {len(entries)} are left out")
         del found.sealed[first]
         for key in record.ids:
             found.entries.pop(key, None)

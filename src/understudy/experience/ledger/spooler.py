@@ -7,6 +7,7 @@ from the first decision, and the learner ignores an episode whose id it knows.
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -18,7 +19,7 @@ import numpy as np
 
 from understudy.core.arrays import NDArray
 from understudy.experience.episode import Episode, Meta
-from understudy.experience.ledger.records import unpack_legal
+from understudy.experience.ledger.records import Opened, unpack_legal
 from understudy.experience.ledger.territory_log import Segment
 from understudy.policy.spec import PolicySpec
 
@@ -198,7 +199,7 @@ def to_episode(segment: Segment, spec: PolicySpec, *, finished_at: float) -> Epi
     judged = not all(one.rules for one in opened)
     return Episode(
         meta=Meta(
-            id=f"live-{first.id}",
+            id=_segment_id(first),
             outcome=segment.outcome,
             finished_at=finished_at,
             tags={"territory": first.territory, "client": first.client},
@@ -217,6 +218,14 @@ def to_episode(segment: Segment, spec: PolicySpec, *, finished_at: float) -> Epi
         expected=_column([one.expected for one in opened]) if judged else None,
         settled=None if settled.all() else settled,
     )
+
+
+def _segment_id(first: Opened) -> str:
+    """By its first decision, so that it is the same when a kill lets it be put twice. Servers of
+    one game number their decisions alike and may have one learner: the territory and the time tell
+    them apart."""
+    where = f"{first.territory}\n{first.at!r}".encode("utf-8", "surrogatepass")
+    return f"live-{first.id}-{hashlib.sha256(where).hexdigest()[:12]}"
 
 
 def _column(numbers: list[float]) -> NDArray:
