@@ -22,7 +22,7 @@ from understudy.adapters.environments.matches import EnvironmentMatches
 from understudy.adapters.environments.parallel import Environments
 from understudy.match.live_match import TRAINING, match_seeds
 from understudy.policy.spec import PolicySpec
-from understudy.workers.rollout import Rollout, SharedRollout, SideRollout
+from understudy.workers.rollout import EnvironmentRollout, SharedRollout, SideRollout
 
 
 class RolloutPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -52,7 +52,7 @@ class RolloutPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         *,
         make: Callable[[], Any] | None = None,
         restarts: int = 0,
-    ) -> Rollout:
+    ) -> EnvironmentRollout:
         """Play these environments, consecutive numbers. `restarts`: how often a worker was started
         again: it plays other matches than those that were lost."""
         make = make or maker(self.environment, **self.options)

@@ -129,7 +129,7 @@ class _Consequences(NamedTuple):
     """float32 [B, F]: what it ended with, where it was cut"""
 
 
-class Rollout(ABC):
+class EnvironmentRollout(ABC):
     """Plays segments; a column of them is a row of the policy."""
 
     def __init__(self, columns: NDArray, rows: int, *, seed: int, noise_steps: int) -> None:
@@ -201,7 +201,7 @@ class Rollout(ABC):
         time."""
 
 
-class SharedRollout(Rollout):
+class SharedRollout(EnvironmentRollout):
     """The policy plays every agent; `first` is the number of the first environment among all
     `total` of the run."""
 
@@ -250,7 +250,7 @@ class SharedRollout(Rollout):
         return [ColumnMatch(self._first_number + index, match) for index, match in finished], []
 
 
-class SideRollout(Rollout):
+class SideRollout(EnvironmentRollout):
     """The policy plays one side of each environment.
 
     Without orders for opponents the same policy plays the other sides: that is how agents that act

@@ -20,7 +20,7 @@ from understudy.policy import weights as weight_files
 from understudy.policy.policy import Policy
 from understudy.workers import wire
 from understudy.workers.plan import RolloutPlan
-from understudy.workers.rollout import Rollout, SideRollout
+from understudy.workers.rollout import EnvironmentRollout, SideRollout
 from understudy.workers.series import Series, SideKind, SideSource
 
 Reply = tuple[wire.Message, list[bytes]]
@@ -33,7 +33,7 @@ class EnvironmentWorker:
         """Where it is, for `WorkerReady`."""
         self._host, self._node = host, node
         self._plan: RolloutPlan | None = None
-        self._rollout: Rollout | None = None
+        self._rollout: EnvironmentRollout | None = None
 
     def answer(self, message: wire.Message, bodies: Sequence[bytes]) -> Reply:
         """The answer to a message; an error of the environment or of a bot is `Failed`."""
