@@ -1,30 +1,37 @@
-"""Workers as Ray actors on two nodes: the same segments, kills, and code that travels."""
+"""Workers as Ray actors on a cluster of two nodes: the same segments, kills, and code that travels.
+
+The nodes are two on this machine, as far as Ray knows: each has its own raylet and object store.
+"""
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 from policy.makers import MLP, TRANSFORMER, lively_policy
+from required import skip_without
 
 from understudy.core.errors import ConfigError
 from understudy.judging.environments import EnvironmentResolver, NamedSide
 from understudy.policy.spec import PolicySpec
 from understudy.registry.versions import Versions
+from understudy.workers import ray_actors
 from understudy.workers.players import LocalPlayers, WorkerPlayers
 from understudy.workers.pool import worker_pool
 from understudy.workers.ray_actors import RayLink, RayTransport
 from understudy.workers.ray_mode import check_mode
 from workers.test_players import CONTEST, ORDER, plan, same, until_whole, work
-from workers.two_nodes import TwoNodes
 
 TESTS = Path(__file__).parent.parent
 pytestmark = [
@@ -32,6 +39,58 @@ pytestmark = [
     # The cluster's nodes are forked by Ray's own test code; another test may have imported JAX.
     pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning"),
 ]
+
+
+class TwoNodes:
+    """A head with one CPU, and a node with two that can be killed and added again."""
+
+    def __init__(self) -> None:
+        from ray.cluster_utils import Cluster
+
+        memory = {"object_store_memory": 100 << 20}
+        self._memory = memory
+        self.cluster = Cluster(
+            initialize_head=True,
+            head_node_args={"num_cpus": 1, "include_dashboard": False, **memory},
+        )
+        self.node = self.cluster.add_node(num_cpus=2, **memory)
+
+    def kill_node(self) -> None:
+        """SIGKILL to its raylet: its actors end with it."""
+        (raylet,) = self.node.all_processes["raylet"]
+        os.kill(raylet.process.pid, signal.SIGKILL)
+
+    def cut_off(self) -> None:
+        """SIGSTOP to everything of it: nothing ends, and nothing answers."""
+        (raylet,) = self.node.all_processes["raylet"]
+        root = psutil.Process(raylet.process.pid)
+        for process in (root, *root.children(recursive=True)):
+            process.suspend()
+
+    def add_node(self) -> None:
+        self.cluster.worker_nodes.discard(self.node)
+        self.node = self.cluster.add_node(num_cpus=2, **self._memory)
+
+
+@pytest.fixture(scope="module")
+def nodes() -> Iterator[TwoNodes]:
+    if importlib.util.find_spec("ray") is None:
+        skip_without("ray", "Ray is not installed (the extra scale)")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        patch.setenv("PYTHONPATH", os.pathsep.join(part for part in sys.path if part))
+        made = TwoNodes()
+        yield made
+        made.cluster.shutdown()
+
+
+@pytest.fixture
+def cluster(nodes: TwoNodes, monkeypatch: pytest.MonkeyPatch) -> TwoNodes:
+    """`--ray auto` finds it. Its nodes find the tests by PYTHONPATH: a test process has imported
+    hundreds of modules that would travel."""
+    monkeypatch.setenv("RAY_ADDRESS", nodes.cluster.address)
+    monkeypatch.setattr(ray_actors, "copy_user_code", lambda folder: {})
+    return nodes
 
 
 def actor_of(players: WorkerPlayers, index: int) -> Any:

@@ -24,7 +24,7 @@ import warnings
 from collections import deque
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -40,19 +40,14 @@ from understudy.workers.worker import EnvironmentWorker
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-_PROCESS_LOST = "its process is lost"
 _LOST = {
-    "ActorDiedError": _PROCESS_LOST,
+    "ActorDiedError": "its process is lost",
     "ActorUnavailableError": "its process or its node is lost",
     "ObjectLostError": "its node is lost",
 }
 """Errors of Ray that need no more words."""
 _BEAT_S, _SILENT_S = 1.0, 7.0
 """How often a node is asked whether it is there, and how long it may be silent."""
-_AVOIDED_S = 120.0
-"""How long workers are rather started elsewhere than on a node that may be lost."""
-_NODE_LABEL = "ray.io/node-id"
-"""The label that Ray gives every node."""
 
 
 class RayWorker:
@@ -82,61 +77,38 @@ class Pulse:
         pass
 
 
-class _Asked(NamedTuple):
-    """A question to the actor of a node."""
-
-    actor: Any
-    at: float
-    silent_since: float
-    """When the first question was asked that no actor of the node has answered."""
-    answer: Future[None]
-
-
 class NodeWatch:
     """Notices that a node is lost: one actor on each, which takes no CPU, is asked every second.
 
     Ray reports a process that dies at once. A node that dies, or is cut off, it reports after
-    several checks of its health: 15 s and more, while a session would wait. Where the actor's own
-    process ended, another one is placed on the node, and has no longer to answer: on a node that
-    is lost it never starts.
+    several checks of its health: 15 s and more, while a session would wait.
     """
 
     def __init__(self) -> None:
-        self._asked: dict[str, _Asked] = {}
+        self._asked: dict[str, tuple[Any, float, Future[None]]] = {}
         self._seen: set[str] = set()
-        """Nodes that have answered."""
-        self._suspected: dict[str, float] = {}
-        """When each node was suspected."""
-
-    def suspect(self, node: str) -> None:
-        """Note that a node may be lost. Ray finds out later, and until then it would start workers
-        there, which wait."""
-        self._suspected[node] = time.monotonic()
-
-    def avoided(self) -> list[str]:
-        """The nodes that may be lost."""
-        now = time.monotonic()
-        return [node for node, at in self._suspected.items() if now - at < _AVOIDED_S]
+        """Nodes whose actor has answered."""
 
     def is_lost(self, node: str) -> bool:
         """Whether a node has been silent for too long; does not wait."""
         now = time.monotonic()
         if node not in self._asked:
-            self._ask(node, self._place(node), silent_since=now)
+            self._ask(node, self._place(node))
             return False
-        asked = self._asked[node]
-        if asked.answer.done() and asked.answer.exception() is None:
-            self._seen.add(node)
-            if now - asked.at > _BEAT_S:
-                self._ask(node, asked.actor, silent_since=now)
+        actor, since, answer = self._asked[node]
+        if answer.done():
+            if answer.exception() is not None:  # its process ended: ask another one
+                self._seen.discard(node)
+                self._ask(node, self._place(node))
+            else:
+                self._seen.add(node)
+                if now - since > _BEAT_S:
+                    self._ask(node, actor)
             return False
-        if asked.answer.done() and now - asked.at > _BEAT_S:
-            self._ask(node, self._place(node), silent_since=asked.silent_since)
-        return node in self._seen and now - asked.silent_since > _SILENT_S
+        return node in self._seen and now - since > _SILENT_S
 
-    def _ask(self, node: str, actor: Any, *, silent_since: float) -> None:
-        answer = actor.beat.remote().future()
-        self._asked[node] = _Asked(actor, time.monotonic(), silent_since, answer)
+    def _ask(self, node: str, actor: Any) -> None:
+        self._asked[node] = actor, time.monotonic(), actor.beat.remote().future()
 
     def _place(self, node: str) -> Any:
         import ray
@@ -169,16 +141,12 @@ class RayLink:
             return None
         if not self._answers[0].done():
             if self._watch and self._node and self._watch.is_lost(self._node):
-                self._watch.suspect(self._node)
                 raise WorkerDied("its node is silent")
             return None
         try:
             head, *bodies = self._answers.popleft().result()
         except RayError as error:
-            why = _why(error)
-            if self._watch and self._node and why != _PROCESS_LOST:
-                self._watch.suspect(self._node)
-            raise WorkerDied(why) from error
+            raise WorkerDied(_why(error)) from error
         message = wire.decode(head)
         if isinstance(message, wire.WorkerReady):
             self._node = message.node
@@ -228,15 +196,7 @@ class RayTransport:
         )
 
     def link(self, name: str, wake: threading.Event) -> RayLink:
-        actors = self._actors
-        if self._watch and (avoided := self._watch.avoided()):
-            from ray.util.scheduling_strategies import NodeLabelSchedulingStrategy, NotIn
-
-            # Rather elsewhere, but there if nowhere else: it may be a mistake.
-            elsewhere = {_NODE_LABEL: NotIn(*avoided)}
-            strategy = NodeLabelSchedulingStrategy(hard={}, soft=elsewhere)
-            actors = actors.options(scheduling_strategy=strategy)
-        return RayLink(actors.remote(), wake, self._watch)
+        return RayLink(self._actors.remote(), wake, self._watch)
 
     def share(self, data: bytes) -> Any:
         import ray
