@@ -56,8 +56,8 @@ class LearnerConfig(Section, frozen=True, kw_only=True):
     """Passes over a batch; each counts as one sample of every match in it. One, where a policy
     played and a batch has one or two new matches."""
     minibatches: int = 8
-    """Gradient steps a pass; likewise. In the ring a minibatch of a network with memory has at least
-    four matches, so that there may be fewer."""
+    """Gradient steps a pass; likewise. In the ring a minibatch of a network with memory has at
+    least four matches, so that there may be fewer."""
     kl_stop: float = 0.0
     """Passes end early once the policy has moved this far from where the batch began; 0: never."""
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
