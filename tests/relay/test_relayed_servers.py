@@ -231,7 +231,6 @@ def check_servers_with_kills(root: Path, kills: list[str]) -> None:
     assert not folded(folder).open
     endings = Counter(one.ending for one in resolved(folder))
     assert endings["finished"] > 10 and endings["vanished"] == 0
-    assert "server" not in kills or endings["void"] > 0, "what a killed server left is void"
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
