@@ -24,6 +24,15 @@ from understudy.adapters.ai2.stand_in.environment.environment import Result, War
 from understudy.core.errors import ConfigError
 
 
+class SeededRandomAgent(RandomAgent):
+    """Draws from the global random, which `results` seeds: by chance a match of the random agent
+    ends in a draw."""
+
+    def predict(self, obs: Any) -> Any:
+        self.action_space.seed(random.getrandbits(31))
+        return super().predict(obs)
+
+
 def results(one: type[Agent], two: type[Agent], matches: int) -> list[Result]:
     found = []
     for seed in range(matches):
@@ -34,8 +43,8 @@ def results(one: type[Agent], two: type[Agent], matches: int) -> list[Result]:
 
 def test_the_scripted_agents_are_as_strong_as_the_tournaments() -> None:
     assert results(BasedAgent, ConstantAgent, 6) == [Result.WIN] * 6
-    assert results(BasedAgent, RandomAgent, 6).count(Result.WIN) >= 5
-    assert results(RandomAgent, ConstantAgent, 4) == [Result.LOSS] * 4
+    assert results(BasedAgent, SeededRandomAgent, 6).count(Result.WIN) >= 5
+    assert results(SeededRandomAgent, ConstantAgent, 4) == [Result.LOSS] * 4
     assert results(BasedAgent, ClockworkAgent, 4).count(Result.WIN) >= 3
 
 
