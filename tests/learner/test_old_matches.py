@@ -67,6 +67,18 @@ def test_a_batch_that_could_not_move_the_policy_does_not_raise_the_rate() -> Non
     assert trainer.learning_rate == CONFIG.learning_rate
 
 
+def test_where_evidence_moves_the_champion_the_rate_is_not_held_back() -> None:
+    """There matches are far by design, and ADR 0037 bounds their distance."""
+    trainer, rng = Trainer(SPEC, CONFIG), np.random.default_rng(0)
+    far = [
+        replace(one, log_probs=one.log_probs - 2.0)
+        for one in matches(Policy(SPEC, trainer.weights(), 0), rng)
+    ]
+    metrics = trainer.train(far, [], version=0, by_evidence=True)
+    assert metrics["kl"] < 0.5 * CONFIG.kl_target
+    assert trainer.learning_rate > CONFIG.learning_rate
+
+
 @pytest.mark.parametrize(
     ("advantage", "grown", "trains"),
     [

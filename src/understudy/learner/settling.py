@@ -122,9 +122,7 @@ def settled(
     moved = now - old.start
     most = _EARLIER * float(old.results.size)
     kept = old.earlier._replace(size=min(float(old.earlier.size), most))
-    after = Settling(
-        old.share, 0.0, now, moved, results=Moments(), earlier=pooled(kept, old.results)
-    )
+    after = Settling(old.share, 0.0, now, moved, earlier=pooled(kept, old.results))
     if not len(old.moved):
         return after
     lengths = float(np.linalg.norm(moved)) * float(np.linalg.norm(old.moved))

@@ -164,7 +164,7 @@ class Trainer:
             metrics["kl"],
             share=share,
             settings=settings,
-            outrun=report.advantages.size < 0.5 * batch.on_policy.sum(),
+            outrun=not by_evidence and report.advantages.size < 0.5 * batch.on_policy.sum(),
         )
         metrics |= self._step_metrics(batch, share=share)
         if self.learning_rate == most:  # a small batch bounds its own rate alone
