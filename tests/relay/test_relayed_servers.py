@@ -24,8 +24,9 @@ from session.played import ATTACK, publish
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
 
-from relay.judged import brought, own_prefix
+from relay.judged import brought, own_log, own_prefix
 from understudy.core.clock import SystemClock
+from understudy.gates.promotion.records import Assigned, Resolved
 from understudy.promotion.promotion import Promotion
 from understudy.registry.run_folder import RunFolder, holds_run
 from understudy.relay import bucket
@@ -144,6 +145,16 @@ class _Server:
             if "relay" in one.cmdline():
                 one.kill()
 
+    def open_segments(self) -> set[str]:
+        """Segments of its own log that have no result."""
+        log = own_log(_Place("", RunFolder.load(self.run, SystemClock())))
+        over = {record.order for _, record in log if isinstance(record, Resolved)}
+        return {
+            record.match
+            for number, record in log
+            if isinstance(record, Assigned) and number not in over
+        }
+
     def end(self) -> None:
         self.child.send_signal(signal.SIGINT)
         assert self.child.wait(60) == 130
@@ -198,13 +209,16 @@ def check_servers_with_kills(root: Path, kills: list[str]) -> None:
             }
 
         _play_until(servers, tested)
+        left: set[str] = set()
         for what in kills:
             before = len(resolved(folder))
             if what == "learner":
                 relay.kill()
                 relay.start()
             elif what == "server":
+                _play_until(servers, lambda: bool(servers[0].open_segments()))
                 servers[0].kill()
+                left |= servers[0].open_segments()
                 servers[0].start()
             else:
                 servers[1].kill_relay()
@@ -231,6 +245,10 @@ def check_servers_with_kills(root: Path, kills: list[str]) -> None:
     assert not folded(folder).open
     endings = Counter(one.ending for one in resolved(folder))
     assert endings["finished"] > 10 and endings["vanished"] == 0
+    results = {one.order: one.ending for one in resolved(folder)}
+    ended = {one.match: results[number] for number, one in log if isinstance(one, Assigned)}
+    assert ("server" in kills) == bool(left)
+    assert {ended[match] for match in left} <= {"void"}, "what a killed server left is void"
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
