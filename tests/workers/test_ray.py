@@ -1,37 +1,30 @@
-"""Workers as Ray actors on a cluster of two nodes: the same segments, kills, and code that travels.
-
-The nodes are two on this machine, as far as Ray knows: each has its own raylet and object store.
-"""
+"""Workers as Ray actors on two nodes: the same segments, kills, and code that travels."""
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import psutil
 import pytest
 from policy.makers import MLP, TRANSFORMER, lively_policy
-from required import skip_without
 
 from understudy.core.errors import ConfigError
 from understudy.judging.environments import EnvironmentResolver, NamedSide
 from understudy.policy.spec import PolicySpec
 from understudy.registry.versions import Versions
-from understudy.workers import ray_actors
 from understudy.workers.players import LocalPlayers, WorkerPlayers
 from understudy.workers.pool import worker_pool
 from understudy.workers.ray_actors import RayLink, RayTransport
 from understudy.workers.ray_mode import check_mode
 from workers.test_players import CONTEST, ORDER, plan, same, until_whole, work
+from workers.two_nodes import TwoNodes
 
 TESTS = Path(__file__).parent.parent
 pytestmark = [
@@ -39,58 +32,6 @@ pytestmark = [
     # The cluster's nodes are forked by Ray's own test code; another test may have imported JAX.
     pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning"),
 ]
-
-
-class TwoNodes:
-    """A head with one CPU, and a node with two that can be killed and added again."""
-
-    def __init__(self) -> None:
-        from ray.cluster_utils import Cluster
-
-        memory = {"object_store_memory": 100 << 20}
-        self._memory = memory
-        self.cluster = Cluster(
-            initialize_head=True,
-            head_node_args={"num_cpus": 1, "include_dashboard": False, **memory},
-        )
-        self.node = self.cluster.add_node(num_cpus=2, **memory)
-
-    def kill_node(self) -> None:
-        """SIGKILL to its raylet: its actors end with it."""
-        (raylet,) = self.node.all_processes["raylet"]
-        os.kill(raylet.process.pid, signal.SIGKILL)
-
-    def cut_off(self) -> None:
-        """SIGSTOP to everything of it: nothing ends, and nothing answers."""
-        (raylet,) = self.node.all_processes["raylet"]
-        root = psutil.Process(raylet.process.pid)
-        for process in (root, *root.children(recursive=True)):
-            process.suspend()
-
-    def add_node(self) -> None:
-        self.cluster.worker_nodes.discard(self.node)
-        self.node = self.cluster.add_node(num_cpus=2, **self._memory)
-
-
-@pytest.fixture(scope="module")
-def nodes() -> Iterator[TwoNodes]:
-    if importlib.util.find_spec("ray") is None:
-        skip_without("ray", "Ray is not installed (the extra scale)")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-        patch.setenv("PYTHONPATH", os.pathsep.join(part for part in sys.path if part))
-        made = TwoNodes()
-        yield made
-        made.cluster.shutdown()
-
-
-@pytest.fixture
-def cluster(nodes: TwoNodes, monkeypatch: pytest.MonkeyPatch) -> TwoNodes:
-    """`--ray auto` finds it. Its nodes find the tests by PYTHONPATH: a test process has imported
-    hundreds of modules that would travel."""
-    monkeypatch.setenv("RAY_ADDRESS", nodes.cluster.address)
-    monkeypatch.setattr(ray_actors, "copy_user_code", lambda folder: {})
-    return nodes
 
 
 def actor_of(players: WorkerPlayers, index: int) -> Any:
@@ -170,6 +111,31 @@ def test_a_node_that_is_lost_is_left_out_until_there_is_another(
         report = players.report()
         assert (report.count, report.ready, report.lost) == (3, 1, 2)
         assert any("is lost" in words or "is silent" in words for words in told)
+        cluster.add_node()
+        until_whole(players, work(policy, ORDER))
+    finally:
+        players.close()
+
+
+def test_a_node_and_then_the_last_worker_are_lost(cluster: TwoNodes, tmp_path: Path) -> None:
+    """Ray takes the lost node for the place with the most free CPUs until it notices."""
+    asked = plan(CONTEST, MLP, sides=True, games=3)
+    policy = lively_policy(asked.spec, 1)
+    told: list[str] = []
+    pool = worker_pool(3, ray="auto", errors=tmp_path / "err", problem=told.append)
+    players = WorkerPlayers(asked, pool)
+    try:
+        assert players.play(work(policy, ORDER)) is not None
+        nodes = [node for node, _ in node_and_jax(players)]
+        (alone,) = (index for index, node in enumerate(nodes) if nodes.count(node) == 1)
+        last = pool.workers[alone].ready
+        assert last is not None
+        cluster.kill_node()
+        os.kill(last.pid, signal.SIGKILL)
+        began = time.monotonic()
+        while (played := players.play(work(policy, ORDER))) is None or len(told) < 3:
+            assert time.monotonic() - began < 10.0, told
+        assert played.arrays["valid"].mean(0).sum() == 1.0, "one worker, on the node that is left"
         cluster.add_node()
         until_whole(players, work(policy, ORDER))
     finally:

@@ -24,7 +24,8 @@ from understudy.core.errors import InputError
 from understudy.workers import wire
 
 _TRIES = 3
-"""Deaths of one worker without an answer in between that are too many."""
+"""Deaths of one worker without an answer in between that are too many: its environment, or what it
+imports, ends it. Those of a lost node do not count."""
 _PATIENCE_S = 5.0
 """How long workers may take to end by themselves."""
 _LOOK_S = 0.1
@@ -36,7 +37,11 @@ ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THRE
 
 
 class WorkerDied(Exception):
-    """A worker ended by itself: why, in words."""
+    """A worker ended by itself: why, in words; `of_node`: with the machine that it was on."""
+
+    def __init__(self, why: str, *, of_node: bool = False) -> None:
+        super().__init__(why)
+        self.of_node = of_node
 
 
 class WorkerLink(Protocol):
@@ -203,7 +208,7 @@ class WorkerPool:
         worker.link.end()
         worker.link.close(deadline=time.monotonic())
         worker.link = None
-        worker.deaths += 1
+        worker.deaths += not error.of_node
         worker.restarts += 1
         self.lost += 1
         held = f" with {len(worker.first.numbers)} environments" if worker.first.numbers else ""

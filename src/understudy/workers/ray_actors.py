@@ -22,9 +22,9 @@ import threading
 import time
 import warnings
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -46,8 +46,14 @@ _LOST = {
     "ObjectLostError": "its node is lost",
 }
 """Errors of Ray that need no more words."""
-_BEAT_S, _SILENT_S = 1.0, 7.0
-"""How often a node is asked whether it is there, and how long it may be silent."""
+_OF_NODE = {"ActorUnavailableError", "ObjectLostError"}
+_BEAT_S, _SILENT_S, _SUSPECTED_SILENT_S = 1.0, 7.0, 2.5
+"""How often a node is asked whether it is there, and how long it may be silent: in general, and
+where an actor of it could not be reached."""
+_AVOIDED_S = 120.0
+"""How long workers are rather started elsewhere than on a node that may be lost."""
+_NODE_LABEL = "ray.io/node-id"
+"""The label that Ray gives every node."""
 
 
 class RayWorker:
@@ -77,38 +83,72 @@ class Pulse:
         pass
 
 
+class _Asked(NamedTuple):
+    """A question to the actor of a node."""
+
+    actor: Any
+    at: float
+    silent_since: float
+    """When the first question was asked that no actor of the node has answered."""
+    answer: Future[None]
+
+
 class NodeWatch:
     """Notices that a node is lost: one actor on each, which takes no CPU, is asked every second.
 
     Ray reports a process that dies at once. A node that dies, or is cut off, it reports after
-    several checks of its health: 15 s and more, while a session would wait.
+    several checks of its health: 15 s and more, while a session would wait. Where an actor cannot
+    be reached but Ray does not say that its process ended, the node is suspected, has less time to
+    answer, and is avoided by workers that start.
     """
 
     def __init__(self) -> None:
-        self._asked: dict[str, tuple[Any, float, Future[None]]] = {}
+        self._asked: dict[str, _Asked] = {}
         self._seen: set[str] = set()
-        """Nodes whose actor has answered."""
+        """Nodes that have answered."""
+        self._suspected: dict[str, float] = {}
+        """When each node was suspected."""
+
+    def suspect(self, node: str) -> None:
+        """Note that a node may be lost. Ray finds out later, and until then it would start workers
+        there, which wait."""
+        if node not in self.avoided():
+            self._suspected[node] = time.monotonic()
+
+    def suspected_since(self, at: float) -> bool:
+        """Whether a node was suspected later than that, by `time.monotonic`."""
+        return any(when > at for when in self._suspected.values())
+
+    def avoided(self) -> list[str]:
+        """The nodes that may be lost."""
+        now = time.monotonic()
+        return [node for node, at in self._suspected.items() if now - at < _AVOIDED_S]
 
     def is_lost(self, node: str) -> bool:
         """Whether a node has been silent for too long; does not wait."""
         now = time.monotonic()
         if node not in self._asked:
-            self._ask(node, self._place(node))
+            self._ask(node, self._place(node), silent_since=now)
             return False
-        actor, since, answer = self._asked[node]
-        if answer.done():
-            if answer.exception() is not None:  # its process ended: ask another one
-                self._seen.discard(node)
-                self._ask(node, self._place(node))
-            else:
+        asked = self._asked[node]
+        if asked.answer.done() and now - asked.at > _BEAT_S:
+            error = asked.answer.exception()
+            if error is None:
                 self._seen.add(node)
-                if now - since > _BEAT_S:
-                    self._ask(node, actor)
-            return False
-        return node in self._seen and now - since > _SILENT_S
+                if self._suspected.get(node, now) < asked.at:
+                    del self._suspected[node]
+                self._ask(node, asked.actor, silent_since=now)
+            elif _is_of_node(error):
+                self.suspect(node)
+                self._ask(node, self._place(node), silent_since=asked.silent_since)
+            else:  # Ray saw its process end, so the node is there
+                self._ask(node, self._place(node), silent_since=now)
+        patience_s = _SUSPECTED_SILENT_S if node in self._suspected else _SILENT_S
+        return node in self._seen and now - self._asked[node].silent_since > patience_s
 
-    def _ask(self, node: str, actor: Any) -> None:
-        self._asked[node] = actor, time.monotonic(), actor.beat.remote().future()
+    def _ask(self, node: str, actor: Any, *, silent_since: float) -> None:
+        answer = actor.beat.remote().future()
+        self._asked[node] = _Asked(actor, time.monotonic(), silent_since, answer)
 
     def _place(self, node: str) -> Any:
         import ray
@@ -119,17 +159,30 @@ class NodeWatch:
 
 
 class RayLink:
-    """A worker as a Ray actor."""
+    """A worker as a Ray actor.
 
-    def __init__(self, actor: Any, wake: threading.Event, watch: NodeWatch | None) -> None:
-        self._actor = actor
+    Until it is ready, an actor may wait on a node that is lost: Ray placed it there before it, or
+    we, knew. So one that is not ready is placed anew whenever a node was suspected since.
+    """
+
+    def __init__(
+        self, place: Callable[[], Any], wake: threading.Event, watch: NodeWatch | None
+    ) -> None:
+        """`place` starts an actor, rather not on a node that may be lost."""
+        self._place = place
         self._wake = wake
         self._watch = watch
         self._node = ""
+        """Empty until it is ready."""
         self._answers: deque[Future[tuple[bytes, ...]]] = deque()
+        self._first: tuple[wire.Message, Sequence[Any]] | None = None
+        """What it is told at its start."""
         self._end: Any = None
+        self._actor, self._placed_at = place(), time.monotonic()
 
     def send(self, message: wire.Message, bodies: Sequence[Any]) -> None:
+        if self._first is None:
+            self._first = message, bodies
         answer = self._actor.answer.remote(wire.encode(message), *bodies).future()
         answer.add_done_callback(lambda _: self._wake.set())
         self._answers.append(answer)
@@ -141,16 +194,31 @@ class RayLink:
             return None
         if not self._answers[0].done():
             if self._watch and self._node and self._watch.is_lost(self._node):
-                raise WorkerDied("its node is silent")
+                self._watch.suspect(self._node)
+                raise WorkerDied("its node is silent", of_node=True)
+            if self._watch and not self._node and self._watch.suspected_since(self._placed_at):
+                self._place_anew()
             return None
         try:
             head, *bodies = self._answers.popleft().result()
         except RayError as error:
-            raise WorkerDied(_why(error)) from error
+            of_node = _is_of_node(error)
+            if self._watch and self._node and of_node:
+                self._watch.suspect(self._node)
+            raise WorkerDied(_why(error), of_node=of_node) from error
         message = wire.decode(head)
         if isinstance(message, wire.WorkerReady):
             self._node = message.node
         return message, bodies
+
+    def _place_anew(self) -> None:
+        import ray
+
+        assert self._first is not None and len(self._answers) == 1, "it has been told one thing"
+        ray.kill(self._actor)
+        self._answers.clear()
+        self._actor, self._placed_at = self._place(), time.monotonic()
+        self.send(*self._first)
 
     def end(self) -> None:
         self._end = self._actor.close.remote()
@@ -191,12 +259,22 @@ class RayTransport:
         env = {**ONE_THREAD}
         if mode == LOCAL:
             env["PYTHONPATH"] = os.pathsep.join(part for part in sys.path if part)
-        self._actors = ray.remote(RayWorker).options(
-            num_cpus=1, max_restarts=0, runtime_env={"env_vars": env}
-        )
+        self._workers = ray.remote(RayWorker)
+        self._options = {"num_cpus": 1, "max_restarts": 0, "runtime_env": {"env_vars": env}}
 
     def link(self, name: str, wake: threading.Event) -> RayLink:
-        return RayLink(self._actors.remote(), wake, self._watch)
+        return RayLink(self._place, wake, self._watch)
+
+    def _place(self) -> Any:
+        """Start an actor, rather not on a node that may be lost."""
+        from ray.util.scheduling_strategies import NodeLabelSchedulingStrategy, NotIn
+
+        options: dict[str, Any] = {**self._options}
+        if self._watch and (avoided := self._watch.avoided()):
+            # Rather elsewhere, but there if nowhere else: it may be a mistake.
+            elsewhere = {_NODE_LABEL: NotIn(*avoided)}
+            options["scheduling_strategy"] = NodeLabelSchedulingStrategy(hard={}, soft=elsewhere)
+        return self._workers.options(**options).remote()
 
     def share(self, data: bytes) -> Any:
         import ray
@@ -255,13 +333,21 @@ class RayTransport:
 
 def _why(error: Exception) -> str:
     """What ended an actor, in a few words."""
-    text = str(error)
-    if "node" in text and ("node has died" in text or "node was terminated" in text):
+    if _names_node(error):
         return "its node is lost"
     kind = type(error).__name__
     if kind in _LOST:
         return _LOST[kind]
     return f"{kind}: {_last_line(error)}"
+
+
+def _is_of_node(error: BaseException) -> bool:
+    """Whether the whole node may be lost; `ActorDiedError` alone is of a process that ended."""
+    return type(error).__name__ in _OF_NODE or _names_node(error)
+
+
+def _names_node(error: BaseException) -> bool:
+    return any(words in str(error) for words in ("node has died", "node was terminated"))
 
 
 def _last_line(error: Exception) -> str:

@@ -1,0 +1,73 @@
+"""When a pool gives a worker up, and when it does not."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from understudy.core.errors import InputError
+from understudy.workers import wire
+from understudy.workers.pool import WorkerDied, WorkerPool
+
+
+class Scripted:
+    """A worker, and where it runs: every start dies as the script says."""
+
+    logs = "the script"
+
+    def __init__(self, deaths: Sequence[WorkerDied]) -> None:
+        self.deaths = deque(deaths)
+
+    def link(self, name: str, wake: threading.Event) -> Scripted:
+        wake.set()
+        return self
+
+    def send(self, message: wire.Message, bodies: Sequence[Any]) -> None:
+        pass
+
+    def poll(self) -> tuple[wire.Message, list[bytes]] | None:
+        if self.deaths:
+            raise self.deaths.popleft()
+        return None
+
+    def end(self) -> None:
+        pass
+
+    def close(self, *, deadline: float = 0.0) -> None:
+        pass
+
+    def share(self, data: bytes) -> Any:
+        return data
+
+    def local_path(self, source: str) -> str:
+        return source
+
+    def shortage(self) -> str:
+        return ""
+
+
+def deaths_told(*deaths: WorkerDied) -> list[str]:
+    """What a person is told while one worker dies like this."""
+    told: list[str] = []
+    script = Scripted(deaths)
+    with WorkerPool(script, 1, problem=told.append) as pool:
+        pool.start(pool.workers[0])
+        while script.deaths:
+            list(pool.gather())
+    return told
+
+
+def test_nodes_that_are_lost_again_and_again_do_not_end_a_session() -> None:
+    told = deaths_told(*(WorkerDied("its node is lost", of_node=True) for _ in range(7)))
+    assert len(told) == 7 and all("is started again" in words for words in told)
+
+
+def test_a_process_that_ends_three_times_ends_it_also_between_lost_nodes() -> None:
+    process, node = WorkerDied("exit code 7"), WorkerDied("its node is lost", of_node=True)
+    assert len(deaths_told(process, node, process, node)) == 4
+    with pytest.raises(InputError, match=r"exit code 7.*3 times in a row: see the script"):
+        deaths_told(process, node, process, node, process)

@@ -1,0 +1,61 @@
+"""A Ray cluster of two nodes on this machine: each has its own raylet and object store."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+
+import psutil
+
+from understudy.workers.ray_actors import Pulse, RayWorker
+
+_ACTORS = tuple(f"ray::{kind.__name__}" for kind in (RayWorker, Pulse))
+"""How Ray calls the processes of actors; what they do just now follows."""
+
+
+class TwoNodes:
+    """A head with one CPU, and a node with two that can be killed and added again."""
+
+    def __init__(self) -> None:
+        from ray.cluster_utils import Cluster
+
+        memory = {"object_store_memory": 100 << 20}
+        self._memory = memory
+        self.cluster = Cluster(
+            initialize_head=True,
+            head_node_args={"num_cpus": 1, "include_dashboard": False, **memory},
+        )
+        self.node = self.cluster.add_node(num_cpus=2, **memory)
+
+    def kill_node(self) -> None:
+        """SIGKILL to its raylet: its actors end with it."""
+        self._raylet(self.node).kill()
+
+    def cut_off(self) -> None:
+        """SIGSTOP to everything of it: nothing ends, and nothing answers."""
+        root = self._raylet(self.node)
+        for process in (root, *root.children(recursive=True)):
+            process.suspend()
+
+    def add_node(self) -> None:
+        # Ray's hook for the end of the process sets signals, which only the main thread can; the
+        # fixture stops every node.
+        self.cluster._shutdown_at_exit = threading.current_thread() is threading.main_thread()
+        self.cluster.worker_nodes.discard(self.node)
+        self.node.kill_all_processes(check_alive=False, allow_graceful=False)  # what is left of it
+        self.node = self.cluster.add_node(num_cpus=2, **self._memory)
+
+    def actors(self) -> list[psutil.Process]:
+        """The processes of our actors, on both nodes."""
+        found = []
+        for node in (self.cluster.head_node, self.node):
+            for process in self._raylet(node).children(recursive=True):
+                with contextlib.suppress(psutil.Error):  # it has ended
+                    if " ".join(process.cmdline()).startswith(_ACTORS):
+                        found.append(process)
+        return found
+
+    @staticmethod
+    def _raylet(node: object) -> psutil.Process:
+        (raylet,) = node.all_processes["raylet"]  # type: ignore[attr-defined]
+        return psutil.Process(raylet.process.pid)
