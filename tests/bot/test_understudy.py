@@ -100,6 +100,10 @@ def test_single_settings_change_no_others_and_what_changes_is_said(
     gamma, said = opened(settings={"learner.gamma": 0.9})
     assert gamma == with_values(first, {"learner.gamma": 0.9})
     assert said.endswith(": settings changed: learner.gamma 0.995 -> 0.9\n")
+    bounds, said = opened(settings={"features.bounds.minerals": [0, 8]})
+    assert bounds.features.bounds == {"minerals": (0.0, 8.0)}
+    with pytest.raises(ConfigError, match=r"features\.bounds\.speeed: this game has no such feat"):
+        opened(settings={"features.bounds.speeed": [0, 8]})
     default, said = opened(config=Config())
     assert default == Config()
     for change in (

@@ -45,10 +45,15 @@ def test_a_feature_that_never_changes_keeps_its_scale() -> None:
     assert seen.return_scale() == 1.0
 
 
-def seen_after(*matches: NDArray, start: Statistics | None = None) -> Statistics:
+def seen_after(
+    *matches: NDArray,
+    start: Statistics | None = None,
+    declared: statistics.Bounds | None = None,
+) -> Statistics:
     seen = statistics.empty(matches[0].shape[1]) if start is None else start
     for observations in matches:
-        seen = statistics.absorb(seen, observations, np.zeros(len(observations)))
+        nothing = np.zeros(len(observations))
+        seen = statistics.absorb(seen, observations, nothing, declared=declared)
     return seen
 
 
@@ -84,6 +89,30 @@ def test_one_absurd_number_does_not_say_what_the_scale_is(where: int) -> None:
     assert 1.0 < ratios[0] < 10.0
     assert ratios[1] == 1.0
     assert abs(seen_after(*absurd).obs_mean[0] - 2.0) < 3.0
+
+
+def test_what_lies_beyond_declared_bounds_counts_as_the_bound() -> None:
+    """A sensor that fails in 3% of the decisions is more than an outlier."""
+    rng = np.random.default_rng(0)
+    names = ("height", "speed")
+    ordinary = [rng.uniform(0.0, 8.0, (60, 2)).astype(np.float32) for _ in range(5)]
+    failed = [match.copy() for match in ordinary]
+    for match in failed:
+        match[:2, 0] = -1e6
+    whole = seen_after(*ordinary)
+    assert seen_after(*failed).obs_scale()[0] < 1e-3 * whole.obs_scale()[0], "without bounds"
+    known = seen_after(*failed, declared=statistics.bounds_of(names, {"height": (0.0, 8.0)}))
+    assert 0.8 < known.obs_scale()[0] / whole.obs_scale()[0] <= 1.0
+    assert known.obs_scale()[1] == whole.obs_scale()[1]
+
+
+def test_what_lies_within_declared_bounds_counts_as_it_is() -> None:
+    rare = np.zeros((60, 1), np.float32)
+    rare[7] = 40.0
+    calm = np.zeros((60, 1), np.float32)
+    assert seen_after(calm, rare).obs_mean[0] == 0.0, "without bounds it is an outlier"
+    known = seen_after(calm, rare, declared=statistics.bounds_of(("gold",), {"gold": (0.0, 50.0)}))
+    np.testing.assert_allclose(known.obs_mean, 40.0 / 120.0)
 
 
 def test_what_is_ordinary_is_counted_as_it_is() -> None:

@@ -442,6 +442,32 @@ def wild_matches(
     return moved, np.mean(clipped[-10:], axis=0)
 
 
+def after_failing_sensor(bounds: dict[str, tuple[float, float]]) -> float:
+    """The share of right actions after 160 matches; what is right is said by a feature of 0..8
+    whose sensor says a million too little in every thirtieth decision."""
+    spec = PolicySpec(("height", "speed"), Discrete(("no", "yes")), Mlp(widths=(16,)))
+    config = structs.replace(CONFIG, gamma=0.0)
+    trainer, rng = Trainer(spec, config, bounds=bounds), np.random.default_rng(1)
+    rates = []
+    for number in range(40):
+        player, batch = Policy(spec, trainer.weights(), number), []
+        for _ in range(4):
+            seen = rng.uniform(0.0, 8.0, (WILD_LENGTH, 2)).astype(np.float32)
+            high = seen[:, 0] > 4.0
+            seen[::30, 0] = -1e6
+            episode = play(player, rng, WILD_LENGTH, observations=seen)
+            right = (episode.actions[:, 0] == high).astype(np.float32)
+            rates.append(float(right.mean()))
+            batch.append(replace(episode, rewards=right))
+        trainer.train(batch, [], version=number)
+    return float(np.mean(rates[-20:]))
+
+
+def test_a_game_with_a_failing_sensor_is_learned_with_declared_bounds() -> None:
+    assert after_failing_sensor({}) < 0.6, "the feature is scaled away"
+    assert after_failing_sensor({"height": (0.0, 8.0)}) > 0.8
+
+
 @settings(max_examples=5, deadline=None)
 @example(scale=30.0, shift=34, odd=12, seed=0)  # long before the samples have doubled again
 @given(

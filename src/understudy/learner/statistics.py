@@ -4,7 +4,8 @@ normaliser.
 A normaliser that moved with every batch would change the policy under its own feet. It is fitted
 when the number of decisions has doubled since the last fit, and when features leave the range that
 it was fitted to. The statistics forget: they describe about the last `HORIZON` decisions. One
-absurd number does not count for more than the range of the others allows.
+absurd number does not count for more than the range of the others allows, or than the bounds that
+were declared for its feature (`features.bounds`).
 """
 
 from __future__ import annotations
@@ -78,6 +79,24 @@ class ValueFit(NamedTuple):
         return self.return_mean - self.slope * self.value_mean if self.matches else 0.0
 
 
+class Bounds(NamedTuple):
+    """The lowest and the highest value of each feature [F], NaN where nothing is declared."""
+
+    low: NDArray
+    high: NDArray
+
+    def within(self, observations: NDArray) -> NDArray:
+        """Observations [..., F] cut off at what is declared."""
+        return np.fmax(np.fmin(observations, self.high), self.low)
+
+
+def bounds_of(features: Sequence[str], declared: Mapping[str, tuple[float, float]]) -> Bounds:
+    """What is declared by name, for these features."""
+    none = (np.nan, np.nan)
+    low, high = np.array([declared.get(name, none) for name in features], np.float64).T
+    return Bounds(low, high)
+
+
 @dataclass(frozen=True)
 class Statistics:
     """Sums in float64 over about the last `HORIZON` decisions, and when a fit was made."""
@@ -130,13 +149,14 @@ def absorb(
     *,
     matches: float = 1.0,
     horizon: float = HORIZON,
+    declared: Bounds | None = None,
 ) -> Statistics:
     """Add observations [N, F] and returns [N] of so many matches (Chan's parallel update).
 
     A shorter `horizon` forgets more of what was seen before.
     """
     n = float(len(observations))
-    fresh = bounded(old, observations.astype(np.float64))
+    fresh = bounded(old, observations.astype(np.float64), declared)
     kept = min(old.count, max(horizon - n, 0.0))
     fade = kept / old.count if old.count else 0.0
     mean = fresh.mean(0)
@@ -161,9 +181,10 @@ def trimmed(decisions: int) -> int:
     return max(int(_TRIMMED * decisions), 1) if decisions >= _FEW else 0
 
 
-def bounded(old: Statistics, fresh: NDArray) -> NDArray:
-    """Observations [N, F] within a generous range: ten times that of all but the most extreme of
-    them, or ten spreads of what was seen before, whichever is wider."""
+def bounded(old: Statistics, fresh: NDArray, declared: Bounds | None = None) -> NDArray:
+    """Observations [N, F] within their declared bounds; else within a generous range: ten times
+    that of all but the most extreme of them, or ten spreads of what was seen before, whichever is
+    wider."""
     ordered = np.sort(fresh, axis=0)
     cut = trimmed(len(fresh))
     low, high = ordered[cut], ordered[-1 - cut]
@@ -172,6 +193,9 @@ def bounded(old: Statistics, fresh: NDArray) -> NDArray:
     if old.count:
         reach = _RANGES * np.sqrt(old.obs_spread / old.count)
         low, high = np.minimum(low, old.obs_mean - reach), np.maximum(high, old.obs_mean + reach)
+    if declared is not None:
+        known = np.isfinite(declared.low)
+        low, high = np.where(known, declared.low, low), np.where(known, declared.high, high)
     return np.clip(fresh, low, high)
 
 

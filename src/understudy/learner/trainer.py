@@ -75,8 +75,16 @@ class Trainer:
         Trainer(spec, config.learner).restore(files, what="version 8")
     """
 
-    def __init__(self, spec: PolicySpec, config: LearnerConfig) -> None:
+    def __init__(
+        self,
+        spec: PolicySpec,
+        config: LearnerConfig,
+        *,
+        bounds: Mapping[str, tuple[float, float]] | None = None,
+    ) -> None:
+        """`bounds`: the lowest and the highest value of features, by name, where they are known."""
         self.spec = spec
+        self._bounds = statistics.bounds_of(spec.features, bounds or {})
         self._config = config
         # Fixed, so that every batch of one length has one shape; a multiple of the minibatches.
         step = config.minibatches
@@ -441,14 +449,20 @@ class Trainer:
         self, observations: NDArray, returns: NDArray, batch: Batch, *, matches: float
     ) -> None:
         w, seen = self._weights, self._statistics
-        clipped = np.abs((observations - w.obs_mean) * w.obs_scale) > CLIP
+        meant = self._bounds.within(observations)
+        clipped = np.abs((meant - w.obs_mean) * w.obs_scale) > CLIP
         clipped[:, list(raw_features(self.spec.network))] = False
         # No more than the statistics take for odd would be clipped after another fit as well.
         few = max(_STRAYED * len(observations), statistics.trimmed(len(observations)))
         strayed = seen.fitted_at > 0.0 and bool((clipped.sum(0) > few).any())
         horizon = _FORGETTING * len(observations) if strayed else statistics.HORIZON
         self._statistics = statistics.absorb(
-            seen, observations, returns, matches=matches, horizon=horizon
+            seen,
+            observations,
+            returns,
+            matches=matches,
+            horizon=horizon,
+            declared=self._bounds,
         )
         if strayed or self._statistics.due:
             self._scale_returns()

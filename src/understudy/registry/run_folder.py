@@ -140,6 +140,8 @@ class RunFolder:
             for name in ("journal", "logs"):
                 files.make_folders(root / name)
             files.check_writable(root)
+            if config is not None:
+                config.features.check(spec.features)
             folder = cls.kept(root, clock)
             if folder is not None:
                 check_fit(folder.identity, spec, game, dict(game_options or {}), root)

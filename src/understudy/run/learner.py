@@ -134,7 +134,7 @@ def _made(
     from understudy.learner.continuous.learner import ContinuousLearner
     from understudy.learner.ring import RingLearner
 
-    trainer = Trainer(folder.spec, folder.config.learner)
+    trainer = Trainer(folder.spec, folder.config.learner, bounds=folder.config.features.bounds)
     if judge is None:
         return RingLearner(folder, trainer, journal)
     return ContinuousLearner(folder, trainer, journal, judge)

@@ -356,7 +356,7 @@ class LockstepLearner:
         self._batch = folder.config.learner.batch_matches
         self._learner = RingLearner(
             folder,
-            Trainer(folder.spec, folder.config.learner),
+            Trainer(folder.spec, folder.config.learner, bounds=folder.config.features.bounds),
             Journal(folder.journal, "learner", folder.clock),
         )
         self.mind: Understudy | None = None

@@ -1,11 +1,21 @@
-"""Settings of learning, and of what is kept: `[learner]` `[spool]` `[registry]` `[report]`."""
+"""Settings of learning, and of what is kept: `[learner]`, `[features]`, `[spool]` and others."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
-from understudy.core.config.section import Section, at_least_zero, check, positive, share
-from understudy.core.errors import ConfigError
+import msgspec
+
+from understudy.core.config.section import (
+    Section,
+    at_least_zero,
+    check,
+    is_float32,
+    positive,
+    share,
+)
+from understudy.core.errors import ConfigError, nearest
 
 
 class LearnerConfig(Section, frozen=True, kw_only=True):
@@ -133,6 +143,30 @@ class LearnerConfig(Section, frozen=True, kw_only=True):
                 f"({self.learning_rate_min}) and learning_rate_max ({self.learning_rate_max}), "
                 f"got {self.learning_rate}"
             )
+
+
+class FeaturesConfig(Section, frozen=True, kw_only=True):
+    """What is known of the features (`[features]`)."""
+
+    bounds: dict[str, tuple[float, float]] = msgspec.field(default_factory=dict)
+    """The lowest and the highest value of a feature that mean something, by its name:
+    features.bounds.gold=[0, 5000]. For the normaliser, what lies beyond counts as the bound."""
+
+    def __post_init__(self) -> None:
+        for name, (low, high) in self.bounds.items():
+            if not (is_float32(low) and is_float32(high) and low < high):
+                raise ConfigError(
+                    f"features.bounds.{name}: expected the lowest and the highest value, such as "
+                    f"[0, 100], got [{low}, {high}]"
+                )
+
+    def check(self, names: Sequence[str]) -> None:
+        """`ConfigError` where bounds are of a feature that is none of these."""
+        for name in self.bounds:
+            if name not in names:
+                raise ConfigError(
+                    f"features.bounds.{name}: this game has no such feature.{nearest(name, names)}"
+                )
 
 
 class SpoolConfig(Section, frozen=True, kw_only=True):

@@ -17,6 +17,7 @@ import msgspec
 
 from understudy.core import files, toml
 from understudy.core.config.learning import (
+    FeaturesConfig,
     LearnerConfig,
     RegistryConfig,
     ReportConfig,
@@ -55,6 +56,7 @@ _KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: 
 
 class Config(Section, frozen=True, kw_only=True):
     learner: LearnerConfig = LearnerConfig()
+    features: FeaturesConfig = FeaturesConfig()
     train: TrainConfig = TrainConfig()
     league: LeagueConfig = LeagueConfig()
     rewards: RewardsConfig = RewardsConfig()
@@ -287,5 +289,7 @@ def _check_kind(value: Any, kind: Any, where: str) -> None:
     except msgspec.ValidationError as error:
         names = get_args(kind) if get_origin(kind) is Literal else ()
         what = f"one of {', '.join(names)}" if names else _KINDS.get(kind, "a table of settings")
+        if get_origin(kind) is tuple:
+            what = f"a list of {len(get_args(kind))} numbers"
         hint = nearest(str(value), names)
         raise ConfigError(f"{where}: expected {what}; got {value!r}.{hint}") from error

@@ -100,7 +100,9 @@ class EnvironmentLearning(Learning[EnvironmentProgress]):
         self._make = make
         self._show_evaluation = show_evaluation
         self._evaluation: Evaluation | None = None
-        self._trainer = Trainer(folder.spec, self._config.learner)
+        self._trainer = Trainer(
+            folder.spec, self._config.learner, bounds=self._config.features.bounds
+        )
         past = status_fold(folder.journal)
         differed = past.status(Folders()).matches_differ
         log = TrainingLog(folder.logs / LOG, past=past)
