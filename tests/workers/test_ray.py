@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,7 @@ from understudy.core.errors import ConfigError
 from understudy.judging.environments import EnvironmentResolver, NamedSide
 from understudy.policy.spec import PolicySpec
 from understudy.registry.versions import Versions
-from understudy.workers.players import LocalPlayers, WorkerPlayers
+from understudy.workers.players import LocalPlayers, PlayWork, WorkerPlayers
 from understudy.workers.pool import worker_pool
 from understudy.workers.ray_actors import RayLink, RayTransport
 from understudy.workers.ray_mode import check_mode
@@ -87,21 +89,30 @@ def test_actors_of_two_nodes_play_the_same_segments_and_survive_a_kill(
         players.close()
 
 
+@contextlib.contextmanager
+def three_workers(folder: Path, told: list[str]) -> Iterator[tuple[WorkerPlayers, PlayWork]]:
+    """Workers with an environment each, that have played; two of them are on the second node."""
+    asked = plan(CONTEST, MLP, sides=True, games=3)
+    wanted = work(lively_policy(asked.spec, 1), ORDER)
+    pool = worker_pool(3, ray="auto", errors=folder / "err", problem=told.append)
+    players = WorkerPlayers(asked, pool)
+    try:
+        assert players.play(wanted) is not None
+        yield players, wanted
+    finally:
+        players.close()
+
+
 @pytest.mark.parametrize("end", ["kill_node", pytest.param("cut_off", marks=pytest.mark.soak)])
 def test_a_node_that_is_lost_is_left_out_until_there_is_another(
     cluster: TwoNodes, end: str, tmp_path: Path
 ) -> None:
-    asked = plan(CONTEST, MLP, sides=True, games=3)
-    policy = lively_policy(asked.spec, 1)
     told: list[str] = []
-    pool = worker_pool(3, ray="auto", errors=tmp_path / "err", problem=told.append)
-    players = WorkerPlayers(asked, pool)
-    try:
-        assert players.play(work(policy, ORDER)) is not None
+    with three_workers(tmp_path, told) as (players, wanted):
         getattr(cluster, end)()
         began, masked = time.monotonic(), 0
         while time.monotonic() - began < 10.0 and not masked:
-            played = players.play(work(policy, ORDER))
+            played = players.play(wanted)
             assert played is not None
             columns = played.arrays["valid"].mean(0)
             assert set(columns.tolist()) <= {0.0, 1.0}, "whole columns, or nothing of them"
@@ -112,34 +123,25 @@ def test_a_node_that_is_lost_is_left_out_until_there_is_another(
         assert (report.count, report.ready, report.lost) == (3, 1, 2)
         assert any("is lost" in words or "is silent" in words for words in told)
         cluster.add_node()
-        until_whole(players, work(policy, ORDER))
-    finally:
-        players.close()
+        until_whole(players, wanted)
 
 
 def test_a_node_and_then_the_last_worker_are_lost(cluster: TwoNodes, tmp_path: Path) -> None:
     """Ray takes the lost node for the place with the most free CPUs until it notices."""
-    asked = plan(CONTEST, MLP, sides=True, games=3)
-    policy = lively_policy(asked.spec, 1)
     told: list[str] = []
-    pool = worker_pool(3, ray="auto", errors=tmp_path / "err", problem=told.append)
-    players = WorkerPlayers(asked, pool)
-    try:
-        assert players.play(work(policy, ORDER)) is not None
+    with three_workers(tmp_path, told) as (players, wanted):
         nodes = [node for node, _ in node_and_jax(players)]
         (alone,) = (index for index, node in enumerate(nodes) if nodes.count(node) == 1)
-        last = pool.workers[alone].ready
+        last = players.pool.workers[alone].ready
         assert last is not None
         cluster.kill_node()
         os.kill(last.pid, signal.SIGKILL)
         began = time.monotonic()
-        while (played := players.play(work(policy, ORDER))) is None or len(told) < 3:
+        while (played := players.play(wanted)) is None or len(told) < 3:
             assert time.monotonic() - began < 10.0, told
         assert played.arrays["valid"].mean(0).sum() == 1.0, "one worker, on the node that is left"
         cluster.add_node()
-        until_whole(players, work(policy, ORDER))
-    finally:
-        players.close()
+        until_whole(players, wanted)
 
 
 def test_frozen_matches_of_actors_are_those_of_this_process(
