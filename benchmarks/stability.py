@@ -1,7 +1,8 @@
 """Does it get worse by going on? Long runs with all versions kept, one judged for every minute.
 
     python benchmarks/stability.py [--only mlp,transformer,territory] [--seeds 5101,5102,5103]
-                                   [--minutes 20] [--matches 400] [--keep DIR] [--jobs 1] [--json]
+                                   [--minutes 20] [--matches 400] [--keep DIR] [--jobs 1]
+                                   [--set KEY=VALUE] [--json]
     python benchmarks/stability.py --keep DIR --judge            # judge what is there, play nothing
 
 Three kinds of runs, each the real command with the learner in its own process: `play swarm` against
@@ -10,6 +11,9 @@ Afterwards the newest version of each minute plays frozen matches on seeds that 
 from, drawing its actions and taking the likeliest ones. In both, the lowest of the last three
 quarters of the run may be 8 points under the best of them, and the last 4. For territory a point is
 a hundredth of what the best version gains over the untrained policy, in reward a decision.
+
+Where cores are shared, `--set learner.niceness=0` gives the learner its part of them: else every
+other program comes first, and matches wait for it.
 """
 
 from __future__ import annotations
@@ -20,7 +24,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,7 +47,7 @@ from understudy.policy.policy import Policy, untrained
 from understudy.registry.run_folder import RunFolder
 
 MOST_UNDER_BEST, MOST_LAST_UNDER_BEST = 8.0, 4.0
-KEEP_ALL = ("--set", "registry.keep_versions=1000000")
+KEEP_ALL = "registry.keep_versions=1000000"
 HOW = ("drawn", "likeliest")
 
 
@@ -64,19 +68,21 @@ KINDS = (
 )
 
 
-def run_swarm(kind: Kind, seed: int, minutes: float, run: Path) -> None:
+def run_swarm(kind: Kind, seed: int, minutes: float, run: Path, settings: Sequence[str]) -> None:
     """The command itself; nothing is judged yet."""
     subprocess.run(
         [sys.executable, "-m", "understudy", "play", "swarm", "--difficulty", kind.difficulty,
          "--network", kind.network, "--minutes", str(minutes), "--seed", str(seed), "--eval", "0",
-         "--run", str(run), *KEEP_ALL, "--json"],
+         "--run", str(run), *(word for one in settings for word in ("--set", one)), "--json"],
         check=True, stdout=subprocess.DEVNULL,
     )  # fmt: skip
 
 
-def run_territory(kind: Kind, seed: int, minutes: float, run: Path) -> None:
+def run_territory(
+    kind: Kind, seed: int, minutes: float, run: Path, settings: Sequence[str]
+) -> None:
     """A server with its learner, played by territories over a WebSocket."""
-    settings = (*territory_learning.SETTINGS, "registry.keep_versions=1000000")
+    settings = (*territory_learning.SETTINGS, *settings)
     with served.understudy(run, "territory", "--seed", str(seed), settings=settings) as server:
         session = RemoteSession(
             url=server.url,
@@ -165,6 +171,7 @@ def main() -> None:
     parser.add_argument("--judge", action="store_true", help="play nothing, judge what is there")
     parser.add_argument("--play", action="store_true", help="judge nothing")
     parser.add_argument("--jobs", type=int, default=1, help="runs side by side, two cores each")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     seeds = [int(seed) for seed in arguments.seeds.split(",")]
@@ -175,7 +182,8 @@ def main() -> None:
         root = arguments.keep or Path(place)
         root.mkdir(parents=True, exist_ok=True)
         if not arguments.judge:
-            play_all(plan, arguments.minutes, root, jobs=arguments.jobs)
+            settings = (KEEP_ALL, *arguments.set)
+            play_all(plan, arguments.minutes, root, jobs=arguments.jobs, settings=settings)
         if arguments.play:
             return
         found = [
@@ -189,17 +197,17 @@ def main() -> None:
     sys.exit(0 if all(one[how]["holds"] for one in found for how in HOW) else 1)
 
 
-def play_all(plan: list[tuple[Kind, int]], minutes: float, root: Path, *, jobs: int) -> None:
+def play_all(
+    plan: list[tuple[Kind, int]], minutes: float, root: Path, *, jobs: int, settings: Sequence[str]
+) -> None:
     """Every run, `jobs` at a time; the first that fails ends the benchmark."""
     rounds = -(-len(plan) // jobs)
     print(f"{len(plan)} runs of {minutes:g} min, about {rounds * minutes:.0f} min", file=sys.stderr)
     said = threading.Lock()
 
     def one(kind: Kind, seed: int) -> None:
-        begin: Callable[[Kind, int, float, Path], None] = (
-            run_territory if kind.name == "territory" else run_swarm
-        )
-        begin(kind, seed, minutes, root / f"{kind.name}-{seed}")
+        begin = run_territory if kind.name == "territory" else run_swarm
+        begin(kind, seed, minutes, root / f"{kind.name}-{seed}", settings)
         with said:
             print(f"{kind.name} {seed} played", file=sys.stderr)
 
