@@ -9,7 +9,7 @@ import pytest
 
 from understudy.core.arrays import NDArray
 from understudy.learner import settling
-from understudy.learner.settling import MATCHES, WITH_MEMORY, Settling
+from understudy.learner.settling import MATCHES, WITH_MEMORY, Settling, SettlingWindows
 
 WINDOW, LEAST = MATCHES.window, 0.01
 SHAPES = {"policy.w": (60, 50), "policy.b": (50,)}
@@ -23,7 +23,14 @@ def plus(params: dict[str, NDArray], step: dict[str, NDArray]) -> dict[str, NDAr
     return {name: value + step[name] for name, value in params.items()}
 
 
-def walk(old: Settling, *, drift: float, windows: int, seed: int = 0) -> list[Settling]:
+def walk(
+    old: Settling,
+    *,
+    drift: float,
+    windows: int,
+    seed: int = 0,
+    pace: SettlingWindows = MATCHES,
+) -> list[Settling]:
     """Windows that move one direction times `drift`, and as far in one of their own."""
     rng = np.random.default_rng(seed)
     params, ahead = params_of(rng), params_of(rng)
@@ -31,7 +38,7 @@ def walk(old: Settling, *, drift: float, windows: int, seed: int = 0) -> list[Se
     for _ in range(windows):
         params = plus(params, params_of(rng))
         params = plus(params, {name: np.float32(drift) * step for name, step in ahead.items()})
-        now = settling.settled(now, params, decisions=WINDOW, pace=MATCHES)
+        now = settling.settled(now, params, decisions=pace.window, pace=pace)
         told.append(now)
     return told
 
@@ -41,6 +48,11 @@ def test_steps_of_a_random_walk_shrink_to_the_floor() -> None:
     assert 0.3 < told[15].share < 0.8, "not at once"
     assert told[-1].share == pytest.approx(LEAST)
     assert max(abs(one.agreement) for one in told) < 0.1
+
+
+def test_steps_of_a_network_with_memory_keep_enough_to_climb_on() -> None:
+    told = walk(Settling(), drift=0.0, windows=60, pace=WITH_MEMORY)
+    assert told[-1].share == pytest.approx(0.04)
 
 
 def test_steps_that_keep_their_direction_stay_as_large_as_the_settings_say() -> None:

@@ -36,15 +36,18 @@ class SettlingWindows(NamedTuple):
     """The cosine between windows of learning that still gets somewhere."""
     stretch: float = 1.0
     """How many times as long a window may become while steps are small."""
+    least: float = 0.01
+    """Steps never shrink below this share: what changes can still be followed."""
     by_results: bool = False
     """Whether steps grow only where the results of matches have changed."""
 
 
 MATCHES = SettlingWindows(20_000.0, 0.05, stretch=8.0)
 """Batches of whole matches, a network without memory."""
-WITH_MEMORY = SettlingWindows(20_000.0, 0.2, by_results=True)
+WITH_MEMORY = SettlingWindows(20_000.0, 0.2, least=0.04, by_results=True)
 """A minibatch of a network with memory is whole matches, whose decisions pull alike: its steps
-agree more, with less behind them, for hundreds of batches in which nothing is gained (ADR 0053)."""
+agree more, with less behind them, for hundreds of batches in which nothing is gained (ADR 0053).
+They have shrunk to the least share after a few minutes, often on the way up, and stay there."""
 ITEMS = SettlingWindows(4_000.0, 0.3, stretch=8.0)
 """Batches drawn from everything that is held. A window is few decisions, and windows agree at 0.1
 even where nothing is gained."""
@@ -58,8 +61,6 @@ BESIDE_RULES = 0.15
 """The share of full steps there, once a clone of rules learns from matches of its own. Few of the
 decisions are its own, so windows of them hardly agree and settling would end in a standstill; full
 steps walk away from the clone before they have learned anything (ADR 0037)."""
-_LEAST = 0.01
-"""Steps never shrink below this share: what changes can still be followed."""
 _SMALL = 0.1
 """Below this share, windows become longer as steps become smaller."""
 _MOST_CHANGE = 2.0
@@ -130,7 +131,7 @@ def settled(
     change = np.exp(stretch * (agreement - pace.expected))
     most_change = 1.0 if pace.by_results and not _changed(old) else _MOST_CHANGE
     change = np.clip(change, 1.0 / _MOST_CHANGE, most_change)
-    share = float(np.clip(old.share * change, _LEAST, 1.0))
+    share = float(np.clip(old.share * change, pace.least, 1.0))
     return replace(after, share=share, agreement=agreement)
 
 
