@@ -135,13 +135,13 @@ class RunFolder:
         bot_code: tuple[CodeSource, ...] = (),
     ) -> RunFolder:
         """Open a run folder for this spec, or make one; a clear error before the first match."""
+        if config is not None:
+            config.features.check(spec.features)
         try:
             files.make_folders(root)
             for name in ("journal", "logs"):
                 files.make_folders(root / name)
             files.check_writable(root)
-            if config is not None:
-                config.features.check(spec.features)
             folder = cls.kept(root, clock)
             if folder is not None:
                 check_fit(folder.identity, spec, game, dict(game_options or {}), root)
