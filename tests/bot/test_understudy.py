@@ -102,6 +102,8 @@ def test_single_settings_change_no_others_and_what_changes_is_said(
     assert said.endswith(": settings changed: learner.gamma 0.995 -> 0.9\n")
     bounds, said = opened(settings={"features.bounds.minerals": [0, 8]})
     assert bounds.features.bounds == {"minerals": (0.0, 8.0)}
+    dotted = with_values(Config(), {"features.bounds.units.marine": [0, 5]})
+    assert dotted.features.bounds == {"units.marine": (0.0, 5.0)}
     with pytest.raises(ConfigError, match=r"features\.bounds\.speeed: this game has no such feat"):
         opened(settings={"features.bounds.speeed": [0, 8]})
     default, said = opened(config=Config())

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from understudy.core.arrays import NDArray
+from understudy.core.feature_bounds import Bounds, bounds_of
 from understudy.experience.episode import returns_of
 from understudy.learner import statistics
 from understudy.learner.maths.returns import Moments
@@ -48,7 +49,7 @@ def test_a_feature_that_never_changes_keeps_its_scale() -> None:
 def seen_after(
     *matches: NDArray,
     start: Statistics | None = None,
-    declared: statistics.Bounds | None = None,
+    declared: Bounds | None = None,
 ) -> Statistics:
     seen = statistics.empty(matches[0].shape[1]) if start is None else start
     for observations in matches:
@@ -101,9 +102,24 @@ def test_what_lies_beyond_declared_bounds_counts_as_the_bound() -> None:
         match[:2, 0] = -1e6
     whole = seen_after(*ordinary)
     assert seen_after(*failed).obs_scale()[0] < 1e-3 * whole.obs_scale()[0], "without bounds"
-    known = seen_after(*failed, declared=statistics.bounds_of(names, {"height": (0.0, 8.0)}))
+    known = seen_after(*failed, declared=bounds_of(names, {"height": (0.0, 8.0)}))
     assert 0.8 < known.obs_scale()[0] / whole.obs_scale()[0] <= 1.0
     assert known.obs_scale()[1] == whole.obs_scale()[1]
+
+
+def test_bounds_that_are_declared_later_undo_what_was_counted_before() -> None:
+    """A run whose sensor failed all along is opened again with bounds."""
+    rng = np.random.default_rng(0)
+    failed = [rng.uniform(0.0, 8.0, (60, 2)).astype(np.float32) for _ in range(40)]
+    for match in failed:
+        match[:2, 0] = -1e6
+    flat = replace(seen_after(*failed), fitted_at=2000.0)
+    declared = bounds_of(("height", "speed"), {"height": (0.0, 8.0), "speed": (0.0, 8.0)})
+    known = statistics.within_bounds(flat, declared)
+    assert not flat.due and known.due
+    assert known.obs_scale()[0] > 0.25, "values within the bounds have a spread of 4 at most"
+    assert known.obs_scale()[1] == flat.obs_scale()[1]
+    assert statistics.within_bounds(known, declared) is known
 
 
 def test_what_lies_within_declared_bounds_counts_as_it_is() -> None:
@@ -111,7 +127,7 @@ def test_what_lies_within_declared_bounds_counts_as_it_is() -> None:
     rare[7] = 40.0
     calm = np.zeros((60, 1), np.float32)
     assert seen_after(calm, rare).obs_mean[0] == 0.0, "without bounds it is an outlier"
-    known = seen_after(calm, rare, declared=statistics.bounds_of(("gold",), {"gold": (0.0, 50.0)}))
+    known = seen_after(calm, rare, declared=bounds_of(("gold",), {"gold": (0.0, 50.0)}))
     np.testing.assert_allclose(known.obs_mean, 40.0 / 120.0)
 
 

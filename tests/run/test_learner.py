@@ -6,12 +6,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from walk import toys
 
 from understudy.core.clock import SystemClock
 from understudy.core.errors import ConfigError, LearnerBusy, MissingDependency, RunFolderError
 from understudy.core.spaces import Discrete
 from understudy.experience.episode import Episode, Meta, Outcome
 from understudy.experience.spool import Spool
+from understudy.learner.ring import RingLearner
 from understudy.policy.mlp import Mlp
 from understudy.policy.policy import untrained
 from understudy.policy.spec import PolicySpec
@@ -20,7 +22,7 @@ from understudy.run import learner
 from understudy.supervise.child import step_back
 from understudy.supervise.lock import learner_lock
 from understudy.telemetry import events as ev
-from understudy.telemetry.journal import Entry, Reader
+from understudy.telemetry.journal import Entry, Journal, Reader
 
 
 @pytest.fixture
@@ -43,6 +45,18 @@ def test_told_to_stop_it_says_that_it_started_and_stopped(run: Path) -> None:
     assert isinstance(ended, ev.LearnerStopped)
     assert (ended.reason, ended.pending) == ("stopped", 0)
     learner.work_until_stopped(run, wake=threading.Event(), stop=stopped())  # the lock is free
+
+
+def test_declared_bounds_reach_the_normaliser(tmp_path: Path) -> None:
+    config = toys.settings(features__bounds__a=[0, 1], learner__max_age_s=1e12)
+    folder = toys.open_run(tmp_path / "run", config)
+    toys.spool_of(folder).put(toys.episode("one", length=40))  # both features climb, to 78 and 79
+    background = learner._made(folder, Journal(folder.journal, "learner", folder.clock), None)
+    assert isinstance(background, RingLearner)
+    toys.work_to_the_end(background)
+    weights = folder.versions.policy(folder.versions.head() or 0).weights
+    assert 0.0 < weights.obs_mean[0] <= 1.0
+    assert weights.obs_mean[1] > 30.0
 
 
 def test_a_second_one_is_refused(run: Path) -> None:

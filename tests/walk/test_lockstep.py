@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from understudy.core.clock import SystemClock
 from understudy.core.config import Config, with_values
 from understudy.gates.promotion.records import Assigned, Nominated, Paired, Record
 from understudy.policy.mlp import Mlp
@@ -46,6 +47,17 @@ def test_same_seed_same_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert len(set(first)) == 3
     assert first == again
     assert first != other
+
+
+def test_declared_bounds_reach_the_normaliser(tmp_path: Path) -> None:
+    run(tmp_path / "free", 3)
+    run(tmp_path / "bound", 3, with_values(SMALL, {"features.bounds.minerals": [0, 0.01]}))
+    means = []
+    for name in ("free", "bound"):
+        folder = run_folder.RunFolder.load(tmp_path / name, SystemClock())
+        weights = folder.versions.policy(folder.versions.head() or 0).weights
+        means.append(float(weights.obs_mean[folder.spec.features.index("minerals")]))
+    assert means[0] > 0.02 and 0.0 < means[1] <= 0.01
 
 
 def log_of(folder: Path) -> list[Record]:

@@ -64,6 +64,8 @@ def deaths_told(*deaths: WorkerDied) -> list[str]:
 def test_nodes_that_are_lost_again_and_again_do_not_end_a_session() -> None:
     told = deaths_told(*(WorkerDied("its node is lost", of_node=True) for _ in range(7)))
     assert len(told) == 7 and all("is started again" in words for words in told)
+    with pytest.raises(InputError, match=r"its node is lost.*20 times in a row"):
+        deaths_told(*(WorkerDied("its node is lost", of_node=True) for _ in range(20)))
 
 
 def test_a_process_that_ends_three_times_ends_it_also_between_lost_nodes() -> None:

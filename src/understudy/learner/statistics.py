@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from understudy.core.arrays import NDArray
+from understudy.core.feature_bounds import Bounds
 from understudy.learner.maths.returns import Moments, pooled
 
 HORIZON = 100_000.0
@@ -30,6 +31,7 @@ _TRIMMED = 0.005
 """Share of the numbers of a feature, at each end, that do not say what its range is."""
 _FEW = 20
 """Fewer decisions than this do not say which of them is extreme."""
+_ROUNDING = 1e-6
 _RANGES = 10.0
 """How many ranges (or spreads, of what was seen before) beyond its range a feature counts."""
 
@@ -77,24 +79,6 @@ class ValueFit(NamedTuple):
     def intercept(self) -> float:
         """The return that is to be expected where the value is 0."""
         return self.return_mean - self.slope * self.value_mean if self.matches else 0.0
-
-
-class Bounds(NamedTuple):
-    """The lowest and the highest value of each feature [F], NaN where nothing is declared."""
-
-    low: NDArray
-    high: NDArray
-
-    def within(self, observations: NDArray) -> NDArray:
-        """Observations [..., F] cut off at what is declared."""
-        return np.fmax(np.fmin(observations, self.high), self.low)
-
-
-def bounds_of(features: Sequence[str], declared: Mapping[str, tuple[float, float]]) -> Bounds:
-    """What is declared by name, for these features."""
-    none = (np.nan, np.nan)
-    low, high = np.array([declared.get(name, none) for name in features], np.float64).T
-    return Bounds(low, high)
 
 
 @dataclass(frozen=True)
@@ -197,6 +181,22 @@ def bounded(old: Statistics, fresh: NDArray, declared: Bounds | None = None) -> 
         known = np.isfinite(declared.low)
         low, high = np.where(known, declared.low, low), np.where(known, declared.high, high)
     return np.clip(fresh, low, high)
+
+
+def within_bounds(old: Statistics, declared: Bounds) -> Statistics:
+    """What was counted before bounds were declared: no mean lies beyond them, and no spread is
+    larger than that of values within them. Where that changes something, a fit is due."""
+    mean = declared.within(old.obs_mean)
+    most = (
+        old.count * (declared.high - mean) * (mean - declared.low)
+    )  # of values at either bound alone
+    wrong = (mean != old.obs_mean) | (old.obs_spread > (1.0 + _ROUNDING) * most)
+    if not wrong.any():
+        return old
+    spread = np.where(wrong, np.fmin(old.obs_spread, most), old.obs_spread)
+    return replace(
+        old, obs_mean=mean, obs_spread=spread, fitted_at=min(old.fitted_at, old.seen / 2.0)
+    )
 
 
 def absorb_returns(old: Statistics, count: int, mean_square: float) -> Statistics:

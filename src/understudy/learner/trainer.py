@@ -14,6 +14,7 @@ from msgspec import structs
 from understudy.core.arrays import NDArray, from_npz, to_npz
 from understudy.core.config import LearnerConfig
 from understudy.core.errors import FileFormatError, NotFinite
+from understudy.core.feature_bounds import bounds_of
 from understudy.experience.episode import Episode, returns_of
 from understudy.learner import refit, settling, slow_games, statistics
 from understudy.learner.batch import Batch, assemble, of_observations, without_replayed_values
@@ -84,7 +85,7 @@ class Trainer:
     ) -> None:
         """`bounds`: the lowest and the highest value of features, by name, where they are known."""
         self.spec = spec
-        self._bounds = statistics.bounds_of(spec.features, bounds or {})
+        self._bounds = bounds_of(spec.features, bounds or {})
         self._config = config
         # Fixed, so that every batch of one length has one shape; a multiple of the minibatches.
         step = config.minibatches
@@ -375,7 +376,8 @@ class Trainer:
                 jax.tree.unflatten(structure, [jnp.asarray(leaf) for leaf in moments]),
                 jnp.asarray(rest["key"]),
             )
-            self._statistics = statistics.from_arrays(rest)
+            kept = statistics.from_arrays(rest)
+            self._statistics = statistics.within_bounds(kept, self._bounds)
             self._settling = settling.from_arrays(rest)
             self.learning_rate = float(rest["learning_rate"])
             self.entropy_left = float(rest.get("entropy_left", 1.0))  # older versions do not say

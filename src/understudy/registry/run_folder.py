@@ -148,6 +148,7 @@ class RunFolder:
                 if config is not None and config != folder.config:
                     configs.save(root / _CONFIG, config)
                     folder.config = config
+                folder.config.features.check(spec.features)  # it may have been edited
                 return folder
             identity = Identity(
                 spec=spec,

@@ -110,7 +110,7 @@ class ArenaLearning(Learning[TrainProgress]):
         self._opponent_latents: OpponentLatents | None = None
         self._news: list[events.Event] = []
         """What a resume found, to be journalled when the session starts."""
-        trainer = Trainer(folder.spec, folder.config.learner, bounds=folder.config.features.bounds)
+        trainer = Trainer(folder.spec, folder.config.learner)
         self._checkpoints, self._schedule = resume_training(folder, journal, trainer)
         self.counters = dict(self._checkpoints.counters)
         self._bots = bots = scripted_opponents(game, options)

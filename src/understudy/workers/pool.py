@@ -25,7 +25,9 @@ from understudy.workers import wire
 
 _TRIES = 3
 """Deaths of one worker without an answer in between that are too many: its environment, or what it
-imports, ends it. Those of a lost node do not count."""
+imports, ends it."""
+_LOST_NODES = 20
+"""The same for deaths with its node, which say nothing of the environment."""
 _PATIENCE_S = 5.0
 """How long workers may take to end by themselves."""
 _LOOK_S = 0.1
@@ -95,7 +97,9 @@ class Worker:
     since: float = 0.0
     """When it was started, by `time.monotonic`."""
     deaths: int = 0
-    """Since its last answer."""
+    """By itself, since its last answer."""
+    lost_nodes: int = 0
+    """Deaths with its node, since its last answer."""
     restarts: int = 0
 
     @property
@@ -177,7 +181,7 @@ class WorkerPool:
                 if isinstance(message, wire.WorkerReady):
                     worker.ready = message
                 else:
-                    worker.deaths = 0
+                    worker.deaths = worker.lost_nodes = 0
                 yield worker, message, bodies
 
     def close(self) -> None:
@@ -209,14 +213,16 @@ class WorkerPool:
         worker.link.close(deadline=time.monotonic())
         worker.link = None
         worker.deaths += not error.of_node
+        worker.lost_nodes += error.of_node
         worker.restarts += 1
         self.lost += 1
         held = f" with {len(worker.first.numbers)} environments" if worker.first.numbers else ""
         lost = f"{worker.where} died ({error}){held}"
-        if worker.deaths == _TRIES:
-            raise InputError(
-                f"{lost}, {_TRIES} times in a row: see {self.transport.logs}"
-            ) from error
+        for deaths, most in ((worker.deaths, _TRIES), (worker.lost_nodes, _LOST_NODES)):
+            if deaths == most:
+                raise InputError(
+                    f"{lost}, {most} times in a row: see {self.transport.logs}"
+                ) from error
         what = "their matches are lost, and it" if held else "its matches are played again, and it"
         self.problem(f"{lost}; {what} is started again")
         self.start(worker)

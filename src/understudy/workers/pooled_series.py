@@ -46,7 +46,9 @@ class PooledSeries:
                 self._pool.start(worker)
         patience = StartPatience(self._pool, self._pool.problem)
         while len(done) < len(parts):
-            if not any(worker.ready for worker in workers):
+            if any(worker.ready for worker in workers):
+                patience = StartPatience(self._pool, self._pool.problem)
+            else:
                 patience.check(len(workers))
             for worker in workers:
                 if todo and worker.ready and worker.name not in busy:

@@ -62,8 +62,12 @@ class RayWorker:
     def __init__(self) -> None:
         import ray
 
-        node = ray.get_runtime_context().get_node_id()
-        self._worker = EnvironmentWorker(host=platform.node(), node=node)
+        self._node: str = ray.get_runtime_context().get_node_id()
+        self._worker = EnvironmentWorker(host=platform.node())
+
+    def where(self) -> str:
+        """The id of its node."""
+        return self._node
 
     def answer(self, head: bytes, *bodies: NDArray) -> tuple[bytes, ...]:
         """The answer to a message, as JSON and bodies."""
@@ -131,20 +135,28 @@ class NodeWatch:
             self._ask(node, self._place(node), silent_since=now)
             return False
         asked = self._asked[node]
-        if asked.answer.done() and now - asked.at > _BEAT_S:
+        if asked.answer.done():
             error = asked.answer.exception()
             if error is None:
                 self._seen.add(node)
                 if self._suspected.get(node, now) < asked.at:
                     del self._suspected[node]
-                self._ask(node, asked.actor, silent_since=now)
-            elif _is_of_node(error):
-                self.suspect(node)
-                self._ask(node, self._place(node), silent_since=asked.silent_since)
-            else:  # Ray saw its process end, so the node is there
-                self._ask(node, self._place(node), silent_since=now)
+            if now - asked.at > _BEAT_S:
+                self._ask_again(node, asked, error)
+            elif error is None:
+                return False
         patience_s = _SUSPECTED_SILENT_S if node in self._suspected else _SILENT_S
         return node in self._seen and now - self._asked[node].silent_since > patience_s
+
+    def _ask_again(self, node: str, asked: _Asked, error: BaseException | None) -> None:
+        now = time.monotonic()
+        if error is None:
+            self._ask(node, asked.actor, silent_since=now)
+        elif _is_of_node(error):
+            self.suspect(node)
+            self._ask(node, asked.actor, silent_since=asked.silent_since)
+        else:  # Ray saw its process end, so the node is there
+            self._ask(node, self._place(node), silent_since=now)
 
     def _ask(self, node: str, actor: Any, *, silent_since: float) -> None:
         answer = actor.beat.remote().future()
@@ -161,8 +173,9 @@ class NodeWatch:
 class RayLink:
     """A worker as a Ray actor.
 
-    Until it is ready, an actor may wait on a node that is lost: Ray placed it there before it, or
-    we, knew. So one that is not ready is placed anew whenever a node was suspected since.
+    Until its process is there, an actor may wait on a node that is lost: Ray placed it before it,
+    or we, knew. So one that has not said where it is is placed anew whenever a node was suspected
+    since.
     """
 
     def __init__(
@@ -172,13 +185,15 @@ class RayLink:
         self._place = place
         self._wake = wake
         self._watch = watch
-        self._node = ""
-        """Empty until it is ready."""
         self._answers: deque[Future[tuple[bytes, ...]]] = deque()
         self._first: tuple[wire.Message, Sequence[Any]] | None = None
         """What it is told at its start."""
         self._end: Any = None
-        self._actor, self._placed_at = place(), time.monotonic()
+        self._start()
+
+    def _start(self) -> None:
+        self._actor, self._placed_at = self._place(), time.monotonic()
+        self._located: Future[str] = self._actor.where.remote().future()
 
     def send(self, message: wire.Message, bodies: Sequence[Any]) -> None:
         if self._first is None:
@@ -192,24 +207,27 @@ class RayLink:
 
         if not self._answers:
             return None
+        node, watch = self._node(), self._watch
         if not self._answers[0].done():
-            if self._watch and self._node and self._watch.is_lost(self._node):
-                self._watch.suspect(self._node)
+            if watch and node and watch.is_lost(node):
+                watch.suspect(node)
                 raise WorkerDied("its node is silent", of_node=True)
-            if self._watch and not self._node and self._watch.suspected_since(self._placed_at):
+            if watch and not self._located.done() and watch.suspected_since(self._placed_at):
                 self._place_anew()
             return None
         try:
             head, *bodies = self._answers.popleft().result()
         except RayError as error:
-            of_node = _is_of_node(error)
-            if self._watch and self._node and of_node:
-                self._watch.suspect(self._node)
+            of_node = watch is not None and _is_of_node(error)
+            if watch and node and of_node:
+                watch.suspect(node)
             raise WorkerDied(_why(error), of_node=of_node) from error
-        message = wire.decode(head)
-        if isinstance(message, wire.WorkerReady):
-            self._node = message.node
-        return message, bodies
+        return wire.decode(head), bodies
+
+    def _node(self) -> str:
+        """Where it is; empty until its process is there."""
+        there = self._located.done() and self._located.exception() is None
+        return self._located.result() if there else ""
 
     def _place_anew(self) -> None:
         import ray
@@ -217,7 +235,7 @@ class RayLink:
         assert self._first is not None and len(self._answers) == 1, "it has been told one thing"
         ray.kill(self._actor)
         self._answers.clear()
-        self._actor, self._placed_at = self._place(), time.monotonic()
+        self._start()
         self.send(*self._first)
 
     def end(self) -> None:

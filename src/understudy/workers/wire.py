@@ -65,8 +65,6 @@ class WorkerReady(msgspec.Struct, frozen=True, kw_only=True, tag="ready"):
     pid: int
     host: str = ""
     """The machine, where workers may be on several."""
-    node: str = ""
-    """The node of a Ray cluster."""
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True, tag="played"):

@@ -29,9 +29,9 @@ Reply = tuple[wire.Message, list[bytes]]
 class EnvironmentWorker:
     """Plays what it is asked for: segments of a rollout, parts of series."""
 
-    def __init__(self, *, host: str = "", node: str = "") -> None:
+    def __init__(self, *, host: str = "") -> None:
         """Where it is, for `WorkerReady`."""
-        self._host, self._node = host, node
+        self._host = host
         self._plan: RolloutPlan | None = None
         self._rollout: EnvironmentRollout | None = None
 
@@ -58,7 +58,7 @@ class EnvironmentWorker:
         self._plan = start.plan
         if start.plan is not None:
             self._rollout = start.plan.rollout(start.numbers, restarts=start.restarts)
-        return wire.WorkerReady(pid=os.getpid(), host=self._host, node=self._node)
+        return wire.WorkerReady(pid=os.getpid(), host=self._host)
 
     def _play(self, message: wire.Play, bodies: Sequence[bytes]) -> Reply:
         assert self._plan is not None and self._rollout is not None

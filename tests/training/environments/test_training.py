@@ -111,6 +111,15 @@ def test_settings_that_only_the_arena_reads_are_refused(key: str, value: object)
         session(config=small(**{key: value}))
 
 
+def test_declared_bounds_reach_the_normaliser() -> None:
+    bounds = {"features.bounds.observation": [0.0, 1.0]}
+    train_environment(
+        session(environment=COUNTDOWN, options={}, steps=4 * BATCH, config=small(**bounds))
+    )
+    assert newest().spec.features == ("observation",)
+    assert 0.0 < newest().weights.obs_mean[0] <= 1.0, "without bounds it is the mean of 0 to 4"
+
+
 def test_matches_of_an_environment_cannot_be_recorded() -> None:
     with pytest.raises(ConfigError, match=r"train\.record: .* cannot be replayed.* got 3"):
         session(config=small(**{"train.record": 3}))

@@ -150,7 +150,8 @@ class FeaturesConfig(Section, frozen=True, kw_only=True):
 
     bounds: dict[str, tuple[float, float]] = msgspec.field(default_factory=dict)
     """The lowest and the highest value of a feature that mean something, by its name:
-    features.bounds.gold=[0, 5000]. For the normaliser, what lies beyond counts as the bound."""
+    features.bounds.gold=[0, 5000]. For the normaliser, what lies beyond counts as the bound. Games
+    of the arena have features of a known range, and no use for it."""
 
     def __post_init__(self) -> None:
         for name, (low, high) in self.bounds.items():

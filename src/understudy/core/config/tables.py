@@ -40,6 +40,8 @@ from understudy.core.errors import ConfigError, nearest
 
 RENAMED = {"train.snapshot_steps": "league.save_freq"}
 """Keys of older runs, and what they are called now."""
+BY_NAME = ("features.bounds", "rewards.weights")
+"""Tables whose keys are names of a game."""
 MAX_BYTES = 2**20
 """Of a TOML file: many times the longest schema that is sensible"""
 MAX_DEPTH = 32
@@ -169,7 +171,7 @@ def with_values(config: Config, values: Mapping[str, Any]) -> Config:
     """
     table: dict[str, Any] = msgspec.to_builtins(config)
     for key, value in values.items():
-        *tables, last = RENAMED.get(key, key).split(".")
+        *tables, last = _split(RENAMED.get(key, key))
         if not tables:
             hint = _nearest_key(key, (), "")
             raise ConfigError(f"{key}: expected a dotted key such as learner.gamma.{hint}")
@@ -180,6 +182,14 @@ def with_values(config: Config, values: Mapping[str, Any]) -> Config:
             raise ConfigError(f"{key}: {tables[-1]} holds no settings of their own")
         place[last] = value
     return from_table(table)
+
+
+def _split(key: str) -> list[str]:
+    """The parts of a dotted key; what a feature or a term is called may have dots of its own."""
+    for table in BY_NAME:
+        if key.startswith(f"{table}."):
+            return [*table.split("."), key.removeprefix(f"{table}.")]
+    return key.split(".")
 
 
 def changes(before: Config, after: Config) -> list[str]:

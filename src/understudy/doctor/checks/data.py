@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from understudy.core.arrays import NDArray
+from understudy.core.feature_bounds import bounds_of
 from understudy.core.ops import NUMPY
 from understudy.core.spaces import Continuous, Discrete
 from understudy.doctor.action_effects import alike_actions
@@ -105,6 +106,8 @@ def exploding_features(evidence: Evidence) -> Iterator[Finding]:
     if seen is None or policy is None:
         return
     raw = set(raw_features(policy.spec.network))
+    declared = evidence.folder.config.features.bounds
+    seen = bounds_of(policy.spec.features, declared).within(seen)  # what lies beyond is known
     scaled = np.abs(normalise(NUMPY, policy.weights, seen))
     shares = (scaled >= CLIP).mean(0)
     names = policy.spec.features
@@ -124,7 +127,8 @@ def exploding_features(evidence: Evidence) -> Iterator[Finding]:
             f"{np.abs(seen[:, index]).max():.3g} at most."
             for index in found[:3]
         ),
-        next_step="Bound the feature in the bot (a logarithm, a share, a clip); check its unit.",
+        next_step="Bound the feature in the bot (a logarithm, a share, a clip); check its unit. "
+        "Where it holds nonsense now and then: --set features.bounds.NAME=[LOW,HIGH].",
         link=section("exploding-features"),
     )
 

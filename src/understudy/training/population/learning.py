@@ -218,7 +218,7 @@ class PopulationLearning(Learning[PopulationProgress]):
         context = self._context
         folder = context.open(name_of(number), context.config_of(number, settings))
         journal = Journal(folder.journal, "train", context.clock)
-        trainer = Trainer(folder.spec, folder.config.learner, bounds=folder.config.features.bounds)
+        trainer = Trainer(folder.spec, folder.config.learner)
         checkpoints, schedule = resume_training(folder, journal, trainer)
         schedule.begin(context.session.budget)
         seed = seed_of(context.seed, MATCHES, number, checkpoints.counters.get(STEPS, 0))
