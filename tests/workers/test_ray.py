@@ -21,9 +21,10 @@ from understudy.core.errors import ConfigError
 from understudy.judging.environments import EnvironmentResolver, NamedSide
 from understudy.policy.spec import PolicySpec
 from understudy.registry.versions import Versions
+from understudy.workers import ray_actors
 from understudy.workers.players import LocalPlayers, PlayWork, WorkerPlayers
 from understudy.workers.pool import worker_pool
-from understudy.workers.ray_actors import RayLink, RayTransport
+from understudy.workers.ray_actors import Pulse, RayLink, RayTransport
 from understudy.workers.ray_mode import check_mode
 from workers.test_players import CONTEST, ORDER, plan, same, until_whole, work
 from workers.two_nodes import TwoNodes
@@ -215,6 +216,7 @@ def test_local_never_attaches_and_leaves_signals_and_nothing_behind(nodes: TwoNo
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_ADDRESS", nodes.cluster.address)
+        patch.setattr(ray_actors, "copy_user_code", lambda folder: {})
         before = signal.getsignal(signal.SIGTERM)
         transport = RayTransport("local", 1)
         try:
@@ -226,6 +228,13 @@ def test_local_never_attaches_and_leaves_signals_and_nothing_behind(nodes: TwoNo
         finally:
             transport.close()
         assert not ray.is_initialized()
+        # A local Ray asks for tokens; a cluster without them must still answer afterwards.
+        transport = RayTransport("auto", 1)
+        try:
+            assert ray.get_runtime_context().gcs_address == nodes.cluster.address
+            ray.get(ray.remote(num_cpus=0)(Pulse).remote().beat.remote(), timeout=60.0)
+        finally:
+            transport.close()
 
 
 @pytest.mark.parametrize(

@@ -73,16 +73,21 @@ class Killer(threading.Thread):
         """The iteration after which the kills begin: those before compile."""
         self.done = False
         self.stuck = False
+        self._ended = threading.Event()
 
     def run(self) -> None:
         try:
             self._wait_for_iterations(4, patience_s=START_S)
             self.first = len(self._trained.times)
-            while self._left and not self.stuck:
-                time.sleep(self._chance.uniform(0.0, 0.8))
+            while self._left and not self._ended.wait(self._chance.uniform(0.0, 0.8)):
                 self._kill()
         finally:
             self.done = True
+
+    def end(self) -> None:
+        """Kill nothing more, whatever is left; returns when it has ended."""
+        self._ended.set()
+        self.join()
 
     def _kill(self) -> None:
         if self._chance.random() < NODE_SHARE:
@@ -105,10 +110,10 @@ class Killer(threading.Thread):
     def _wait_for_iterations(self, count: int, *, patience_s: float) -> None:
         """Until so many more are over: the last of them began after the kill."""
         wanted, began = len(self._trained.times) + count, time.monotonic()
-        while len(self._trained.times) < wanted and not self.stuck:
-            time.sleep(0.01)
+        while len(self._trained.times) < wanted and not self._ended.wait(0.01):
             if time.monotonic() - began > patience_s:
                 self.stuck = True
+                self._ended.set()
                 os.kill(os.getpid(), signal.SIGTERM)
 
 
@@ -142,9 +147,10 @@ def train_through_kills(
         if killer.done:
             signal.raise_signal(signal.SIGTERM)
 
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, contextlib.ExitStack() as stack:
         patch.setattr(learning, "_segments_of", note)
         killer.start()
+        stack.callback(killer.end)  # a session that fails leaves none behind
         summary = train_environment(
             EnvironmentSession(
                 environment="pettingzoo:workers.numbered",
@@ -158,7 +164,6 @@ def train_through_kills(
             ),
             show=show,
         )
-    killer.join()
     assert not killer.stuck, f"no iteration within {STUCK_S:.0f} s, or none at the start"
     assert summary.code == 128 + signal.SIGTERM
     gaps = np.diff(trained.times[killer.first - 1 :])

@@ -52,6 +52,7 @@ _BEAT_S, _SILENT_S, _SUSPECTED_SILENT_S = 1.0, 7.0, 2.5
 where an actor of it could not be reached."""
 _AVOIDED_S = 120.0
 """How long workers are rather started elsewhere than on a node that may be lost."""
+_AUTHENTICATION = "RAY_AUTH_MODE"
 _NODE_LABEL = "ray.io/node-id"
 """The label that Ray gives every node."""
 
@@ -270,6 +271,7 @@ class RayTransport:
         with contextlib.ExitStack() as stack:
             stack.enter_context(_printed_to(errors))
             if not ray.is_initialized():
+                stack.enter_context(_authentication_kept())
                 stack.callback(ray.shutdown)
                 with _signals_kept():
                     self._connect(workers, stack)
@@ -381,6 +383,24 @@ def _signals_kept() -> Iterator[None]:
     before = signal.getsignal(signal.SIGTERM)
     yield
     signal.signal(signal.SIGTERM, before)
+
+
+@contextlib.contextmanager
+def _authentication_kept() -> Iterator[None]:
+    """Restores how this process authenticates. A local Ray turns tokens on and leaves them on; the
+    process then refuses what a cluster without tokens asks of it, and every actor there ends."""
+    from ray._raylet import AuthenticationTokenLoader, Config
+
+    before = os.environ.get(_AUTHENTICATION)
+    try:
+        yield
+    finally:
+        os.environ.pop(_AUTHENTICATION, None)
+        if before is not None:
+            os.environ[_AUTHENTICATION] = before
+        # Both keep what they have read; there is no public way to say so.
+        Config.initialize("")
+        AuthenticationTokenLoader.instance().reset_cache()
 
 
 @contextlib.contextmanager
