@@ -366,7 +366,9 @@ def main() -> None:
     )
     budgets.add_argument("--cpu-minutes", type=float, help="of each peer; ours half by the clock")
     parser.add_argument("--seed", type=int, default=SEED, help="the first (%(default)s)")
-    parser.add_argument("--seeds", type=int, help=f"trainings of each side ({SEEDS})")
+    parser.add_argument(
+        "--seeds", type=int, default=SEEDS, help="trainings of each side (%(default)s)"
+    )
     parser.add_argument(
         "--only",
         choices=("ours", "peer"),
