@@ -32,4 +32,5 @@ def cluster(nodes: TwoNodes, monkeypatch: pytest.MonkeyPatch) -> TwoNodes:
     hundreds of modules that would travel."""
     monkeypatch.setenv("RAY_ADDRESS", nodes.cluster.address)
     monkeypatch.setattr(ray_actors, "copy_user_code", lambda folder: {})
+    nodes.mend()
     return nodes

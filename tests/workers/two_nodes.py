@@ -7,10 +7,10 @@ import threading
 
 import psutil
 
-from understudy.workers.ray_actors import Pulse, RayWorker
+from understudy.workers.ray_actors import RayWorker
 
-_ACTORS = tuple(f"ray::{kind.__name__}" for kind in (RayWorker, Pulse))
-"""How Ray calls the processes of actors; what they do just now follows."""
+_ACTOR = f"ray::{RayWorker.__name__}"
+"""How Ray calls the process of an actor; what it does just now follows."""
 
 
 class TwoNodes:
@@ -31,12 +31,6 @@ class TwoNodes:
         """SIGKILL to its raylet: its actors end with it."""
         self._raylet(self.node).kill()
 
-    def cut_off(self) -> None:
-        """SIGSTOP to everything of it: nothing ends, and nothing answers."""
-        root = self._raylet(self.node)
-        for process in (root, *root.children(recursive=True)):
-            process.suspend()
-
     def add_node(self) -> None:
         # Ray's hook for the end of the process sets signals, which only the main thread can; the
         # fixture stops every node.
@@ -45,13 +39,18 @@ class TwoNodes:
         self.node.kill_all_processes(check_alive=False, allow_graceful=False)  # what is left of it
         self.node = self.cluster.add_node(num_cpus=2, **self._memory)
 
+    def mend(self) -> None:
+        """Add the second node again, if a test that failed has left none."""
+        if self._raylet(self.node).status() == psutil.STATUS_ZOMBIE:
+            self.add_node()
+
     def actors(self) -> list[psutil.Process]:
         """The processes of our actors, on both nodes."""
         found = []
         for node in (self.cluster.head_node, self.node):
             for process in self._raylet(node).children(recursive=True):
                 with contextlib.suppress(psutil.Error):  # it has ended
-                    if " ".join(process.cmdline()).startswith(_ACTORS):
+                    if " ".join(process.cmdline()).startswith(_ACTOR):
                         found.append(process)
         return found
 

@@ -30,7 +30,7 @@ from understudy.workers.pool import StartPatience, Worker, WorkerPool
 from understudy.workers.rollout import OpponentOrder, Played, SideRollout
 
 _COMES_BACK_S = 5.0
-"""How long a segment waits for a worker that was started again."""
+"""How long a segment waits for a worker that was started again, unless its node is lost."""
 _BY_COLUMN = ("bootstrap", "next_obs", "next_first")
 """Arrays of a segment without an axis of time."""
 _RECENT = 20
@@ -260,7 +260,7 @@ class WorkerPlayers:
         if not any(answers.values()) or any(worker.ready for worker in missing):
             return False
         now = time.monotonic()
-        return all(now - worker.since > _COMES_BACK_S for worker in missing)
+        return all(worker.lost_nodes or now - worker.since > _COMES_BACK_S for worker in missing)
 
     def _stalled(self, answers: Mapping[str, Played | None]) -> bool:
         """Whether all that were asked have died while the others are not back: those that come

@@ -13,9 +13,11 @@ to play.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import platform
 import signal
+import socket
 import sys
 import tempfile
 import threading
@@ -24,7 +26,7 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -47,11 +49,9 @@ _LOST = {
 }
 """Errors of Ray that need no more words."""
 _OF_NODE = {"ActorUnavailableError", "ObjectLostError"}
-_BEAT_S, _SILENT_S, _SUSPECTED_SILENT_S = 1.0, 7.0, 2.5
-"""How often a node is asked whether it is there, and how long it may be silent: in general, and
-where an actor of it could not be reached."""
-_AVOIDED_S = 120.0
-"""How long workers are rather started elsewhere than on a node that may be lost."""
+_ASK_S, _ANSWER_S, _SILENT_S = 0.5, 1.0, 7.0
+"""How often a node is asked for a connection, how long it has for it, and how long it may be out of
+reach before it is lost."""
 _AUTHENTICATION = "RAY_AUTH_MODE"
 _NODE_LABEL = "ray.io/node-id"
 """The label that Ray gives every node."""
@@ -81,108 +81,84 @@ class RayWorker:
         self._worker.close()
 
 
-class Pulse:
-    """An actor that answers as long as its node is there."""
-
-    def beat(self) -> None:
-        pass
-
-
-class _Asked(NamedTuple):
-    """A question to the actor of a node."""
-
-    actor: Any
-    at: float
-    silent_since: float
-    """When the first question was asked that no actor of the node has answered."""
-    answer: Future[None]
-
-
 class NodeWatch:
-    """Notices that a node is lost: one actor on each, which takes no CPU, is asked every second.
+    """Notices that a node is lost: twice a second it is asked for a connection, by a thread.
 
     Ray reports a process that dies at once. A node that dies, or is cut off, it reports after
-    several checks of its health: 15 s and more, while a session would wait. Where an actor cannot
-    be reached but Ray does not say that its process ended, the node is suspected, has less time to
-    answer, and is avoided by workers that start.
+    several checks of its health: 15 s and more, in which a session would wait and Ray would place
+    new workers there. But the port of a node refuses connections once its raylet has died, and
+    gives none while it is cut off. A node that was never reached is left to Ray.
     """
 
     def __init__(self) -> None:
-        self._asked: dict[str, _Asked] = {}
-        self._seen: set[str] = set()
-        """Nodes that have answered."""
-        self._suspected: dict[str, float] = {}
-        """When each node was suspected."""
-
-    def suspect(self, node: str) -> None:
-        """Note that a node may be lost. Ray finds out later, and until then it would start workers
-        there, which wait."""
-        if node not in self.avoided():
-            self._suspected[node] = time.monotonic()
-
-    def suspected_since(self, at: float) -> bool:
-        """Whether a node was suspected later than that, by `time.monotonic`."""
-        return any(when > at for when in self._suspected.values())
-
-    def avoided(self) -> list[str]:
-        """The nodes that may be lost."""
-        now = time.monotonic()
-        return [node for node, at in self._suspected.items() if now - at < _AVOIDED_S]
+        self.changed_at = 0.0
+        """When a node was lost, or found again, by `time.monotonic`."""
+        self._known: set[str] = set()
+        self._lost: set[str] = set()
+        self._lock = threading.Lock()
+        self._closed = threading.Event()
 
     def is_lost(self, node: str) -> bool:
-        """Whether a node has been silent for too long; does not wait."""
-        now = time.monotonic()
-        if node not in self._asked:
-            self._ask(node, self._place(node), silent_since=now)
-            return False
-        asked = self._asked[node]
-        if asked.answer.done():
-            error = asked.answer.exception()
-            if error is None:
-                self._seen.add(node)
-                if self._suspected.get(node, now) < asked.at:
-                    del self._suspected[node]
-            if now - asked.at > _BEAT_S:
-                self._ask_again(node, asked, error)
-            elif error is None:
-                return False
-        patience_s = _SUSPECTED_SILENT_S if node in self._suspected else _SILENT_S
-        return node in self._seen and now - self._asked[node].silent_since > patience_s
+        """Whether a node is lost, which is watched from now on."""
+        if node not in self._known:
+            self._known.add(node)
+            given = node, _address_of(node)
+            threading.Thread(target=self._follow, args=given, name="node", daemon=True).start()
+        return node in self._lost
 
-    def _ask_again(self, node: str, asked: _Asked, error: BaseException | None) -> None:
-        now = time.monotonic()
-        if error is None:
-            self._ask(node, asked.actor, silent_since=now)
-        elif _is_of_node(error):
-            self.suspect(node)
-            self._ask(node, asked.actor, silent_since=asked.silent_since)
-        else:  # Ray saw its process end, so the node is there
-            self._ask(node, self._place(node), silent_since=now)
+    def lost(self) -> set[str]:
+        return self._lost
 
-    def _ask(self, node: str, actor: Any, *, silent_since: float) -> None:
-        answer = actor.beat.remote().future()
-        self._asked[node] = _Asked(actor, time.monotonic(), silent_since, answer)
+    def lose(self, node: str) -> None:
+        """Note that a node is lost; Ray may say so first."""
+        self._note(node, lost=True)
 
-    def _place(self, node: str) -> Any:
-        import ray
-        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+    def close(self) -> None:
+        self._closed.set()
 
-        there = NodeAffinitySchedulingStrategy(node, soft=False)
-        return ray.remote(Pulse).options(num_cpus=0, scheduling_strategy=there).remote()
+    def _follow(self, node: str, address: tuple[str, int]) -> None:
+        reached = 0.0
+        while not self._closed.wait(_ASK_S if reached else 0.0):
+            try:
+                socket.create_connection(address, timeout=_ANSWER_S).close()
+                reached = time.monotonic()
+                self._note(node, lost=False)  # it may have been cut off for a while
+            except OSError as error:
+                if not reached:
+                    return
+                refused = isinstance(error, ConnectionRefusedError)
+                if refused or time.monotonic() - reached > _SILENT_S:
+                    self.lose(node)
+                if refused:  # another process may have its port later
+                    return
+
+    def _note(self, node: str, *, lost: bool) -> None:
+        with self._lock:
+            if lost != (node in self._lost):
+                self._lost = self._lost ^ {node}
+                self.changed_at = time.monotonic()
+
+
+def _address_of(node: str) -> tuple[str, int]:
+    """Where the raylet of a node listens."""
+    import ray
+
+    (found,) = (one for one in ray.nodes() if one["NodeID"] == node)
+    return found["NodeManagerAddress"], found["NodeManagerPort"]
 
 
 class RayLink:
     """A worker as a Ray actor.
 
     Until its process is there, an actor may wait on a node that is lost: Ray placed it before it,
-    or we, knew. So one that has not said where it is is placed anew whenever a node was suspected
-    since.
+    or we, knew. So one that has not said where it is is placed anew whenever a node is lost, or
+    found again.
     """
 
     def __init__(
         self, place: Callable[[], Any], wake: threading.Event, watch: NodeWatch | None
     ) -> None:
-        """`place` starts an actor, rather not on a node that may be lost."""
+        """`place` starts an actor, on a node that is not lost."""
         self._place = place
         self._wake = wake
         self._watch = watch
@@ -193,7 +169,8 @@ class RayLink:
         self._start()
 
     def _start(self) -> None:
-        self._actor, self._placed_at = self._place(), time.monotonic()
+        self._placed_at = time.monotonic()
+        self._actor = self._place()
         self._located: Future[str] = self._actor.where.remote().future()
 
     def send(self, message: wire.Message, bodies: Sequence[Any]) -> None:
@@ -211,17 +188,16 @@ class RayLink:
         node, watch = self._node(), self._watch
         if not self._answers[0].done():
             if watch and node and watch.is_lost(node):
-                watch.suspect(node)
-                raise WorkerDied("its node is silent", of_node=True)
-            if watch and not self._located.done() and watch.suspected_since(self._placed_at):
+                raise WorkerDied("its node is lost", of_node=True)
+            if watch and not self._located.done() and watch.changed_at > self._placed_at:
                 self._place_anew()
             return None
         try:
             head, *bodies = self._answers.popleft().result()
         except RayError as error:
+            if watch and node and _names_node(error):
+                watch.lose(node)
             of_node = watch is not None and _is_of_node(error)
-            if watch and node and of_node:
-                watch.suspect(node)
             raise WorkerDied(_why(error), of_node=of_node) from error
         return wire.decode(head), bodies
 
@@ -266,7 +242,7 @@ class RayTransport:
         self.logs = "logs/workers.err in the run folder" if errors else "what they printed above"
         self._mode = mode
         self._stack = contextlib.ExitStack()
-        self._watch = NodeWatch() if mode == AUTO else None
+        self._watch: NodeWatch | None = None
         self._code: dict[str, str] = {}
         with contextlib.ExitStack() as stack:
             stack.enter_context(_printed_to(errors))
@@ -275,6 +251,9 @@ class RayTransport:
                 stack.callback(ray.shutdown)
                 with _signals_kept():
                     self._connect(workers, stack)
+            if mode == AUTO:
+                self._watch = NodeWatch()
+                stack.callback(self._watch.close)
             self._stack = stack.pop_all()
         env = {**ONE_THREAD}
         if mode == LOCAL:
@@ -286,14 +265,14 @@ class RayTransport:
         return RayLink(self._place, wake, self._watch)
 
     def _place(self) -> Any:
-        """Start an actor, rather not on a node that may be lost."""
+        """Start an actor on a node that is not lost: Ray may still take a lost one for one with
+        free CPUs."""
         from ray.util.scheduling_strategies import NodeLabelSchedulingStrategy, NotIn
 
         options: dict[str, Any] = {**self._options}
-        if self._watch and (avoided := self._watch.avoided()):
-            # Rather elsewhere, but there if nowhere else: it may be a mistake.
-            elsewhere = {_NODE_LABEL: NotIn(*avoided)}
-            options["scheduling_strategy"] = NodeLabelSchedulingStrategy(hard={}, soft=elsewhere)
+        if self._watch and (lost := self._watch.lost()):
+            elsewhere = {_NODE_LABEL: NotIn(*lost)}
+            options["scheduling_strategy"] = NodeLabelSchedulingStrategy(hard=elsewhere)
         return self._workers.options(**options).remote()
 
     def share(self, data: bytes) -> Any:
@@ -389,8 +368,7 @@ def _signals_kept() -> Iterator[None]:
 def _authentication_kept() -> Iterator[None]:
     """Restores how this process authenticates. A local Ray turns tokens on and leaves them on; the
     process then refuses what a cluster without tokens asks of it, and every actor there ends."""
-    from ray._raylet import AuthenticationTokenLoader, Config
-
+    raylet: Any = importlib.import_module("ray._raylet")  # its stub lacks what is needed here
     before = os.environ.get(_AUTHENTICATION)
     try:
         yield
@@ -399,8 +377,8 @@ def _authentication_kept() -> Iterator[None]:
         if before is not None:
             os.environ[_AUTHENTICATION] = before
         # Both keep what they have read; there is no public way to say so.
-        Config.initialize("")
-        AuthenticationTokenLoader.instance().reset_cache()
+        raylet.Config.initialize("")
+        raylet.AuthenticationTokenLoader.instance().reset_cache()
 
 
 @contextlib.contextmanager
