@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections import deque
 from collections.abc import Sequence
@@ -15,7 +16,8 @@ from understudy.workers.pool import WorkerDied, WorkerPool
 
 
 class Scripted:
-    """A worker, and where it runs: every start dies as the script says."""
+    """Where workers run, and one of them: every start of worker 1 dies as the script says, and the
+    others answer whenever they are asked."""
 
     logs = "the script"
 
@@ -24,7 +26,7 @@ class Scripted:
 
     def link(self, name: str, wake: threading.Event) -> Scripted:
         wake.set()
-        return self
+        return self if name == "worker 1" else Answering()
 
     def send(self, message: wire.Message, bodies: Sequence[Any]) -> None:
         pass
@@ -50,12 +52,24 @@ class Scripted:
         return ""
 
 
-def deaths_told(*deaths: WorkerDied) -> list[str]:
-    """What a person is told while one worker dies like this."""
+class Answering(Scripted):
+    """A worker that answers, once at each look."""
+
+    def __init__(self) -> None:
+        super().__init__([])
+        self._answers = itertools.cycle([(wire.SeriesAnswer(matches=[]), []), None])
+
+    def poll(self) -> tuple[wire.Message, list[bytes]] | None:
+        return next(self._answers)
+
+
+def deaths_told(*deaths: WorkerDied, workers: int = 1) -> list[str]:
+    """What a person is told while worker 1 dies like this."""
     told: list[str] = []
     script = Scripted(deaths)
-    with WorkerPool(script, 1, problem=told.append) as pool:
-        pool.start(pool.workers[0])
+    with WorkerPool(script, workers, problem=told.append) as pool:
+        for worker in pool.workers:
+            pool.start(worker)
         while script.deaths:
             list(pool.gather())
     return told
@@ -73,3 +87,11 @@ def test_a_process_that_ends_three_times_ends_it_also_between_lost_nodes() -> No
     assert len(deaths_told(process, node, process, node)) == 4
     with pytest.raises(InputError, match=r"exit code 7.*3 times in a row: see the script"):
         deaths_told(process, node, process, node, process)
+
+
+def test_a_process_that_ends_while_others_answer_is_given_more_tries() -> None:
+    """It was killed from outside, or its machine has too little memory: the environment works."""
+    process = WorkerDied("its process is lost")
+    assert len(deaths_told(*[process] * 19, workers=2)) == 19
+    with pytest.raises(InputError, match=r"its process is lost.*20 times in a row"):
+        deaths_told(*[process] * 20, workers=2)

@@ -23,11 +23,11 @@ from typing import Any, Protocol
 from understudy.core.errors import InputError
 from understudy.workers import wire
 
-_TRIES = 3
-"""Deaths of one worker without an answer in between that are too many: its environment, or what it
+_DEATHS = 3
+"""Deaths of one worker without an answer of any that are too many: its environment, or what it
 imports, ends it."""
-_LOST_NODES = 20
-"""The same for deaths with its node, which say nothing of the environment."""
+_EXCUSED_DEATHS = 20
+"""The same where that is less likely: the others answer, or it died with its node."""
 _PATIENCE_S = 5.0
 """How long workers may take to end by themselves."""
 _LOOK_S = 0.1
@@ -98,6 +98,8 @@ class Worker:
     """When it was started, by `time.monotonic`."""
     deaths: int = 0
     """By itself, since its last answer."""
+    dying_since: float = 0.0
+    """When the first of these was, by `time.monotonic`."""
     lost_nodes: int = 0
     """Deaths with its node, since its last answer."""
     restarts: int = 0
@@ -145,6 +147,8 @@ class WorkerPool:
         self.lost = 0
         """Workers that died, all in all."""
         self.problem = problem
+        self._answered_at = 0.0
+        """When a worker last answered, by `time.monotonic`."""
         self._wake = threading.Event()
 
     def start(self, worker: Worker) -> None:
@@ -182,6 +186,7 @@ class WorkerPool:
                     worker.ready = message
                 else:
                     worker.deaths = worker.lost_nodes = 0
+                    self._answered_at = time.monotonic()
                 yield worker, message, bodies
 
     def close(self) -> None:
@@ -212,14 +217,18 @@ class WorkerPool:
         worker.link.end()
         worker.link.close(deadline=time.monotonic())
         worker.link = None
+        if not worker.deaths:
+            worker.dying_since = time.monotonic()
         worker.deaths += not error.of_node
         worker.lost_nodes += error.of_node
         worker.restarts += 1
         self.lost += 1
         held = f" with {len(worker.first.numbers)} environments" if worker.first.numbers else ""
         lost = f"{worker.where} died ({error}){held}"
-        for deaths, most in ((worker.deaths, _TRIES), (worker.lost_nodes, _LOST_NODES)):
-            if deaths == most:
+        alone = self._answered_at < worker.dying_since
+        most_deaths = _DEATHS if alone else _EXCUSED_DEATHS
+        for deaths, most in ((worker.deaths, most_deaths), (worker.lost_nodes, _EXCUSED_DEATHS)):
+            if deaths >= most:
                 raise InputError(
                     f"{lost}, {most} times in a row: see {self.transport.logs}"
                 ) from error
