@@ -11,6 +11,7 @@ import pytest
 from policy.makers import STRATEGIST, lively_policy
 
 from understudy.adapters.ai2.layout import FEATURES, KEYS
+from understudy.adapters.ai2.stand_in import write_stand_in
 from understudy.adapters.ai2.submission import MatchStart, SubmissionPlayer, submission
 from understudy.agents.agent import PolicyAgent
 from understudy.agents.exported import load_exported
@@ -63,17 +64,19 @@ with open(sys.argv[1], "w") as file:
 
 
 def test_it_plays_matches_of_the_tournament_with_a_memory_that_starts_clean(
-    stand_in: Path, tmp_path: Path, policy: Policy
+    tmp_path: Path, policy: Policy
 ) -> None:
     """One agent object plays all matches, as the tournament never calls `reset`; our own agent,
     which is reset before each match, presses the same keys."""
     text = module_text(
         policy, AgentSource("run", "ai2"), submission(SPEC, identity(frames="4"), greedy=True)
     )
-    (stand_in / "user" / "my_agent.py").write_text(text, encoding="utf-8")
+    home = tmp_path / "stand_in"  # its own: the others' has no such agent
+    write_stand_in(home)
+    (home / "user" / "my_agent.py").write_text(text, encoding="utf-8")
     done = subprocess.run(
         [sys.executable, "-B", "-c", _MATCHES, str(tmp_path / "matches.json")],
-        cwd=stand_in, capture_output=True, text=True, check=False, timeout=120,
+        cwd=home, capture_output=True, text=True, check=False, timeout=120,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     matches = json.loads((tmp_path / "matches.json").read_text(encoding="utf-8"))
