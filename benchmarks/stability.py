@@ -9,8 +9,9 @@ Three kinds of runs, each the real command with the learner in its own process: 
 `hard` with the MLP, against `medium` with the decision transformer, and territory behind a server.
 Afterwards the newest version of each minute plays frozen matches on seeds that nothing was learned
 from, drawing its actions and taking the likeliest ones. In both, the lowest of the last three
-quarters of the run may be 8 points under the best of them, and the last 4. For territory a point is
-a hundredth of what the best version gains over the untrained policy, in reward a decision.
+quarters of the run may be 8 points under the best of them, and the last 4; `fall` is the most that
+one lies under an earlier one, which a policy that climbs does not do. For territory a point is a
+hundredth of what the best version gains over the untrained policy, in reward a decision.
 
 Where cores are shared, `--set learner.niceness=0` gives the learner its part of them: else every
 other program comes first, and matches wait for it.
@@ -151,9 +152,10 @@ def curve(kind: Kind, seed: int, run: Path, matches: int) -> dict[str, Any]:
         if kind.name == "territory":
             gained = max(*values, 1e-9) / 100.0
         best, low, last = (number / gained for number in (max(values), min(values), values[-1]))
+        fall = float(np.max(np.maximum.accumulate(values) - values)) / gained
         found[how] = {
             "curve": [round(number, 2) for number in points[how]],
-            "best": best, "low": low, "last": last,
+            "best": best, "low": low, "last": last, "fall": fall,
             "holds": best > 0.0
             and best - low <= MOST_UNDER_BEST
             and best - last <= MOST_LAST_UNDER_BEST,
@@ -218,13 +220,14 @@ def play_all(
 
 def table(found: list[dict[str, Any]]) -> list[str]:
     """One line a run and way of playing."""
-    lines = [f"{'run':<20}{'actions':<11}{'best':>8}{'lowest':>8}{'last':>8}  holds"]
+    lines = [f"{'run':<20}{'actions':<11}{'best':>8}{'lowest':>8}{'last':>8}{'fall':>8}  holds"]
     for one in found:
         for how in HOW:
             row = one[how]
             lines.append(
                 f"{one['kind'] + ' ' + str(one['seed']):<20}{how:<11}{row['best']:>8.1f}"
-                f"{row['low']:>8.1f}{row['last']:>8.1f}  {'yes' if row['holds'] else 'NO'}"
+                f"{row['low']:>8.1f}{row['last']:>8.1f}{row['fall']:>8.1f}"
+                f"  {'yes' if row['holds'] else 'NO'}"
             )
     return [*lines, "of the last three quarters of the run; points are per cent of matches won, or "
             "of the best gain over untrained (territory)"]  # fmt: skip
