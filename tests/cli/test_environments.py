@@ -116,6 +116,14 @@ def test_workers_judge_the_same_and_say_what_ray_would_add() -> None:
     assert understudy(*small, "--workers", 3).json == understudy(*small).json
 
 
+def test_more_workers_than_environments_are_told(tmp_path: Path) -> None:
+    few = ("--set", "train.games=2", "--set", "train.segment=16", "--steps", 64, "--eval", 0)
+    run = ("train", TICTACTOE, "--workers", 3, *few, "--run", tmp_path / "run")
+    called = understudy(*run)
+    assert called.code == 0 and "2 workers, processes of this machine" in called.err, called.err
+    assert "there are 2 environments (--set train.games=3 makes more" in called.err
+
+
 @pytest.mark.parametrize("command", ["eval", "tournament", "train"])
 def test_ways_to_ray_that_do_not_fit_are_refused_before_anything_is_made(command: str) -> None:
     names = ("random", "first") if command == "tournament" else ()

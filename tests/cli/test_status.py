@@ -15,6 +15,7 @@ from understudy.experience.spool import Spool
 from understudy.policy.mlp import Mlp
 from understudy.policy.spec import PolicySpec
 from understudy.registry.run_folder import RunFolder, remember
+from understudy.relay.local import LocalState
 from understudy.telemetry.events import BotStarted
 from understudy.telemetry.journal import Journal
 
@@ -89,6 +90,10 @@ def test_a_run_of_a_server_is_told_by_its_decisions(tmp_path: Path) -> None:
         ledger.flush()
         called = understudy("status", "--run", folder.root)
         told = understudy("status", "--run", folder.root, "--json").json
+        LocalState(folder.root, "s3://bucket/game", "player")
+        relayed = understudy("status", "--run", folder.root).out
+    assert f"2 segments wait for the relay: understudy relay {folder.root} s3://b" in relayed
+    assert "understudy learner" not in relayed, "another machine learns"
     assert "Decisions   3 = 2 settled" in called.out and "+ 1 open" in called.out
     assert "2 segments wait to be learned from" in called.out
     assert " --continuous " in called.out and "Matches" not in called.out

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from understudy.relay.local import LocalState
 from understudy.supervise.lock import learner_lock
 from understudy.telemetry import events as ev
 
@@ -63,6 +64,9 @@ def test_episodes_that_pile_up_are_found(tmp_path: Path) -> None:
     _files(run, "buffer", 200)
     finding = found(run.folder)["files-piling-up"]
     assert finding.weight == "warning" and "understudy learner --run" in finding.next_step
+    LocalState(run.folder.root, "s3://bucket/game", "player")
+    finding = found(run.folder)["files-piling-up"]
+    assert "200 wait to be sent" in finding.title and "understudy relay" in finding.next_step
 
 
 def test_a_quarantine_that_fills_is_found(tmp_path: Path) -> None:

@@ -97,9 +97,14 @@ def _arena_opening(session: TrainSession, stages: StagePlan) -> list[str]:
 def _environment_opening(session: EnvironmentSession) -> list[str]:
     lines = [f"understudy: train {session.environment}, run folder {session.run}"]
     if session.workers:
-        # More than there are environments would have nothing to play.
-        count = min(session.workers, session.config.train.games)
-        lines.append(workers_line(count, session.ray))
+        games = session.config.train.games
+        lines.append(workers_line(min(session.workers, games), session.ray))
+        if session.workers > games:
+            lines.append(
+                f"More than {games} workers would have nothing to play: there are {games} "
+                f"environments (--set train.games={session.workers} makes more; a batch is larger "
+                "then)."
+            )
     if not session.evaluate:
         return lines
     return [

@@ -80,8 +80,8 @@ class EnvironmentResolver:
         self._series: SeriesPlayers = HereSeries(self.make)
         if len(self.agents) != 2:
             raise ConfigError(
-                f"{environment} has {len(self.agents)} agents ({', '.join(self.agents)}); players "
-                "are compared in matches of two"
+                f"players are compared in matches of two agents; {environment} has "
+                f"{len(self.agents)} ({', '.join(self.agents)})"
             )
 
     @property

@@ -88,7 +88,12 @@ class LocalState:
 
 def read_side(root: Path) -> RelaySide | None:
     """Whose relay works in a run folder; None: none ever did."""
-    return _read(root / FOLDER / _SIDE, RelaySide)
+    return _read(side_file(root), RelaySide)
+
+
+def side_file(root: Path) -> Path:
+    """Where that is written, if there is one."""
+    return root / FOLDER / _SIDE
 
 
 def _read(path: Path, kind: type[T]) -> T | None:

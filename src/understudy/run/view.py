@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 import msgspec
 
 from understudy.core.clock import SystemClock
-from understudy.core.errors import RunFolderError, UnderstudyError
+from understudy.core.errors import FileFormatError, RunFolderError, UnderstudyError
 from understudy.core.pause import read_pause
 from understudy.experience.ledger.recovery import LEDGER, counts_in
 from understudy.experience.ledger.store import log_paths
 from understudy.registry.newest_files import NewestFiles
 from understudy.registry.rewards import reward_status
 from understudy.registry.run_folder import RunFolder, holds_run
+from understudy.relay.local import read_side, side_file
 from understudy.run.status import (
     LostMatches,
     at_least,
@@ -81,6 +82,7 @@ class ViewReader:
         """When lost matches were looked for, and how many entries there were."""
         self._manifest = _Cached(lambda: newest_manifest(folder))
         self._rewards = _Cached(lambda: reward_status(folder))
+        self._relay = _Cached(lambda: _relay_to(folder.root))
         self._ledger = _Cached(lambda: counts_in(folder.root / LEDGER))
 
     @property
@@ -156,14 +158,18 @@ class ViewReader:
         return with_lost(folds, self._lost, run=self._run)
 
     def _beside_journal(self, now: Status, numbers: tuple[int, ...]) -> Status:
-        """With the ledger's counts, the versions' rewards and the champion."""
+        """With the ledger's counts, the relay's store, the versions' rewards and the champion."""
         folder = self._folder
         champion = folder.pointers.read("champion")
         newest = log_paths(folder.root / LEDGER)[-1:]
         counts = self._ledger.read(tuple((one, one.stat().st_size) for one in newest))
         if counts is not None:
             now = msgspec.structs.replace(now, ledger=LedgerCounts(**counts._asdict()))
-        now = msgspec.structs.replace(now, version_rewards=self._rewards.read(numbers))
+        now = msgspec.structs.replace(
+            now,
+            version_rewards=self._rewards.read(numbers),
+            relay_to=self._relay.read(side_file(folder.root).exists()),
+        )
         if champion is not None:
             now = msgspec.structs.replace(now, champion=champion.version, pinned=champion.pinned)
         return now
@@ -174,6 +180,15 @@ class ViewReader:
         if tell is None:
             return None
         return lambda share: tell(start + share * (end - start))
+
+
+def _relay_to(root: Path) -> str:
+    """The store to which a relay sends what a run records; empty: none does."""
+    try:
+        side = read_side(root)
+    except FileFormatError:  # the relay says so when it starts
+        return ""
+    return side.store if side is not None and side.side == "player" else ""
 
 
 class RunEntry:

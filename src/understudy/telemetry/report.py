@@ -14,6 +14,7 @@ from understudy.telemetry.report_parts import (
     league_lines,
     opponent_lines,
     played_lines,
+    relay_hints,
     reward_lines,
     rewards_text,
     segment_lines,
@@ -392,6 +393,8 @@ def _hints(status: Status) -> list[str]:
     run = _run(status)
     if status.paused_since is not None:
         hints = [f"Paused by a person. To learn on: understudy learner resume {run}"]
+    elif status.relay_to:
+        hints = relay_hints(status)
     else:
         hints = served_hints(status) if status.served else _learner_hints(status)
     if status.pinned:

@@ -233,6 +233,17 @@ def segment_lines(status: Status) -> Lines:
     return [("Segments", f"{words}, {e.quarantined:,} quarantined")]
 
 
+def relay_hints(status: Status) -> list[str]:
+    """What to do next where another machine learns, in whole lines."""
+    waiting = status.buffer_file_count
+    if not waiting:
+        return []
+    one, many = ("segment", "segments") if status.served else ("match", "matches")
+    words = f"1 {one} waits" if waiting == 1 else f"{waiting:,} {many} wait"
+    run, store = plain(status.run, limit=4096), plain(status.relay_to, limit=4096)
+    return [f"{words} for the relay: understudy relay {run} {store}"]
+
+
 def served_hints(status: Status) -> list[str]:
     """What to do next, in whole lines; the learner of matches has no place here."""
     run = plain(status.run, limit=4096)

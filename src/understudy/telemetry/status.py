@@ -301,6 +301,8 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     last_benchmark: ev.CheckpointJudged | None = None
     last_note: str = ""
     """What `train` thought worth a line in the log."""
+    relay_to: str = ""
+    """The store to which a relay sends what is recorded here; empty: it is learned from here."""
 
     versions: int = 0
     """How many were published."""

@@ -69,11 +69,18 @@ def files_piling_up(evidence: Evidence) -> Iterator[Finding]:
     if evidence.kind != "ring" or status.buffer_file_count < pile or status.paused_since:
         return
     runs = status.learner in _AT_WORK
+    root, relayed = evidence.folder.root, bool(status.relay_to)
+    start = (
+        f"Start a relay: understudy relay {root} {status.relay_to}"
+        if relayed
+        else f"Start a learner: understudy learner --run {root}"
+    )
     yield Finding(
         check="files-piling-up",
-        weight="note" if status.learner == "not started" else "warning",
+        weight="note" if status.learner == "not started" and not relayed else "warning",
         certainty="certain",
-        title=f"Episodes pile up: {status.buffer_file_count:,} wait to be learned from.",
+        title=f"Episodes pile up: {status.buffer_file_count:,} wait to be "
+        f"{'sent' if relayed else 'learned from'}.",
         evidence=(
             f"A batch takes {config.batch_matches}; {status.episodes.ingested:,} of "
             f"{status.episodes.written:,} were learned from. The learner: {status.learner}.",
@@ -81,7 +88,7 @@ def files_piling_up(evidence: Evidence) -> Iterator[Finding]:
         next_step='Let the bot wait for its learner: Understudy.open(pace="learner") or play '
         "--pace learner; or raise learner.batch_matches."
         if runs
-        else f"Start a learner: understudy learner --run {evidence.folder.root}",
+        else start,
         link=section("files-piling-up"),
     )
 
