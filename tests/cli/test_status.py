@@ -92,7 +92,8 @@ def test_a_run_of_a_server_is_told_by_its_decisions(tmp_path: Path) -> None:
         told = understudy("status", "--run", folder.root, "--json").json
         LocalState(folder.root, "s3://bucket/game", "player")
         relayed = understudy("status", "--run", folder.root).out
-    assert f"2 segments wait for the relay: understudy relay {folder.root} s3://b" in relayed
+    told_relay = f"for the relay; if none runs: understudy relay {folder.root} s3://bucket/game"
+    assert f"2 segments wait {told_relay}" in relayed
     assert "understudy learner" not in relayed, "another machine learns"
     assert "Decisions   3 = 2 settled" in called.out and "+ 1 open" in called.out
     assert "2 segments wait to be learned from" in called.out

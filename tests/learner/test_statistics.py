@@ -117,9 +117,18 @@ def test_bounds_that_are_declared_later_undo_what_was_counted_before() -> None:
     declared = bounds_of(("height", "speed"), {"height": (0.0, 8.0), "speed": (0.0, 8.0)})
     known = statistics.within_bounds(flat, declared)
     assert not flat.due and known.due
-    assert known.obs_scale()[0] > 0.25, "values within the bounds have a spread of 4 at most"
+    np.testing.assert_allclose(known.obs_mean[0], 4.0)
+    np.testing.assert_allclose(known.obs_scale()[0], 0.25, rtol=1e-6)
     assert known.obs_scale()[1] == flat.obs_scale()[1]
     assert statistics.within_bounds(known, declared) is known
+
+
+def test_a_feature_that_is_always_at_a_bound_is_within_it() -> None:
+    """The mean of many equal numbers is rounded, beyond the bound it may be."""
+    still = np.full((60, 1), 0.7, np.float32)
+    seen = seen_after(*[still] * 7)
+    for bounds in ((0.0, 0.7), (0.7, 3.0)):
+        assert statistics.within_bounds(seen, bounds_of(("height",), {"height": bounds})) is seen
 
 
 def test_what_lies_within_declared_bounds_counts_as_it_is() -> None:

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 from required import skip_without
 
 _SPACE, _CABLE, _PLUG = "understudy-b", "understudy-b0", "understudy-b1"
@@ -38,7 +39,7 @@ class TwoHosts:
             ("-n", _SPACE, "link", "set", "lo", "up"),
         ):
             run("ip", *words)
-        stack.callback(run, _RAY, "stop", "--force")  # of both hosts
+        stack.callback(end_cluster)
         head = ("--head", f"--node-ip-address={_HERE}", f"--port={_PORT}", "--num-cpus=1")
         run(_RAY, "start", *head, "--include-dashboard=false")
         self.add_node()
@@ -57,6 +58,14 @@ class TwoHosts:
 def run(*command: str) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120.0)
     assert done.returncode == 0, f"{' '.join(command)}: {done.stdout}{done.stderr}"
+
+
+def end_cluster() -> None:
+    """SIGKILL to all of it on both hosts, and to no other Ray; workers end with their raylet."""
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):  # it has ended
+            if any(_HERE in word for word in process.cmdline()):
+                process.kill()
 
 
 @contextlib.contextmanager

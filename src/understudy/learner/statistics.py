@@ -184,18 +184,21 @@ def bounded(old: Statistics, fresh: NDArray, declared: Bounds | None = None) -> 
 
 
 def within_bounds(old: Statistics, declared: Bounds) -> Statistics:
-    """What was counted before bounds were declared: no mean lies beyond them, and no spread is
-    larger than that of values within them. Where that changes something, a fit is due."""
-    mean = declared.within(old.obs_mean)
-    most = (
-        old.count * (declared.high - mean) * (mean - declared.low)
-    )  # of values at either bound alone
-    wrong = (mean != old.obs_mean) | (old.obs_spread > (1.0 + _ROUNDING) * most)
+    """What was counted before bounds were declared: a feature whose mean lies beyond them, or whose
+    spread is larger than that of any values within them, is taken to fill them. Where there is one,
+    a fit is due."""
+    middle, half = (declared.low + declared.high) / 2.0, (declared.high - declared.low) / 2.0
+    away = np.abs(old.obs_mean - middle)
+    most = old.count * (half - away) * (half + away)  # of values at either bound alone
+    slack = _ROUNDING * half
+    wrong = (away > half + slack) | (old.obs_spread > most + old.count * half * slack)
     if not wrong.any():
         return old
-    spread = np.where(wrong, np.fmin(old.obs_spread, most), old.obs_spread)
     return replace(
-        old, obs_mean=mean, obs_spread=spread, fitted_at=min(old.fitted_at, old.seen / 2.0)
+        old,
+        obs_mean=np.where(wrong, middle, old.obs_mean),
+        obs_spread=np.where(wrong, old.count * half**2, old.obs_spread),
+        fitted_at=min(old.fitted_at, old.seen / 2.0),
     )
 
 

@@ -103,4 +103,7 @@ def _read(path: Path, kind: type[T]) -> T | None:
         return None
     if body is None:
         raise FileFormatError(f"{path}: damaged; remove {path.parent}, and the relay begins anew")
-    return msgspec.json.decode(body, type=kind)
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except msgspec.DecodeError as error:
+        raise FileFormatError(f"{path}: {error}; another version of Understudy wrote it") from error

@@ -36,7 +36,6 @@ from understudy.match.tally import Tally
 from understudy.policy.policy import Policy
 from understudy.policy.spec import AnyNetwork, PolicySpec
 from understudy.registry.run_folder import RunFolder, remember
-from understudy.run.status import at_least, newest_manifest
 from understudy.supervise.budget import Budget
 from understudy.supervise.interrupts import Interrupts
 from understudy.supervise.lock import learner_lock
@@ -239,8 +238,12 @@ def play(
                     policy = mind.folder.versions.policy(version)
                     champion = frozen(session, policy, show=_share_of(show_frozen, 3, parts))
     status = StatusReader(session.run, mind.folder.clock).read()
-    numbers = mind.folder.versions.numbers()
-    status = at_least(status, newest_manifest(mind.folder), len(numbers))  # a relay brings some
+    numbers = mind.folder.versions.numbers()  # a relay brings some
+    status = msgspec.structs.replace(
+        status,
+        version=max(status.version, *numbers[-1:], 0),
+        versions=max(status.versions, len(numbers)),
+    )
     before, after, rules = judged if len(judged) == 3 else (None, None, None)
     return PlaySummary(
         code=interrupts.code,

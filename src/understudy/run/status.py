@@ -181,8 +181,11 @@ def at_least(status: Status, newest: Manifest | None, versions: int) -> Status:
         files_processed=max(status.files_processed, ingested),
         episodes=msgspec.structs.replace(
             told,
-            # A server and `train` write no matches of a bot, and count what they learn from alone.
-            written=max(told.written, ingested) if told.written else 0,
+            # A server and `train` write no matches of a bot, and count what they learn from alone;
+            # what is learned on another machine is from other bots, too.
+            written=max(told.written, ingested)
+            if told.written and not status.relay_to
+            else told.written,
             ingested=ingested,
             archived=max(told.archived, status.archive_file_count),
             quarantined=max(told.quarantined, status.quarantine_file_count),

@@ -110,7 +110,7 @@ class ViewReader:
         numbers = tuple(folder.versions.numbers())
         newest = self._manifest.read(numbers)
         status = msgspec.structs.replace(status, promotion=promotion)
-        status = self._beside_journal(at_least(status, newest, len(numbers)), numbers)
+        status = at_least(self._beside_journal(status, numbers), newest, len(numbers))
         if self._progress is not None and not unread:
             self._progress(1.0)
             self._progress = None
@@ -186,7 +186,7 @@ def _relay_to(root: Path) -> str:
     """The store to which a relay sends what a run records; empty: none does."""
     try:
         side = read_side(root)
-    except FileFormatError:  # the relay says so when it starts
+    except (FileFormatError, OSError):  # the relay says so when it starts
         return ""
     return side.store if side is not None and side.side == "player" else ""
 

@@ -241,7 +241,7 @@ def relay_hints(status: Status) -> list[str]:
     one, many = ("segment", "segments") if status.served else ("match", "matches")
     words = f"1 {one} waits" if waiting == 1 else f"{waiting:,} {many} wait"
     run, store = plain(status.run, limit=4096), plain(status.relay_to, limit=4096)
-    return [f"{words} for the relay: understudy relay {run} {store}"]
+    return [f"{words} for the relay; if none runs: understudy relay {run} {store}"]
 
 
 def served_hints(status: Status) -> list[str]:

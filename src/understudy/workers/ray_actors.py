@@ -87,7 +87,8 @@ class NodeWatch:
     Ray reports a process that dies at once. A node that dies, or is cut off, it reports after
     several checks of its health: 15 s and more, in which a session would wait and Ray would place
     new workers there. But the port of a node refuses connections once its raylet has died, and
-    gives none while it is cut off. A node that was never reached is left to Ray.
+    gives none while it is cut off. A node that was never reached is left to Ray, and so is one that
+    hangs, whose port still answers.
     """
 
     def __init__(self) -> None:
@@ -95,6 +96,8 @@ class NodeWatch:
         """When a node was lost, or found again, by `time.monotonic`."""
         self._known: set[str] = set()
         self._lost: set[str] = set()
+        self._gone: set[str] = set()
+        """Those of which Ray says so: they do not come back."""
         self._lock = threading.Lock()
         self._closed = threading.Event()
 
@@ -102,49 +105,52 @@ class NodeWatch:
         """Whether a node is lost, which is watched from now on."""
         if node not in self._known:
             self._known.add(node)
-            given = node, _address_of(node)
-            threading.Thread(target=self._follow, args=given, name="node", daemon=True).start()
+            if address := _address_of(node):
+                given = node, address
+                threading.Thread(target=self._follow, args=given, name="node", daemon=True).start()
         return node in self._lost
 
     def lost(self) -> set[str]:
         return self._lost
 
     def lose(self, node: str) -> None:
-        """Note that a node is lost; Ray may say so first."""
+        """Note that a node is lost, as Ray says."""
+        self._gone.add(node)
         self._note(node, lost=True)
 
     def close(self) -> None:
         self._closed.set()
 
     def _follow(self, node: str, address: tuple[str, int]) -> None:
-        reached = 0.0
-        while not self._closed.wait(_ASK_S if reached else 0.0):
+        known, heard, wait_s = False, time.monotonic(), 0.0
+        while node not in self._gone and not self._closed.wait(wait_s):
+            wait_s = _ASK_S
             try:
                 socket.create_connection(address, timeout=_ANSWER_S).close()
-                reached = time.monotonic()
-                self._note(node, lost=False)  # it may have been cut off for a while
             except OSError as error:
-                if not reached:
-                    return
                 refused = isinstance(error, ConnectionRefusedError)
-                if refused or time.monotonic() - reached > _SILENT_S:
-                    self.lose(node)
-                if refused:  # another process may have its port later
+                over = refused or time.monotonic() - heard > _SILENT_S
+                if known and over:
+                    self._note(node, lost=True)
+                if refused or (over and not known):  # another process may have its port later
                     return
+            else:
+                known, heard = True, time.monotonic()
+                self._note(node, lost=False)  # it may have been cut off for a while
 
     def _note(self, node: str, *, lost: bool) -> None:
         with self._lock:
-            if lost != (node in self._lost):
+            if lost != (node in self._lost) and (lost or node not in self._gone):
                 self._lost = self._lost ^ {node}
                 self.changed_at = time.monotonic()
 
 
-def _address_of(node: str) -> tuple[str, int]:
-    """Where the raylet of a node listens."""
+def _address_of(node: str) -> tuple[str, int] | None:
+    """Where the raylet of a node listens; None: Ray no longer knows it."""
     import ray
 
-    (found,) = (one for one in ray.nodes() if one["NodeID"] == node)
-    return found["NodeManagerAddress"], found["NodeManagerPort"]
+    found = next((one for one in ray.nodes() if one["NodeID"] == node), None)
+    return None if found is None else (found["NodeManagerAddress"], found["NodeManagerPort"])
 
 
 class RayLink:

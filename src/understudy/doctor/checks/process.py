@@ -71,7 +71,8 @@ def files_piling_up(evidence: Evidence) -> Iterator[Finding]:
     runs = status.learner in _AT_WORK
     root, relayed = evidence.folder.root, bool(status.relay_to)
     start = (
-        f"Start a relay: understudy relay {root} {status.relay_to}"
+        "See that a relay runs here and reaches its store: "
+        f"understudy relay {root} {status.relay_to}"
         if relayed
         else f"Start a learner: understudy learner --run {root}"
     )
