@@ -28,12 +28,9 @@ from understudy.workers.ray_actors import RayLink, RayTransport, RayWorker
 from understudy.workers.ray_mode import check_mode
 from workers.test_players import CONTEST, ORDER, plan, same, until_whole, work
 from workers.two_hosts import two_hosts
-from workers.two_nodes import TwoNodes
+from workers.two_nodes import GOES_ON_S, TwoNodes
 
 TESTS = Path(__file__).parent.parent
-GOES_ON_S = 10.0
-"""How long training may stand still after a kill; two seconds are usual. Ray takes 15 s to notice
-that a node is lost."""
 pytestmark = [
     pytest.mark.xdist_group("ray"),  # one cluster, where groups are kept together
     # The cluster's nodes are forked by Ray's own test code; another test may have imported JAX.

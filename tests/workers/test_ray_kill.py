@@ -34,14 +34,12 @@ from understudy.training.environments.session import (
 from understudy.training.train import train_environment
 from understudy.workers.rollout import Played
 from workers.numbered import match_length, match_reward
-from workers.two_nodes import TwoNodes
+from workers.two_nodes import GOES_ON_S, TwoNodes
 
 pytestmark = [
     pytest.mark.xdist_group("ray"),  # one cluster, where groups are kept together
     pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning"),  # as in test_ray
 ]
-GOES_ON_S = 10.0
-"""How long training may stand still after a kill."""
 START_S, STUCK_S = 300.0, 60.0
 """How long it may take to begin, and to go on, before a test is given up."""
 NODE_SHARE = 0.2

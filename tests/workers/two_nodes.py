@@ -9,6 +9,9 @@ import psutil
 
 from understudy.workers.ray_actors import RayWorker
 
+GOES_ON_S = 10.0
+"""How long training may stand still after a kill; two seconds are usual. Ray takes 15 s to notice
+that a node is lost."""
 _ACTOR = f"ray::{RayWorker.__name__}"
 """How Ray calls the process of an actor; what it does just now follows."""
 

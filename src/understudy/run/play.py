@@ -36,6 +36,7 @@ from understudy.match.tally import Tally
 from understudy.policy.policy import Policy
 from understudy.policy.spec import AnyNetwork, PolicySpec
 from understudy.registry.run_folder import RunFolder, remember
+from understudy.run.status import with_versions
 from understudy.supervise.budget import Budget
 from understudy.supervise.interrupts import Interrupts
 from understudy.supervise.lock import learner_lock
@@ -237,13 +238,9 @@ def play(
                 if version:
                     policy = mind.folder.versions.policy(version)
                     champion = frozen(session, policy, show=_share_of(show_frozen, 3, parts))
-    status = StatusReader(session.run, mind.folder.clock).read()
-    numbers = mind.folder.versions.numbers()  # a relay brings some
-    status = msgspec.structs.replace(
-        status,
-        version=max(status.version, *numbers[-1:], 0),
-        versions=max(status.versions, len(numbers)),
-    )
+    numbers = mind.folder.versions.numbers()
+    told = StatusReader(session.run, mind.folder.clock).read()
+    status = with_versions(told, max(numbers, default=0), len(numbers))
     before, after, rules = judged if len(judged) == 3 else (None, None, None)
     return PlaySummary(
         code=interrupts.code,

@@ -175,9 +175,7 @@ def at_least(status: Status, newest: Manifest | None, versions: int) -> Status:
     counted = 0 if newest is None else newest.counters.get("ingested", 0)
     ingested = max(told.ingested, counted)
     return msgspec.structs.replace(
-        status,
-        version=max(status.version, 0 if newest is None else newest.number),
-        versions=max(status.versions, versions),
+        with_versions(status, 0 if newest is None else newest.number, versions),
         files_processed=max(status.files_processed, ingested),
         episodes=msgspec.structs.replace(
             told,
@@ -190,4 +188,11 @@ def at_least(status: Status, newest: Manifest | None, versions: int) -> Status:
             archived=max(told.archived, status.archive_file_count),
             quarantined=max(told.quarantined, status.quarantine_file_count),
         ),
+    )
+
+
+def with_versions(status: Status, newest: int, count: int) -> Status:
+    """The same for versions alone; those that a relay brought are in no journal."""
+    return msgspec.structs.replace(
+        status, version=max(status.version, newest), versions=max(status.versions, count)
     )

@@ -19,6 +19,7 @@ from understudy.telemetry.report_parts import (
     rewards_text,
     segment_lines,
     served_hints,
+    waiting,
 )
 from understudy.telemetry.status import Status, stalled
 from understudy.telemetry.text import Lines, duration, plain, size, stamp
@@ -413,5 +414,4 @@ def _hints(status: Status) -> list[str]:
 def _learner_hints(status: Status) -> list[str]:
     if status.learner not in {"not started", "stopped", "dead"} or not status.buffer_file_count:
         return []
-    waiting = _many(status.buffer_file_count, "match waits", "matches wait")
-    return [f"{waiting} to be learned from: understudy learner --run {_run(status)}"]
+    return [f"{waiting(status)} to be learned from: understudy learner --run {_run(status)}"]

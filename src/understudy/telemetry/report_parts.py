@@ -233,26 +233,28 @@ def segment_lines(status: Status) -> Lines:
     return [("Segments", f"{words}, {e.quarantined:,} quarantined")]
 
 
+def waiting(status: Status) -> str:
+    """What waits in the buffer: `3 matches wait`."""
+    count = status.buffer_file_count
+    one, many = ("segment", "segments") if status.served else ("match", "matches")
+    return f"1 {one} waits" if count == 1 else f"{count:,} {many} wait"
+
+
 def relay_hints(status: Status) -> list[str]:
     """What to do next where another machine learns, in whole lines."""
-    waiting = status.buffer_file_count
-    if not waiting:
+    if not status.buffer_file_count:
         return []
-    one, many = ("segment", "segments") if status.served else ("match", "matches")
-    words = f"1 {one} waits" if waiting == 1 else f"{waiting:,} {many} wait"
     run, store = plain(status.run, limit=4096), plain(status.relay_to, limit=4096)
-    return [f"{words} for the relay; if none runs: understudy relay {run} {store}"]
+    return [f"{waiting(status)} for the relay; if none runs: understudy relay {run} {store}"]
 
 
 def served_hints(status: Status) -> list[str]:
     """What to do next, in whole lines; the learner of matches has no place here."""
     run = plain(status.run, limit=4096)
     lines = []
-    waiting = status.buffer_file_count
-    if waiting and status.learner in {"not started", "stopped", "dead"}:
-        words = "1 segment waits" if waiting == 1 else f"{waiting:,} segments wait"
+    if status.buffer_file_count and status.learner in {"not started", "stopped", "dead"}:
         lines.append(
-            f"{words} to be learned from, by the server's gate: "
+            f"{waiting(status)} to be learned from, by the server's gate: "
             f"understudy learner --run {run} --continuous --gate GATE"
         )
     if status.continuous is not None and status.continuous.agreement is not None:

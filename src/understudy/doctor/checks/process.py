@@ -68,14 +68,19 @@ def files_piling_up(evidence: Evidence) -> Iterator[Finding]:
     pile = _PILE_BATCHES * config.batch_matches
     if evidence.kind != "ring" or status.buffer_file_count < pile or status.paused_since:
         return
-    runs = status.learner in _AT_WORK
     root, relayed = evidence.folder.root, bool(status.relay_to)
-    start = (
-        "See that a relay runs here and reaches its store: "
-        f"understudy relay {root} {status.relay_to}"
-        if relayed
-        else f"Start a learner: understudy learner --run {root}"
-    )
+    if status.learner in _AT_WORK:
+        next_step = (
+            'Let the bot wait for its learner: Understudy.open(pace="learner") or play '
+            "--pace learner; or raise learner.batch_matches."
+        )
+    elif relayed:
+        next_step = (
+            "See that a relay runs here and reaches its store: "
+            f"understudy relay {root} {status.relay_to}"
+        )
+    else:
+        next_step = f"Start a learner: understudy learner --run {root}"
     yield Finding(
         check="files-piling-up",
         weight="note" if status.learner == "not started" and not relayed else "warning",
@@ -86,10 +91,7 @@ def files_piling_up(evidence: Evidence) -> Iterator[Finding]:
             f"A batch takes {config.batch_matches}; {status.episodes.ingested:,} of "
             f"{status.episodes.written:,} were learned from. The learner: {status.learner}.",
         ),
-        next_step='Let the bot wait for its learner: Understudy.open(pace="learner") or play '
-        "--pace learner; or raise learner.batch_matches."
-        if runs
-        else start,
+        next_step=next_step,
         link=section("files-piling-up"),
     )
 
