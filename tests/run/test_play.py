@@ -76,6 +76,18 @@ def test_a_session_plays_what_was_asked_for_and_keeps_it() -> None:
         assert episode.legal is not None and episode.sampled.all()
 
 
+def test_versions_that_are_in_no_journal_are_counted() -> None:
+    """As those that `understudy relay` brings while a session plays."""
+    play(session(matches=1, network=NETWORK), show=silent)
+    folder = RunFolder.load(Path("runs/one"), SystemClock())
+
+    def bring(progress: PlayProgress) -> None:
+        commit(folder, 1, "DEFENSIVE")
+
+    told = play(session(matches=1, network=NETWORK), show=bring).as_dict()
+    assert told["versions"] == 1
+
+
 def test_a_run_that_is_continued_meets_new_matches() -> None:
     for _ in range(2):
         play(session(matches=2), show=silent)
