@@ -25,7 +25,7 @@ import sb3_contrib  # type: ignore[import-not-found]
 import torch
 from equal_time_matches import Matches
 from equal_time_player import ACTIVATIONS, PeerPlayer, load
-from equal_time_vec_env import MatchesVecEnv, one_by_one
+from equal_time_vec_env import MatchesVecEnv, OneByOne
 from stable_baselines3.common.callbacks import BaseCallback  # type: ignore[import-not-found]
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize  # type: ignore[import-not-found]
 
@@ -149,7 +149,7 @@ class Keeper(BaseCallback):  # type: ignore[misc]
 def trainer(chosen: Settings, budget: Budget, seed: int) -> tuple[Budgeted, MatchesVecEnv]:
     """RecurrentPPO with the settings, and the matches that it plays."""
     game = MatchesVecEnv(Matches(chosen.envs, seed=seed), chosen.envs)
-    env: VecEnv = one_by_one(chosen.envs, game) if chosen.dummy else game
+    env: VecEnv = OneByOne(chosen.envs, game) if chosen.dummy else game
     if chosen.normalise_reward:
         env = VecNormalize(env, norm_obs=False, norm_reward=True, gamma=chosen.gamma)
     rate = chosen.learning_rate

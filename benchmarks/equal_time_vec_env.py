@@ -64,12 +64,30 @@ class MatchesVecEnv(VecEnv):  # type: ignore[misc]
         return [False] * self.num_envs
 
 
-def one_by_one(envs: int, game: MatchesVecEnv) -> DummyVecEnv:
-    """One `GameEnv` after the other, each with one opponent: to see what stepping at once saves."""
-    names = tuple(game.recent)
-    return DummyVecEnv(
-        [
-            lambda index=index: GameEnv("brawl", opponent=names[index % len(names)], side=index % 2)
-            for index in range(envs)
-        ]
-    )
+class OneByOne(DummyVecEnv):  # type: ignore[misc]
+    """One `GameEnv` after the other, each with one opponent: to see what stepping at once saves.
+
+    Its results are counted in `game`, as if that had stepped them.
+    """
+
+    def __init__(self, envs: int, game: MatchesVecEnv) -> None:
+        names = tuple(game.recent)
+        self._opponents = [names[index % len(names)] for index in range(envs)]
+        self._game = game
+        self._returned = np.zeros(envs)
+        super().__init__(
+            [
+                lambda name=name, index=index: GameEnv("brawl", opponent=name, side=index % 2)
+                for index, name in enumerate(self._opponents)
+            ]
+        )
+
+    def step_wait(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[dict[str, Any]]]:
+        seen, rewards, over, infos = super().step_wait()
+        self._returned += rewards
+        for column in np.flatnonzero(over):
+            self._game.recent[self._opponents[column]].append(infos[column]["score"])
+            self._game.returns.append(float(self._returned[column]))
+            self._game.ended += 1
+            self._returned[column] = 0.0
+        return seen, rewards, over, infos
