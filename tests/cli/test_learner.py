@@ -99,6 +99,15 @@ def test_a_pipe_gets_a_line_now_and_then(capsys: pytest.CaptureFixture[str]) -> 
     assert "stopped at version 4; 2 matches wait for the next learner" in lines
 
 
+def test_behind_a_server_segments_wait(capsys: pytest.CaptureFixture[str]) -> None:
+    clock = Clock()
+    with LearnerScreen(clock, served=True) as screen:
+        told(screen, clock, *HAPPENED)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "learning on from version 3; 1 segment waits. Ctrl-C stops."
+    assert "stopped at version 4; 2 segments wait for the next learner" in lines
+
+
 def test_a_terminal_gets_one_line_that_moves_and_no_line_is_too_wide(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -33,6 +33,7 @@ from understudy import Understudy
 from understudy.core.clock import SystemClock
 from understudy.core.errors import ConfigError
 from understudy.core.spaces import Discrete
+from understudy.experience.ledger.recovery import LEDGER
 from understudy.gates.promotion.records import Assigned, Declared
 from understudy.policy.mlp import Mlp
 from understudy.policy.spec import PolicySpec
@@ -61,6 +62,17 @@ def once(run: Path, url: str, *more: str) -> dict[str, object]:
     assert called.code == 0, called.err
     told: dict[str, object] = json.loads(called.out)
     return told
+
+
+@pytest.mark.parametrize(("served", "carried"), [(False, "1 match"), (True, "1 segment")])
+def test_what_was_carried_is_called_by_its_name(tmp_path: Path, served: bool, carried: str) -> None:
+    run = played(tmp_path / "run", "a").root
+    if served:
+        (run / LEDGER).mkdir()
+    told = understudy("relay", run, tmp_path / "store", "--once")
+    assert told.code == 0, told.err
+    assert f"Sent            {carried} in 1 bundle, " in told.err
+    assert f"Waiting         0 {'segments' if served else 'matches'}" in told.err
 
 
 def test_a_match_goes_through_a_store_and_a_version_comes_back(tmp_path: Path, url: str) -> None:

@@ -15,7 +15,7 @@ from understudy.cli.options import Json, LatestRun
 from understudy.cli.output import out_width, summary_row
 from understudy.cli.progress import working
 from understudy.telemetry.layout import Width, hanging, labelled, wrapped
-from understudy.telemetry.text import plain
+from understudy.telemetry.text import many, plain
 
 if TYPE_CHECKING:
     from understudy.doctor.evidence import Evidence
@@ -84,10 +84,12 @@ def described(evidence: Evidence, findings: Sequence[Finding], *, width: Width) 
 def _examined(evidence: Evidence) -> str:
     """How much there was to look at: silence about three matches says little."""
     now = evidence.status
-    many, what = (now.matches, "match") if now.ledger is None else (now.ledger.opened, "decision")
-    plural = {"match": "matches", "decision": "decisions"}
-    versions = f"{now.versions:,} version{'' if now.versions == 1 else 's'}"
-    return f"{many:,} {what if many == 1 else plural[what]} and {versions}"
+    seen = (
+        many(now.matches, "match", "matches")
+        if now.ledger is None
+        else many(now.ledger.opened, "decision", "decisions")
+    )
+    return f"{seen} and {many(now.versions, 'version', 'versions')}"
 
 
 def closing_lines(run: Path, *, width: Width) -> list[str]:

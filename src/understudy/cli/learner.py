@@ -62,7 +62,7 @@ def learner(
         return
     from understudy.cli.learner_screen import LearnerScreen
 
-    with LearnerScreen() as screen:
+    with LearnerScreen(served=continuous) as screen:
         serve(run, supervised=False, continuous=options, show=screen.show)
 
 

@@ -12,18 +12,22 @@ from understudy.screens.console import supports_cursor
 from understudy.telemetry import events
 from understudy.telemetry.journal import Entry
 from understudy.telemetry.layout import Part
-from understudy.telemetry.text import plain
+from understudy.telemetry.report_parts import waits
+from understudy.telemetry.text import many, plain
 
 
 class LearnerScreen:
     """One line about what the learner does now, and above it what is rare: its start and its end,
     a pause, a rollback, a file that was set aside, a problem."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, clock: Callable[[], float] = time.monotonic, *, served: bool = False
+    ) -> None:
         # Without a terminal a line comes with an event: an idle learner adds nothing to a log.
         moves = sys.stderr is not None and supports_cursor(sys.stderr)
         self._display = ProgressDisplay(quiet=False, ticks=moves, before=None, clock=clock)
         self._display.show(ProgressLine([Part("starting")]))
+        self._served = served
         self._state, self._batches, self._version = "compiling", 0, 0
         self._figures: list[Part] = []
 
@@ -37,12 +41,11 @@ class LearnerScreen:
         """Take in an event of the journal."""
         event = entry.e
         self._follow(event)
-        if words := _rare(event, version=self._version):
+        if words := _rare(event, version=self._version, served=self._served):
             self._display.note_wrapped(words)
         parts = [Part(self._state, 5)]
         if self._batches:
-            unit = "batch" if self._batches == 1 else "batches"
-            parts += [Part(f"{self._batches:,} {unit}", 20), *self._figures]
+            parts += [Part(many(self._batches, "batch", "batches"), 20), *self._figures]
         parts.append(Part(f"version {self._version}"))
         self._display.show(ProgressLine(parts, version=self._version))
 
@@ -77,27 +80,23 @@ def _figures(loss: float, entropy: float, samples: float) -> list[Part]:
     ]
 
 
-def _rare(event: events.Event, *, version: int) -> str:
-    """A line that stays; empty: none. `version`: the newest one."""
+def _rare(event: events.Event, *, version: int, served: bool) -> str:
+    """A line that stays; empty: none. `version`: the newest one; `served`: a server's run."""
     match event:
         case events.LearnerStarted() as e:
-            waiting = _matches(e.pending, "waits", "wait")
+            waiting = waits(e.pending, served=served)
             return f"learning on from version {e.version}; {waiting}. Ctrl-C stops."
         case events.RolledBack() as e:
             return f"back from version {e.version} to {e.to or 'a fresh start'}: {plain(e.reason)}"
         case events.LearnerPaused() as e:
             return f"paused at version {e.version}; `understudy learner resume` lets it learn on"
         case events.LearnerResumed() as e:
-            return f"learning on; {_matches(e.pending, 'waits', 'wait')}"
+            return f"learning on; {waits(e.pending, served=served)}"
         case events.EpisodeQuarantined() as e:
             return f"set aside {plain(e.name)}: {plain(e.reason)}"
         case events.Problem() as e:
             return f"problem in {plain(e.where)}: {plain(e.message)}"
         case events.LearnerStopped() as e:
-            waiting = _matches(e.pending, "waits", "wait")
+            waiting = waits(e.pending, served=served)
             return f"stopped at version {version}; {waiting} for the next learner"
     return ""
-
-
-def _matches(count: int, one: str, many: str) -> str:
-    return f"{count:,} match {one}" if count == 1 else f"{count:,} matches {many}"

@@ -214,9 +214,9 @@ def _columns(unit: str) -> list[Column]:
 
 def _unit(folder: RunFolder) -> str:
     """What the versions of a run learn from; a server has segments, not matches."""
-    from understudy.experience.ledger.recovery import LEDGER
+    from understudy.experience.ledger.recovery import is_served
 
-    return "segments" if (folder.root / LEDGER).is_dir() else "matches"
+    return "segments" if is_served(folder.root) else "matches"
 
 
 def _learned(manifest: Manifest) -> int:

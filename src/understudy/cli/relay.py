@@ -17,7 +17,8 @@ from understudy.core.errors import ConfigError, nearest
 from understudy.supervise.child import end_when_told
 from understudy.supervise.interrupts import Interrupts
 from understudy.telemetry.layout import Part, Width
-from understudy.telemetry.text import complain, duration
+from understudy.telemetry.report_parts import learned_from
+from understudy.telemetry.text import complain, duration, many
 
 if TYPE_CHECKING:
     from understudy.relay.relay import RelayProgress, RelaySummary
@@ -107,13 +108,10 @@ def _told_to_stop(*, supervised: bool) -> Iterator[Interrupts | _Pipe]:
 
 def _line(progress: RelayProgress) -> ProgressLine:
     counts = progress.counts
-    moved = (
-        f"sent {counts.sent:,} matches"
-        if progress.side == "player"
-        else f"received {counts.received:,} matches"
-    )
+    sent = progress.side == "player"
+    moved = learned_from(counts.sent if sent else counts.received, served=progress.served)
     parts = [
-        Part(moved, 10),
+        Part(f"{'sent' if sent else 'received'} {moved}", 10),
         Part(f"waiting {counts.waiting:,}", 20),
         Part(f"version {counts.version}", 30),
         Part(f"offline: {progress.trouble}" if progress.trouble else "connected", 15),
@@ -124,14 +122,17 @@ def _line(progress: RelayProgress) -> ProgressLine:
 def _summary(summary: RelaySummary, width: Width) -> list[str]:
     counts = summary.counts
     player = summary.side == "player"
-    matches, bundles = (counts.sent if player else counts.received), counts.bundles
+
+    def carried(count: int) -> str:
+        return learned_from(count, served=summary.served)
+
     rows = {
-        "Sent" if player else "Received": f"{matches:,} {_plural(matches, 'match', 'matches')} in "
-        f"{bundles:,} {_plural(bundles, 'bundle', 'bundles')}, {counts.bytes / 1e3:,.1f} kB",
+        "Sent" if player else "Received": f"{carried(counts.sent if player else counts.received)} "
+        f"in {many(counts.bundles, 'bundle', 'bundles')}, {counts.bytes / 1e3:,.1f} kB",
         "Versions": f"{counts.versions:,} {'fetched' if player else 'uploaded'}; champion "
         f"{counts.version or 'none yet'}",
-        "Judged": f"{counts.judged:,} {_plural(counts.judged, 'match', 'matches')} of mode auto",
-        "Waiting": f"{counts.waiting:,} {_plural(counts.waiting, 'match', 'matches')}",
+        "Judged": f"{carried(counts.judged)} of {'promotion' if summary.served else 'mode'} auto",
+        "Waiting": carried(counts.waiting),
     }
     if not counts.judged:
         del rows["Judged"]
@@ -147,7 +148,3 @@ def _summary(summary: RelaySummary, width: Width) -> list[str]:
         "",
         *commands("More", [f"understudy status --run {summary.run}"], width),
     ]
-
-
-def _plural(count: int, one: str, several: str) -> str:
-    return one if count == 1 else several

@@ -14,6 +14,7 @@ from understudy.cli.progress import ProgressDisplay, ProgressLine
 from understudy.core.dependencies import install_line, not_installed
 from understudy.core.errors import ConfigError, MissingDependency, nearest
 from understudy.telemetry.layout import Part, Width
+from understudy.telemetry.report_parts import learned_from
 from understudy.telemetry.text import duration
 
 if TYPE_CHECKING:
@@ -325,7 +326,7 @@ def _summary(summary: ServeSummary, width: Width) -> list[str]:
         f"{counts.expired:,} expired + {counts.superseded:,} superseded + "
         f"{counts.orphaned:,} orphaned + {counts.open:,} open",
         "Versions": f"{status.versions}; version {live.version} decided last",
-        "Waiting": f"{waiting} {'segment' if waiting == 1 else 'segments'} for the next learner",
+        "Waiting": f"{learned_from(waiting, served=True)} for the next learner",
         "Run folder": status.run,
     }
     return [

@@ -18,7 +18,7 @@ from understudy.core.errors import FileFormatError
 from understudy.doctor.machine import Machine, read_machine
 from understudy.experience import episode as episodes
 from understudy.experience.episode import Episode
-from understudy.experience.ledger.recovery import LEDGER
+from understudy.experience.ledger.recovery import is_served
 from understudy.experience.spool import files_of
 from understudy.policy.policy import Policy
 from understudy.registry.run_folder import RunFolder
@@ -109,7 +109,7 @@ def gather(folder: RunFolder, view: RunView) -> Evidence:
 
 
 def _kind(folder: RunFolder, view: RunView) -> RunKind:
-    if (folder.root / LEDGER).is_dir():
+    if is_served(folder.root):
         return "server"
     spooled = (folder.root / "buffer").is_dir()
     return "training" if view.status.steps or not spooled else "ring"

@@ -29,6 +29,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 
 from understudy.core.errors import Fenced, FileFormatError, RunFolderError
+from understudy.experience.ledger.recovery import is_served
 from understudy.registry.pointers import NAMES
 from understudy.registry.run_folder import RunFolder
 from understudy.registry.versions import MANIFEST, seal_of
@@ -38,6 +39,7 @@ from understudy.relay.judge import Judge, Judged
 from understudy.relay.local import LocalState
 from understudy.relay.side import StoreSide
 from understudy.relay.stores import ObjectStore, StoredObject
+from understudy.telemetry.report_parts import waits
 
 _LISTED = 1000
 """Bundles that are looked at together: the oldest."""
@@ -174,8 +176,9 @@ class LearnerSide(StoreSide):
         )
         if full and not self._full:
             self._problem(
-                f"{len(waiting):,} matches wait for the learner (relay.waiting_matches, "
-                "relay.waiting_bytes): the others wait in the store; does a learner run?"
+                f"{waits(len(waiting), served=is_served(self._folder.root))} for the learner "
+                "(relay.waiting_matches, relay.waiting_bytes): the others wait in the store; does "
+                "a learner run?"
             )
         self._full = full
         return full

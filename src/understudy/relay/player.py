@@ -19,6 +19,7 @@ from collections.abc import Callable
 from understudy.core.arrays import read_bytes
 from understudy.core.errors import FileFormatError, RunFolderError, StoreUnavailable
 from understudy.experience.episode import MAX_BYTES
+from understudy.experience.ledger.recovery import is_served
 from understudy.experience.spool import Spool, saved_at
 from understudy.registry.pointers import NAMES, RELAY, Name
 from understudy.registry.retention import prune
@@ -30,6 +31,7 @@ from understudy.relay.evidence import LogCopy, ResultsSender
 from understudy.relay.local import LocalState, OutgoingBundle
 from understudy.relay.side import StoreSide
 from understudy.relay.stores import ObjectStore
+from understudy.telemetry.report_parts import learned_from
 
 _BUNDLES = 20
 """Sent at most before the versions are looked at again."""
@@ -93,7 +95,8 @@ class PlayerSide(StoreSide):
         if dropped:
             self.counts.not_sent += dropped
             self._problem(
-                f"{dropped} of the oldest matches are archived without being sent: more wait than "
+                f"the oldest {learned_from(dropped, served=is_served(self._folder.root))} went to "
+                "the archive without being sent: more wait than "
                 f"relay.waiting_matches = {self._config.waiting_matches:,} or "
                 f"relay.waiting_bytes = {self._config.waiting_bytes:,}"
             )

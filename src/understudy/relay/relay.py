@@ -20,7 +20,7 @@ from understudy.core import config as configs
 from understudy.core import files
 from understudy.core.clock import Clock, SystemClock
 from understudy.core.errors import ConfigError, FileFormatError, RunFolderError, StoreUnavailable
-from understudy.experience.ledger.recovery import LEDGER
+from understudy.experience.ledger.recovery import LEDGER, is_served
 from understudy.gates.promotion.records import Declared
 from understudy.promotion.log import PromotionLog
 from understudy.registry.run_folder import Identity, RunFolder, check_fit, holds_run
@@ -61,6 +61,8 @@ class RelayProgress(NamedTuple):
     counts: RelayCounts
     trouble: str
     """Why the store cannot be used; empty: it can"""
+    served: bool
+    """Whether segments of a server are carried, not matches"""
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,7 @@ class RelaySummary:
     side: Side
     seconds: float
     counts: RelayCounts
+    served: bool
     code: int = 0
     """The exit code"""
 
@@ -115,7 +118,14 @@ def run_relay(
     relay = _Relay(options, store, side, stop=stop, show=show, say=say)
     with relay_lock(options.run):
         counts = relay.work(lambda: started(side, store.name))
-    return RelaySummary(str(options.run), store.name, side, time.monotonic() - began, counts)
+    return RelaySummary(
+        run=str(options.run),
+        url=store.name,
+        side=side,
+        seconds=time.monotonic() - began,
+        counts=counts,
+        served=is_served(options.run),
+    )
 
 
 class _Relay:
@@ -225,7 +235,11 @@ class _Relay:
     def _tell(self) -> None:
         counts = RelayCounts() if self._side is None else self._side.counts
         elapsed_s = time.monotonic() - self._began
-        self._show(RelayProgress(elapsed_s, self._name, counts, self._trouble))
+        self._show(
+            RelayProgress(
+                elapsed_s, self._name, counts, self._trouble, is_served(self._options.run)
+            )
+        )
 
     # --- connecting ------------------------------------------------------------------------------
 
@@ -345,13 +359,13 @@ def _record_of(folder: RunFolder) -> RunRecord:
     return RunRecord(
         identity=identity,
         config=msgspec.to_builtins(folder.config),
-        served=(folder.root / LEDGER).is_dir(),
+        served=is_served(folder.root),
         by_evidence=folder.by_evidence,
     )
 
 
 def _judged_here(folder: RunFolder) -> str:
-    if (folder.root / LEDGER).is_dir():
+    if is_served(folder.root):
         return (
             f"{folder.root}: segments were judged in this run folder, by its own log. Serve from a "
             "new one with --relay and --promotion auto: then they are judged on the learner's "
@@ -370,7 +384,7 @@ def _check_same(folder: RunFolder, record: RunRecord, store: str) -> None:
         check_fit(folder.identity, other.spec, other.game, other.game_options, folder.root)
     except RunFolderError as error:
         raise RunFolderError(f"{store} is for another run: {error}") from error
-    if record.served != (folder.root / LEDGER).is_dir():
+    if record.served != is_served(folder.root):
         kinds = ("a server's", "a bot's")
         ours, theirs = kinds if not record.served else kinds[::-1]
         raise RunFolderError(f"{store} is for {theirs} run, and {folder.root} is {ours}")
@@ -379,7 +393,7 @@ def _check_same(folder: RunFolder, record: RunRecord, store: str) -> None:
 
 
 def _other_mode(folder: RunFolder, store: str) -> str:
-    served = (folder.root / LEDGER).is_dir()
+    served = is_served(folder.root)
     what = "promotion" if served else "mode"
     modes = ("latest", "auto") if served else ("learn", "shadow")
     theirs, ours = modes if folder.by_evidence else modes[::-1]

@@ -10,9 +10,9 @@ class RelayCounts:
     """Counts of one process; matches that a crash lets it send twice count twice."""
 
     sent: int = 0
-    """Matches"""
+    """Matches, or segments of a server"""
     received: int = 0
-    """Matches that were new here"""
+    """Those that were new here"""
     bundles: int = 0
     """Sent or received"""
     bytes: int = 0
@@ -22,9 +22,9 @@ class RelayCounts:
     version: int = 0
     """The champion, as the learner's side says; 0: none"""
     waiting: int = 0
-    """Matches in `buffer/`"""
+    """In `buffer/`"""
     not_sent: int = 0
-    """Matches that were archived without being sent, since too many waited"""
+    """Archived without being sent, since too many waited"""
     judged: int = 0
     """Assigned matches, or segments of a server, that were sent or received with their results,
     in mode `auto`"""

@@ -16,7 +16,7 @@ from understudy.core.clock import SystemClock
 from understudy.core.dependencies import needs_learner
 from understudy.core.errors import ConfigError
 from understudy.core.pause import read_pause
-from understudy.experience.ledger.recovery import LEDGER
+from understudy.experience.ledger.recovery import LEDGER, is_served
 from understudy.gates.decision import DecisionGate
 from understudy.promotion.digest import DigestWriter
 from understudy.registry.run_folder import RunFolder
@@ -111,7 +111,7 @@ def work_until_stopped(
 
 def _check_kind(root: Path, *, continuous: bool) -> None:
     """Either learner would take in the other's episodes, and learn from them as from its own."""
-    served = (root / LEDGER).is_dir()
+    served = is_served(root)
     if served and not continuous:
         raise ConfigError(
             f"--run: {root} is the run of a server: learn there with --continuous, "

@@ -22,7 +22,7 @@ import msgspec
 from understudy.core.arrays import read_bytes
 from understudy.core.errors import FileFormatError
 from understudy.experience import episode as episodes
-from understudy.experience.ledger.recovery import LEDGER
+from understudy.experience.ledger.recovery import is_served
 from understudy.experience.spool import files_of, saved_at
 from understudy.registry.run_folder import RunFolder
 from understudy.registry.versions import Manifest
@@ -66,7 +66,7 @@ def lost_matches(
         known: The newest matches of the journal, by id.
         since: Only episodes that were saved later are looked at; 0: all.
     """
-    if (folder.root / LEDGER).is_dir():
+    if is_served(folder.root):
         return LostMatches()
     files = {
         name: path

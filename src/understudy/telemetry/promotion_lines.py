@@ -19,7 +19,7 @@ from understudy.telemetry.promotion_status import (
     TrialStatus,
     VerdictNote,
 )
-from understudy.telemetry.text import Lines, duration, evidence_text, plain, stamp
+from understudy.telemetry.text import Lines, duration, evidence_text, many, plain, stamp
 
 _LABEL = 12
 _BAR = 20
@@ -118,7 +118,7 @@ def trial_text(one: TrialStatus) -> str:
 
 def practice_text(practice: PracticeStatus, *, against: int) -> str:
     """What practice shows. None of it counts for a test."""
-    text = f"{_many(practice.played, 'match', 'matches')}, which count for no test"
+    text = f"{many(practice.played, 'match', 'matches')}, which count for no test"
     if practice.compared and practice.matches:
         text += f"; {_lately(practice.mean, practice.matches, practice.recent)}"
         if practice.played > practice.recent:
@@ -267,8 +267,8 @@ def next_text(status: PromotionStatus) -> str:
 
 
 def _when(expected: ExpectedVerdict, unit: str) -> str:
-    many = unit if expected.matches == 1 else {"pair": "pairs", "match": "matches"}[unit]
-    text = f"in about {expected.matches:,} more {many}"
+    units = unit if expected.matches == 1 else {"pair": "pairs", "match": "matches"}[unit]
+    text = f"in about {expected.matches:,} more {units}"
     if expected.seconds is None:
         return text
     return f"{text} ({duration(expected.seconds)} at the pace so far)"
@@ -336,16 +336,16 @@ def _missing_test(status: PromotionStatus) -> str:
 
 
 def _more(matches: int) -> str:
-    return _many(matches, "more match", "more matches")
+    return many(matches, "more match", "more matches")
 
 
 def _open(status: PromotionStatus) -> str:
     if not status.matches:
         return "no match was assigned yet"
-    text = "no match" if not status.open else _many(status.open, "match", "matches")
+    text = "no match" if not status.open else many(status.open, "match", "matches")
     text += f" of {status.matches:,} assigned"
     if status.waiting:
-        text += f"; {_many(status.waiting, 'result waits', 'results wait')} for an earlier match"
+        text += f"; {many(status.waiting, 'result waits', 'results wait')} for an earlier match"
     if status.matches_per_hour is not None:
         pace = status.matches_per_hour
         text += f"; {pace:,.0f} matches an hour" if pace >= 100 else f"; {pace:.1f} matches an hour"
@@ -419,10 +419,6 @@ def _bar(value: float, enough: float) -> str:
     share = math.log(max(value, 1.0)) / math.log(enough)
     filled = int(_BAR * min(share, 1.0))
     return f"[{'#' * filled}{'.' * (_BAR - filled)}]"
-
-
-def _many(count: int, one: str, many: str) -> str:
-    return f"{count:,} {one if count == 1 else many}"
 
 
 class LabelledText:

@@ -22,7 +22,7 @@ from understudy.telemetry.report_parts import (
     waiting,
 )
 from understudy.telemetry.status import Status, stalled
-from understudy.telemetry.text import Lines, duration, plain, size, stamp
+from understudy.telemetry.text import Lines, duration, many, plain, size, stamp
 
 _WIDE = "=" * 70
 _LABEL = 12
@@ -31,7 +31,7 @@ _SILENT_S = 120.0
 
 def progress(status: Status) -> str:
     """What the console of a bot shows now and then: one line."""
-    parts = [f"{_many(status.matches, 'match', 'matches')}{_won(status)}", _player(status)]
+    parts = [f"{many(status.matches, 'match', 'matches')}{_won(status)}", _player(status)]
     parts.append(
         f"{status.episodes.ingested:,} matches learned from, {status.buffer_file_count:,} waiting"
     )
@@ -42,7 +42,7 @@ def progress(status: Status) -> str:
     elif status.learner == "dead":
         parts.append("the learner is dead")
     if status.errors:
-        problems = _many(status.errors, "problem", "problems")
+        problems = many(status.errors, "problem", "problems")
         parts.append(f"{problems}: understudy status --run {_run(status)}")
     return f"understudy: {'; '.join(parts)}"
 
@@ -189,10 +189,6 @@ def _percent(share: float) -> str:
     return f"{100 * share:.0f}%"
 
 
-def _many(count: int, one: str, many: str) -> str:
-    return f"{count:,} {one if count == 1 else many}"
-
-
 def _run(status: Status) -> str:
     return plain(status.run, limit=4096)  # a path that was cut off would be a wrong path
 
@@ -202,7 +198,7 @@ def _matches(status: Status) -> Lines:
         words = f"{rewards_text(status.reward, status.sides)}, mean of the last"
         return [
             ("Matches", f"{status.matches:,}"),
-            ("Reward", f"{words} {_many(status.reward_matches, 'match', 'matches')}"),
+            ("Reward", f"{words} {many(status.reward_matches, 'match', 'matches')}"),
         ]
     return [("Matches", _results(status)), ("Win rate", _win_rate(status))]
 
@@ -284,7 +280,7 @@ def _learner(status: Status) -> str:
     if status.learner_pid is not None:
         parts.append(f"process {status.learner_pid}")
     if status.learner_deaths:
-        parts.append(f"died {_many(status.learner_deaths, 'time', 'times')}")
+        parts.append(f"died {many(status.learner_deaths, 'time', 'times')}")
     if status.learner_cpu_share is not None:
         parts.append(f"used {_percent(status.learner_cpu_share)} of a core")
     return ", ".join(parts)
@@ -294,7 +290,7 @@ def _training(status: Status) -> str:
     if not status.batches_trained or status.last_batch_time is None:
         return "no batch yet"
     return (
-        f"{_many(status.batches_trained, 'batch', 'batches')}, {status.total_samples:,} samples "
+        f"{many(status.batches_trained, 'batch', 'batches')}, {status.total_samples:,} samples "
         f"in {duration(status.total_processing_time)}; loss {status.last_loss:.4f} "
         f"(average {status.avg_loss:.4f}); last {duration(status.at - status.last_batch_time)} ago"
     )
@@ -344,7 +340,7 @@ def _decisions(status: Status) -> Lines:
     if status.fallback:
         text += f"; the rules made {_percent(status.fallback / status.decisions)}"
     if status.agreement_last is not None:
-        last = _many(status.agreement_last_matches, "match", "matches")
+        last = many(status.agreement_last_matches, "match", "matches")
         text += (
             f"; versions agreed with {_percent(status.agreement_last)} of those in the last {last}"
         )
@@ -380,7 +376,7 @@ def _warnings(status: Status, finding: str) -> Lines:
         counts = ", ".join(f"{plain(name)} ({n:,})" for name, n in status.not_finite.items())
         lines.append(("Warning", f"decided by the fallback, features not finite: {counts}"))
     if status.journals_deleted:
-        count = _many(status.journals_deleted, "old journal", "old journals")
+        count = many(status.journals_deleted, "old journal", "old journals")
         until = stamp(status.journals_deleted_until or 0.0)
         freed = size(status.journal_bytes_deleted)
         lines.append(("Retention", f"{count} deleted ({freed}, up to {until}), counted here"))

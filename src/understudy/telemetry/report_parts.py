@@ -15,7 +15,7 @@ from understudy.telemetry.history import SNAPSHOTS
 from understudy.telemetry.played import PlayedRecord
 from understudy.telemetry.promotion_status import in_units
 from understudy.telemetry.status import Estimate, RewardStatus, Status, VersionReward, WinRecord
-from understudy.telemetry.text import Lines, plain
+from understudy.telemetry.text import Lines, many, plain
 
 
 def opponents_met(status: Status) -> dict[str, WinRecord]:
@@ -235,9 +235,17 @@ def segment_lines(status: Status) -> Lines:
 
 def waiting(status: Status) -> str:
     """What waits in the buffer: `3 matches wait`."""
-    count = status.buffer_file_count
-    one, many = ("segment", "segments") if status.served else ("match", "matches")
-    return f"1 {one} waits" if count == 1 else f"{count:,} {many} wait"
+    return waits(status.buffer_file_count, served=status.served)
+
+
+def waits(count: int, *, served: bool) -> str:
+    """`1 match waits`, `3 segments wait`"""
+    return f"{learned_from(count, served=served)} {'waits' if count == 1 else 'wait'}"
+
+
+def learned_from(count: int, *, served: bool) -> str:
+    """`1 match`, `3 segments`: what a learner takes in from a bot, or from a server."""
+    return many(count, "segment", "segments") if served else many(count, "match", "matches")
 
 
 def relay_hints(status: Status) -> list[str]:

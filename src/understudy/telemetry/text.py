@@ -76,6 +76,11 @@ def complain(text: str) -> None:
         say(f"understudy: {text}", file=sys.stderr)
 
 
+def many(count: int, one: str, several: str) -> str:
+    """`1 match`, `1,234 matches`"""
+    return f"{count:,} {one if count == 1 else several}"
+
+
 def duration(seconds: float) -> str:
     """`0.4s`, `42s`, `5m 22s`, `3h 7m`, `2d 4h`; never negative, since clocks are set back."""
     if not 0.0 <= seconds < float("inf"):

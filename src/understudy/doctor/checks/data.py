@@ -15,6 +15,7 @@ from understudy.doctor.evidence import Evidence
 from understudy.doctor.findings import Finding, section
 from understudy.policy.network import raw_features
 from understudy.policy.weights import CLIP, normalise
+from understudy.telemetry.text import many
 
 _MATCHES, _DECISIONS = 16, 500
 _MOST_NAMED = 6
@@ -89,7 +90,7 @@ def constant_features(evidence: Evidence) -> Iterator[Finding]:
         check="constant-features",
         weight="warning",
         certainty="certain",
-        title=f"{_many(len(constant), 'feature never changes', 'features never change')}: "
+        title=f"{many(len(constant), 'feature never changes', 'features never change')}: "
         f"{_named(constant)}.",
         evidence=(
             f"Constant in {len(seen):,} decisions of {len(evidence.episodes)} matches ({values}).",
@@ -120,7 +121,7 @@ def exploding_features(evidence: Evidence) -> Iterator[Finding]:
         check="exploding-features",
         weight="warning",
         certainty="likely",
-        title=f"{_many(len(found), 'feature leaves', 'features leave')} the range that the "
+        title=f"{many(len(found), 'feature leaves', 'features leave')} the range that the "
         f"network was fitted to: {_named([names[index] for index in found])}.",
         evidence=tuple(
             f"{names[index]}: {shares[index]:.0%} of decisions beyond {CLIP:g} spreads, "
@@ -144,7 +145,7 @@ def not_finite_features(evidence: Evidence) -> Iterator[Finding]:
         check="not-finite-features",
         weight="warning" if often else "note",
         certainty="certain",
-        title=f"{_many(len(counts), 'feature was', 'features were')} nan or infinite: "
+        title=f"{many(len(counts), 'feature was', 'features were')} nan or infinite: "
         f"{_named(list(counts))}.",
         evidence=(f"{total:,} of {decisions:,} decisions; the fallback made those.",),
         next_step="Find the division by zero or the missing number in the bot's features.",
@@ -176,7 +177,7 @@ def _never_legal(evidence: Evidence) -> Iterator[Finding]:
         check="unmapped-actions",
         weight="warning",
         certainty="possible",
-        title=f"{_many(len(names), 'action is', 'actions are')} never legal: {_named(names)}.",
+        title=f"{many(len(names), 'action is', 'actions are')} never legal: {_named(names)}.",
         evidence=(f"Illegal in all of {len(legal):,} decisions of {len(known)} matches.",),
         next_step="Check the mask that the bot gives as legal=. An action that is not built yet "
         "should be left out of the run.",
@@ -204,7 +205,7 @@ def _never_sent(evidence: Evidence) -> Iterator[Finding]:
         check="unmapped-actions",
         weight="warning",
         certainty="likely",
-        title=f"{_many(len(names), 'action is', 'actions are')} proposed and never executed: "
+        title=f"{many(len(names), 'action is', 'actions are')} proposed and never executed: "
         f"{_named(names)}.",
         evidence=tuple(
             f"{space.names[one]}: proposed {proposed[one]:,} times, sent 0 times."
@@ -301,10 +302,6 @@ def _option(space: object, index: int) -> str:
     if isinstance(space, Discrete):
         return space.names[index]
     return f"option {index}"
-
-
-def _many(count: int, one: str, many: str) -> str:
-    return f"{count} {one if count == 1 else many}"
 
 
 def _named(names: Sequence[str]) -> str:

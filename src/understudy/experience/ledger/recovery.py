@@ -38,6 +38,11 @@ LEDGER = "ledger"
 """The name of its folder in a run folder. Only a server makes one."""
 
 
+def is_served(run: Path) -> bool:
+    """Whether a run folder is a server's: it learns from segments, not from matches."""
+    return (run / LEDGER).is_dir()
+
+
 @dataclass
 class Recovered:
     """The state of a ledger as its files tell it."""

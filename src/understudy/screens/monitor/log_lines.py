@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from understudy.screens.monitor.rows import Tone, many
+from understudy.screens.monitor.rows import Tone
 from understudy.telemetry import events as ev
 from understudy.telemetry.journal import Entry
-from understudy.telemetry.text import plain, stamp
+from understudy.telemetry.text import many, plain, stamp
 from understudy.telemetry.training_log import line as rare_line
 
 _BAD = (ev.Problem, ev.LearnerDied, ev.EpisodeQuarantined)

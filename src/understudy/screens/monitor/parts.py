@@ -11,14 +11,14 @@ from collections.abc import Sequence
 from understudy.core.statistics import wilson
 from understudy.screens.monitor.growth import Growth
 from understudy.screens.monitor.log_lines import clock_time
-from understudy.screens.monitor.rows import Panel, Row, Tone, many
+from understudy.screens.monitor.rows import Panel, Row, Tone
 from understudy.telemetry import events as ev
 from understudy.telemetry.promotion_lines import player_name, why_text
 from understudy.telemetry.promotion_stage import stages_text
 from understudy.telemetry.promotion_status import ArmResult, PromotionStatus, TrialStatus
 from understudy.telemetry.run_view import RunFile, RunView
 from understudy.telemetry.status import Status, stalled
-from understudy.telemetry.text import duration, evidence_text, plain, size, stamp
+from understudy.telemetry.text import duration, evidence_text, many, plain, size, stamp
 
 _SHARES = (0.0, 1.0)
 _LATELY_S = 60.0

@@ -47,11 +47,6 @@ class Row(NamedTuple):
     """Shares of 1, each with its words before it, drawn as bars behind the text."""
 
 
-def many(count: int, one: str, several: str) -> str:
-    """`1 match`, `1,234 matches`"""
-    return f"{count:,} {one if count == 1 else several}"
-
-
 class Panel(NamedTuple):
     """Rows with a title."""
 

@@ -9,13 +9,13 @@ from understudy.core.opponents import kind_of
 from understudy.core.statistics import margin, points
 from understudy.screens.monitor import parts
 from understudy.screens.monitor.growth import Growth
-from understudy.screens.monitor.rows import Panel, Row, many
+from understudy.screens.monitor.rows import Panel, Row
 from understudy.telemetry.history import SNAPSHOTS
 from understudy.telemetry.played import PlayedRecord
 from understudy.telemetry.report_parts import reward_lines
 from understudy.telemetry.run_view import RunView, ServerStatus
 from understudy.telemetry.status import LedgerCounts, Status, WinRecord
-from understudy.telemetry.text import Lines, plain, stamp
+from understudy.telemetry.text import Lines, many, plain, stamp
 
 Tab: TypeAlias = Literal["ring", "training", "league", "server", "log"]
 TABS: tuple[Tab, ...] = ("ring", "training", "league", "server", "log")

@@ -11,7 +11,7 @@ from understudy.screens.report.facts import ReportFacts
 from understudy.telemetry.promotion_lines import playing_text, role_text
 from understudy.telemetry.report_parts import estimate
 from understudy.telemetry.run_view import RunView
-from understudy.telemetry.text import duration
+from understudy.telemetry.text import duration, many
 
 _MODES = {
     "learn": "The newest version of the policy plays every match.",
@@ -71,7 +71,7 @@ def what_it_is(facts: ReportFacts) -> str:
     else:
         way = _MODES.get(status.mode, "No bot has played in it yet.")
     size = (
-        f"The policy, a neural network, sees {_many(len(spec.features), 'number', 'numbers')} at "
+        f"The policy, a neural network, sees {many(len(spec.features), 'number', 'numbers')} at "
         "each decision and chooses what to do."
     )
     began = f"The run began on {moment(facts.identity.created_at)}."
@@ -98,7 +98,7 @@ def what_is_wrong(facts: ReportFacts) -> str:
         return words if _has_data(facts) else f"{words} Most need some data before they can tell."
     worst = facts.findings[0]
     more = len(facts.findings) - 1
-    others = f" {_many(more, 'more finding', 'more findings')} below." if more else ""
+    others = f" {many(more, 'more finding', 'more findings')} below." if more else ""
     return f"{worst.title.rstrip('.')} ({worst.weight}, {worst.certainty}).{others}"
 
 
@@ -121,16 +121,16 @@ def _played(facts: ReportFacts) -> str:
     if facts.lineage is not None:
         return (
             f"Each agent has trained for {facts.lineage.steps:,} steps in "
-            f"{_many(facts.lineage.rounds, 'round', 'rounds')}."
+            f"{many(facts.lineage.rounds, 'round', 'rounds')}."
         )
     if status.reward is not None:
         return (
-            f"It has played {_many(status.matches, 'match', 'matches')}; the mean reward of the "
+            f"It has played {many(status.matches, 'match', 'matches')}; the mean reward of the "
             f"last {status.reward_matches:,} is {status.reward:.4g}."
         )
     if facts.kind == "training":
         return _train(facts)
-    text = f"It has played {_many(status.matches, 'match', 'matches')}."
+    text = f"It has played {many(status.matches, 'match', 'matches')}."
     finished = status.wins + status.defeats + status.ties
     own = finished - status.rules_matches
     if own:
@@ -153,7 +153,7 @@ def _served(facts: ReportFacts) -> str:
     if counts is not None:
         share = counts.settled / max(counts.opened, 1)
         text = (
-            f"It has made {_many(counts.opened, 'decision', 'decisions')}; the outcome of "
+            f"It has made {many(counts.opened, 'decision', 'decisions')}; the outcome of "
             f"{share:.0%} is known."
         )
     reward = status.version_rewards
@@ -191,7 +191,7 @@ def _trained(facts: ReportFacts) -> str | None:
     status = facts.status
     if not status.versions:
         return "No version of the policy has been published yet."
-    text = f"The learner has published {_many(status.versions, 'version', 'versions')}"
+    text = f"The learner has published {many(status.versions, 'version', 'versions')}"
     if status.last_version_time is not None:
         text += f", the newest {duration(status.at - status.last_version_time)} before this report"
     return f"{text}."
@@ -201,10 +201,6 @@ def _has_data(facts: ReportFacts) -> bool:
     status = facts.status
     counts = status.ledger
     return bool(status.matches or status.steps or status.versions or (counts and counts.opened))
-
-
-def _many(count: int, one: str, many: str) -> str:
-    return f"{count:,} {one if count == 1 else many}"
 
 
 def key_figures(view: RunView, kind: RunKind) -> list[tuple[str, str, str]]:
