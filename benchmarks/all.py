@@ -19,7 +19,7 @@ SCRIPTS = (
     ("assignment.py",),
     ("replay.py",),
     ("game_throughput.py",),
-    ("train_throughput.py",),
+    ("train_throughput.py", "--games", "64", "--iterations", "6"),
     ("reward_sets.py",),
     ("host_league.py",),
     ("ray_workers.py",),

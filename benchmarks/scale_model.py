@@ -61,10 +61,10 @@ class Constants:
     """A call of an actor with Ray 2.60.0 on two busy cores: measured before this page."""
     ray_bytes_s: float = 1e9
     """Segments from actors to the driver: assumed."""
-    relay_play_cpu_s: float = 0.59e-3
-    """A relay beside bots, a match of 15 kB: `relay.py`."""
-    relay_learn_cpu_s: float = 0.50e-3
-    """The relay beside the learner, the same: `relay.py`."""
+    relay_play_cpu_s: float = 0.37e-3
+    """A relay beside bots, a match of 15 kB: `relay_speed.py`."""
+    relay_learn_cpu_s: float = 0.47e-3
+    """The relay beside the learner, the same: `relay_speed.py`."""
     store_puts_s: float = 3500.0
     """PUT and DELETE a second of one S3 prefix: published, not measured. LIST is counted here."""
     store_gets_s: float = 5500.0
@@ -330,7 +330,7 @@ def latency_table(c: Constants) -> list[str]:
 
 
 def check_table(c: Constants) -> list[str]:
-    """The setting of `relay.py`: a store on loopback, a version every half second at most."""
+    """The setting of `relay_speed.py`: a store on loopback, a version every half second at most."""
     flow = simulate(
         machines=2,
         matches_s=0.2,
@@ -344,7 +344,7 @@ def check_table(c: Constants) -> list[str]:
     took = flow.plays - flow.ended
     rows = [
         ("simulated", f"{np.median(took):.1f} s", f"{np.percentile(took, 90):.1f} s"),
-        ("measured, on busy cores (`relay.py`)", "3.3 s", "4.0 s"),
+        ("measured, on busy cores (`relay_speed.py`)", "3.2 s", "4.5 s"),
     ]
     return table(("end of a match to playing on another machine", "median", "90%"), rows)
 
