@@ -43,10 +43,14 @@ class MatchesVecEnv(VecEnv):  # type: ignore[misc]
         for one in ended:
             infos[one.column]["terminal_observation"] = one.last
             infos[one.column]["episode"] = {"r": one.returned, "l": one.frames}
-            self.recent[one.opponent].append(one.score)
-            self.returns.append(one.returned)
-        self.ended += len(ended)
+            self.count(one.opponent, one.score, one.returned)
         return seen, rewards, over, infos
+
+    def count(self, opponent: str, score: float, returned: float) -> None:
+        """Take in the result of a match."""
+        self.recent[opponent].append(score)
+        self.returns.append(returned)
+        self.ended += 1
 
     def close(self) -> None:
         pass
@@ -86,8 +90,7 @@ class OneByOne(DummyVecEnv):  # type: ignore[misc]
         seen, rewards, over, infos = super().step_wait()
         self._returned += rewards
         for column in np.flatnonzero(over):
-            self._game.recent[self._opponents[column]].append(infos[column]["score"])
-            self._game.returns.append(float(self._returned[column]))
-            self._game.ended += 1
+            score, returned = infos[column]["score"], float(self._returned[column])
+            self._game.count(self._opponents[column], score, returned)
             self._returned[column] = 0.0
         return seen, rewards, over, infos

@@ -15,7 +15,7 @@ from understudy.core.errors import RunFolderError
 from understudy.gates.promotion.records import RULES, Order
 from understudy.promotion.history import read_history
 from understudy.promotion.report import MATCH_COLUMNS, match_rows, read_promotion
-from understudy.promotion.served import is_served
+from understudy.promotion.served import judges_segments
 from understudy.registry.run_folder import RunFolder
 from understudy.run.controls import check_promotion, order
 from understudy.telemetry.events import RoleChanged
@@ -91,7 +91,8 @@ def explain(version: _Version, run: LatestRun = None, json: Json = False) -> Non
     folder = _folder(run)
     with working("reading the promotion log and the journal", quiet=json):
         refusals = _refusals(folder, version)
-        story = story_of(read_history(folder), version, refusals=refusals, served=is_served(folder))
+        judged = judges_segments(folder)
+        story = story_of(read_history(folder), version, refusals=refusals, served=judged)
     if json:
         say_json(story)
     else:
@@ -160,7 +161,7 @@ def plot(
     if out.suffix != ".png":
         raise RunFolderError(f"--out {out}: expected a name that ends in .png")
     check_file("--out", out)
-    said = partial(in_units, served=is_served(folder))
+    said = partial(in_units, served=judges_segments(folder))
     with working("reading the promotion log", quiet=json):
         told = read_history(folder)
     if not any(one.counts for one in told.matches) and not any(
@@ -174,7 +175,7 @@ def plot(
         from understudy.analysis.promotion import promotion_figure
 
         title = f"{folder.root.name}: who plays, and why"
-        figure = promotion_figure(told, title=title, served=is_served(folder))
+        figure = promotion_figure(told, title=title, served=judges_segments(folder))
     keep(figure, out)
     if json:
         say_json({"file": str(out), "matches": len(told.matches)})

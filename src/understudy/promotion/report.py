@@ -39,7 +39,7 @@ from understudy.promotion.history import (
     TrialHistory,
 )
 from understudy.promotion.promotion import Promotion
-from understudy.promotion.served import is_served
+from understudy.promotion.served import judges_segments
 from understudy.registry.checkpoints import learned_matches
 from understudy.registry.run_folder import RunFolder
 from understudy.telemetry.promotion_stage import staged
@@ -114,7 +114,7 @@ def status_of(folder: RunFolder, told: PromotionHistory | PromotionDigest) -> Pr
         told,
         pinned=pinned_champion(folder),
         config=folder.config.promotion,
-        served=is_served(folder),
+        served=judges_segments(folder),
     )
     return _with_newest(status, folder)
 
@@ -129,7 +129,7 @@ def read_brief(
         promotion.verdicts,
         pinned=pinned_champion(folder),
         config=folder.config.promotion,
-        served=is_served(folder),
+        served=judges_segments(folder),
     )
     brief = msgspec.structs.replace(_with_newest(brief, folder), waits=waits)
     return staged(brief, agreement=agreement)

@@ -14,6 +14,6 @@ looks better at once; its test takes 300 segments and ends without a verdict, wh
 after it wait (`benchmarks/serve_takeover.py`)."""
 
 
-def is_served(folder: RunFolder) -> bool:
+def judges_segments(folder: RunFolder) -> bool:
     """Whether servers assign segments by evidence in this run."""
     return folder.config.live.promotion == "auto"

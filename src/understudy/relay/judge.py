@@ -29,7 +29,7 @@ from understudy.policy.policy import Policy
 from understudy.promotion.candidates import CandidateSearch
 from understudy.promotion.log import PromotionLog
 from understudy.promotion.promotion import Promotion, role_changed
-from understudy.promotion.served import HARM_SPREAD, LEAST_LEAD, is_served
+from understudy.promotion.served import HARM_SPREAD, LEAST_LEAD, judges_segments
 from understudy.registry.run_folder import RunFolder
 from understudy.registry.versions import seal_of
 from understudy.relay import bucket
@@ -76,7 +76,7 @@ class Judge:
         self._problem = problem
         self._journal = Journal(folder.journal, "relay", folder.clock)
         self._note = note
-        self._served = served = is_served(folder)
+        self._served = served = judges_segments(folder)
         # Segments are judged here as beside their server: each of these belongs to the nomination
         # or to the judging machine, and none of them to the machine that plays.
         self._promotion = Promotion(

@@ -15,7 +15,7 @@ from understudy.gates.promotion.records import RULES, Order, Ordered
 from understudy.gates.promotion.roles import PromotionVerdict
 from understudy.promotion.promotion import Promotion, role_changed
 from understudy.promotion.report import read_brief
-from understudy.promotion.served import is_served
+from understudy.promotion.served import judges_segments
 from understudy.registry.retention import kept, scores_of
 from understudy.registry.rewards import score_text
 from understudy.registry.run_folder import RunFolder
@@ -33,7 +33,7 @@ def roll_back(folder: RunFolder, version: int, *, why: str = "") -> str:
     folder.pointers.pin("champion", version, by="rollback")
     again = f"understudy models release --run {folder.root}"
     if folder.by_evidence:
-        which = "segment" if is_served(folder) else "match of mode auto"
+        which = "segment" if judges_segments(folder) else "match of mode auto"
         return (
             f"Version {version} is pinned as champion{why}. It plays every {which}, "
             f"from the next one on, and nothing is tried. To let evidence decide again: {again}"

@@ -17,7 +17,7 @@ from understudy.core.config import Config
 from understudy.telemetry import events as ev
 from understudy.telemetry.played import PlayedRecord
 from understudy.telemetry.promotion_status import PromotionStatus
-from understudy.telemetry.text import duration
+from understudy.telemetry.text import duration, many
 
 LearnerState: TypeAlias = Literal[
     "not started",
@@ -378,7 +378,7 @@ def stalled(status: Status) -> str:
     since = f"since version {status.version}" if status.versions else "yet"
     words = (
         f"no version {since}, though experience has waited {duration(status.experience_waits_s)} "
-        f"({count:,} {'episode' if count == 1 else 'episodes'})"
+        f"({many(count, 'episode', 'episodes')})"
     )
     if status.fruitless:
         times = "once" if status.fruitless == 1 else f"{status.fruitless:,} times"

@@ -12,7 +12,7 @@ from understudy.screens.monitor.growth import Growth
 from understudy.screens.monitor.rows import Panel, Row
 from understudy.telemetry.history import SNAPSHOTS
 from understudy.telemetry.played import PlayedRecord
-from understudy.telemetry.report_parts import reward_lines
+from understudy.telemetry.report_parts import reward_lines, waits
 from understudy.telemetry.run_view import RunView, ServerStatus
 from understudy.telemetry.status import LedgerCounts, Status, WinRecord
 from understudy.telemetry.text import Lines, many, plain, stamp
@@ -332,5 +332,5 @@ def _labelled(lines: Lines, *, first: int) -> list[Row]:
 
 
 def _waiting(live: ServerStatus) -> tuple[Row, ...]:
-    text = many(live.waiting_episodes, "segment waits", "segments wait")
+    text = waits(live.waiting_episodes, served=True)
     return Row("Version", f"{live.version} decides", rank=0), Row("Buffer", text, rank=1)

@@ -22,7 +22,7 @@ from understudy.screens.html.histogram import HistogramBucket, histogram
 from understudy.screens.html.parts import chart_row, key_figures_list, table
 from understudy.screens.html.share_bars import BarShare, share_bars
 from understudy.telemetry.events import BatchTrained
-from understudy.telemetry.text import duration, size, stamp
+from understudy.telemetry.text import duration, many, size, stamp
 
 _AGES_S = (60.0, 300.0, 900.0, 3600.0, 6 * 3600.0, 86_400.0, 7 * 86_400.0)
 """Bounds of the buckets of ages."""
@@ -298,7 +298,7 @@ def _kept(reading: RunReading, ages: SpoolAges, disk: Mapping[str, DiskPart]) ->
 def _on_disk(found: DiskPart | None) -> str:
     if found is None:
         return "nothing"
-    return f"{found.files:,} {'file' if found.files == 1 else 'files'}, {size(found.bytes)}"
+    return f"{many(found.files, 'file', 'files')}, {size(found.bytes)}"
 
 
 def _went(came: int, kept: DiskPart) -> str:
@@ -311,8 +311,7 @@ def _replayed(reading: RunReading, ages: SpoolAges) -> str:
     told = reading.status.continuous
     if reading.kind == "server":
         return "nothing" if told is None else f"{told.buffer:,} items"
-    held = len(ages.replay)
-    return f"{held:,} {'match' if held == 1 else 'matches'}"
+    return many(len(ages.replay), "match", "matches")
 
 
 def _replay_bound(reading: RunReading) -> str:
